@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@# What programs of the tests may import, in a folder of its own.
 	$(BIN)/microcoder packages install
 	@# What is large is compiled here, once, and not by all workers of the tests at the same time.
-	$(BIN)/python -c 'import microcoder.serving.app, microcoder.training.engines.trl.trainer, peft'
+	$(BIN)/python -c 'import microcoder.judge.serve.app, microcoder.train.trl.trainer, peft'
 	@touch $@ $(TRAINS)
 
 # MicroCoder-GRPO and its baseline, no mask; the report compares the two.
@@ -49,7 +49,7 @@ LONG ?= -m 'not long'
 WORKERS ?= 4
 # A file a worker, so that its fixtures are made once; tests/conftest.py has those that take longest begin first.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/training/verl --ignore tests/training/vllm_backend $(LONG)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/train/verl --ignore tests/train/vllm_backend $(LONG)
 
 # Every tutorial as it is written, also those that train for minutes.
 test-tutorials: setup
@@ -61,7 +61,7 @@ $(VERL): $(STAMP)
 	@touch $@
 
 test-verl: $(VERL)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/training/verl tests/integrations/test_verl.py $(LONG)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/train/verl tests/integrations/test_verl.py $(LONG)
 
 # torchvision, torchaudio and torchcodec come with it, built for another torch: transformers would fail to import them.
 $(VLLM): pyproject.toml constraints-vllm.txt
@@ -72,7 +72,7 @@ $(VLLM): pyproject.toml constraints-vllm.txt
 
 # A process a file: vLLM inside one test process would keep the port that the runs of another file need.
 test-vllm: $(VLLM)
-	for file in tests/training/vllm_backend/test_*.py; do OMP_NUM_THREADS=1 TORCH_COMPILE_DISABLE=1 VLLM_CPU_KVCACHE_SPACE=1 $(VLLM_VENV)/bin/python -m pytest $$file $(LONG) || exit 1; done
+	for file in tests/train/vllm_backend/test_*.py; do OMP_NUM_THREADS=1 TORCH_COMPILE_DISABLE=1 VLLM_CPU_KVCACHE_SPACE=1 $(VLLM_VENV)/bin/python -m pytest $$file $(LONG) || exit 1; done
 
 # Programs that the judge is plugged into, each in an environment beside those it can share one with: .venv-NAME has what
 # tests/integrations/requirements-NAME.txt pins. What an environment lacks, its tests skip.
@@ -113,7 +113,7 @@ docs: .venv-docs/.installed
 
 # The cases of `microcoder audit-judge` are those of the tests.
 yardstick-cases: setup
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m yardstick.build_cases
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m lab.yardstick.build_cases
 
 # What moved since the pack of values in tests/golden.json, from verdicts to weights; UPDATE=1 writes it anew. Parts of it
 # that need verl are skipped, aloud, until `make test-verl` has installed it; PARTS="pairs help" asks for some.

@@ -13,9 +13,9 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
-from microcoder.evaluator import Comparison, compare_output, compare_value
-from microcoder.evaluator.values import MalformedWire, decode_value
-from microcoder.types import Checker
+from microcoder.judge import Comparison, compare_output, compare_value
+from microcoder.judge.compare.values import MalformedWire, decode_value
+from microcoder.judge.core.types import Checker
 
 MIB = 1 << 20
 DEFAULT, FLOAT, LINES = Checker(), Checker(type="float"), Checker(type="unordered")

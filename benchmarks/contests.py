@@ -28,11 +28,10 @@ from typing import Any
 
 import plain_execution
 
-from microcoder.dataset.collect import collect_row
-from microcoder.dataset.sources import list_shards, open_source, read_shard
-from microcoder.evaluator import Judge
-from microcoder.formats.candidates import Candidate, Rejection, Solution
-from microcoder.types import Problem, Program, Verdict
+from microcoder.data.formats.candidates import Candidate, Rejection, Solution
+from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Problem, Program, Verdict
 
 LANGUAGES = ("python", "cpp")
 DEFAULT_MULTIPLIER = 5.0

@@ -23,15 +23,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from microcoder.config import Config
-from microcoder.dataset.build.barriers import DuplicateBarrier
-from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.build.inputs import FileDigests, list_inputs
-from microcoder.dataset.build.steps import collect_step
-from microcoder.dataset.filter import DuplicateSettings
-from microcoder.dataset.pipeline.engine import run_steps
-from microcoder.dataset.pipeline.steps import BarrierStep, MapStep, Row, Work
-from microcoder.dataset.pipeline.workers import Runner
+from microcoder.data.build.config import SourceSettings
+from microcoder.data.build.inputs import FileDigests, list_inputs
+from microcoder.data.build.steps import DuplicateBarrier, collect_step
+from microcoder.data.filter import DuplicateSettings
+from microcoder.data.pipeline.engine import run_steps
+from microcoder.data.pipeline.steps import BarrierStep, MapStep, Row, Work
+from microcoder.data.pipeline.workers import Runner
+from microcoder.judge.core.config import Config
 
 DATATROVE_RUN = """
 import resource, sys, time
@@ -134,7 +133,7 @@ def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
             "filter",
             DuplicateSettings(),
             DuplicateBarrier,
-            ("microcoder.dataset.filter",),
+            ("microcoder.data.filter",),
         ),
     ]
     _, step_counts = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))

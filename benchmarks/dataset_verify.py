@@ -23,8 +23,8 @@ from pathlib import Path
 
 import contests
 
-from microcoder.dataset import Candidate, Rejection
-from microcoder.dataset.verify import (
+from microcoder.data import Candidate, Rejection
+from microcoder.data.verify import (
     ChoiceSettings,
     Evidence,
     VerdictStore,
@@ -33,8 +33,8 @@ from microcoder.dataset.verify import (
     gather,
     measure_rates,
 )
-from microcoder.evaluator import Judge
-from microcoder.types import Outcome
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Outcome
 
 
 def read_candidates(folder: Path, first: int, every: int) -> Iterator[Candidate | Rejection | str]:

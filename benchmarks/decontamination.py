@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from microcoder.dataset.filter import ContaminationIndex, build_index, find_hits
-from microcoder.dataset.filter.fingerprints import source_keys
-from microcoder.dataset.process.sections import normalise
-from microcoder.formats.candidates import Candidate
+from microcoder.data.clean.sections import normalise
+from microcoder.data.filter import ContaminationIndex, build_index, find_hits
+from microcoder.data.filter.contamination import source_keys
+from microcoder.data.formats.candidates import Candidate
 
-READERS = Path(__file__).resolve().parents[1] / "tests" / "dataset" / "process"
+READERS = Path(__file__).resolve().parents[1] / "tests" / "data" / "process"
 
 
 @dataclass(frozen=True)

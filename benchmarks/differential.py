@@ -1,4 +1,4 @@
-"""The fast judge against the specification (`evaluator/reference.py`): every test of every program, the same outcome.
+"""The fast judge against the specification (`judge/run/reference.py`): every test of every program, the same outcome.
 
     python benchmarks/differential.py OUT.jsonl --contests FOLDER --leetcode FILE.jsonl.gz ... --livecodebench lcb_eval
 
@@ -37,16 +37,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import contests
 import livecodebench
 
-from evaluator import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
-from microcoder.dataset.benchmarks import read_livecodebench
-from microcoder.dataset.collect import collect_row
-from microcoder.dataset.sources import list_shards, open_source, read_shard
-from microcoder.errors import DataError
-from microcoder.evaluator import Judge
-from microcoder.evaluator.reference import judge_by_reference
-from microcoder.formats.candidates import Rejection
-from microcoder.syntax import parse_source
-from microcoder.types import Outcome, Problem, Program, Verdict
+from judge import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
+from microcoder.data.benchmarks import read_livecodebench
+from microcoder.data.formats.candidates import Rejection
+from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.run.reference import judge_by_reference
 
 Case = tuple[str, Program, Problem]
 LIMIT_SECONDS = 2.0

@@ -6,7 +6,7 @@
 Trained on the problems of LeetCodeDataset v0.2.0, whose labels count as easy 1, medium 3, hard 5. Held out are later
 problems of the same platform (LeetCodeDataset v0.3.1 test; doocs, as far as they are in neither, with their contest
 ratings too) and AtCoder's of LiveCodeBench, which is never trained on. Quality is Spearman's rank correlation.
-`--write` writes `src/microcoder/dataset/difficulty/predictor.json`; without it the package's own is measured.
+`--write` writes `src/microcoder/data/difficulty/predictor.json`; without it the package's own is measured.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from sklearn.linear_model import Ridge as LinearModel
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from microcoder.dataset import Candidate, Solution
-from microcoder.dataset.difficulty import features, predictor
+from microcoder.data import Candidate, Solution
+from microcoder.data.difficulty import predictor
 
 LEVELS = {"easy": 1.0, "medium": 3.0, "hard": 5.0}
 ALPHA, WORD_WEIGHT, MIN_PROBLEMS_PER_WORD = 100.0, 3.0, 15
@@ -108,15 +108,15 @@ def make(name: str, statement: str, code: str, starter: str, tags: Sequence[str]
 
 
 def measure(problem: Labelled, has_reference: bool) -> dict[str, float]:
-    found = features.measure_text(problem.candidate)
-    return {**found, **(features.measure_reference(problem.candidate) or {})} if has_reference else found
+    found = predictor.measure_text(problem.candidate)
+    return {**found, **(predictor.measure_reference(problem.candidate) or {})} if has_reference else found
 
 
 def fit(problems: Sequence[Labelled], has_reference: bool) -> predictor.Ridge:
     """Fit one ridge regression."""
-    usable = [p for p in problems if not has_reference or features.measure_reference(p.candidate) is not None]
+    usable = [p for p in problems if not has_reference or predictor.measure_reference(p.candidate) is not None]
     measures = [measure(problem, has_reference) for problem in usable]
-    words = [features.words_of(problem.candidate) for problem in usable]
+    words = [predictor.words_of(problem.candidate) for problem in usable]
     counts = Counter(word for known in words for word in known)
     vocabulary = sorted(word for word, count in counts.items() if count >= MIN_PROBLEMS_PER_WORD)
     column = {word: number for number, word in enumerate(vocabulary)}
@@ -137,7 +137,7 @@ def fit(problems: Sequence[Labelled], has_reference: bool) -> predictor.Ridge:
 
 
 def predict(model: predictor.Ridge, problems: Sequence[Labelled], has_reference: bool) -> list[float]:
-    return [model.predict(measure(p, has_reference), features.words_of(p.candidate)) for p in problems]
+    return [model.predict(measure(p, has_reference), predictor.words_of(p.candidate)) for p in problems]
 
 
 def rank_correlation(predicted: Sequence[float], labels: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
 """Which disguised benchmark problems are found, and which near misses are flagged: `python benchmarks/disguises.py`.
 
-The problems are in tests/dataset/behaviour/planted.py: stories, paraphrases and translations of problems of HumanEval,
+The problems are in tests/data/behaviour/planted.py: stories, paraphrases and translations of problems of HumanEval,
 MBPP and LiveCodeBench, with tests of their own, and near misses; half of either held out from the choice of thresholds.
 The benchmarks are read from the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project).
 """
@@ -15,13 +15,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from microcoder.dataset.behaviour import ProgramRunner, find_behaviour, index_behaviour
-from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.build.inputs import FileDigests, unpack_sources
-from microcoder.dataset.build.works import read_benchmark_problems
-from microcoder.dataset.filter import build_index, find_hits
-from microcoder.evaluator import Judge
-from microcoder.formats.candidates import Candidate
+from microcoder.data.behaviour import ProgramRunner, find_behaviour, index_behaviour
+from microcoder.data.build.config import SourceSettings
+from microcoder.data.build.inputs import FileDigests, unpack_sources
+from microcoder.data.build.steps import read_benchmark_problems
+from microcoder.data.filter import build_index, find_hits
+from microcoder.data.formats.candidates import Candidate
+from microcoder.judge import Judge
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("MICROCODER_DATA") or ROOT.parent / "shared" / "data")
@@ -35,7 +35,7 @@ def read_benchmarks(folder: Path) -> list[Candidate]:
 
 
 def main() -> None:
-    sys.path.insert(0, str(ROOT / "tests" / "dataset" / "behaviour"))
+    sys.path.insert(0, str(ROOT / "tests" / "data" / "behaviour"))
     import planted
 
     # A file given as an argument keeps the outputs of programs for the next time.

@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from microcoder.training.algorithm.diversity import measure_diversity
+from microcoder.train.algorithm.diversity import measure_diversity
 
 NUM_PROBLEMS, NUM_SAMPLES, NUM_TOKENS, VOCABULARY = 64, 8, 8192, 151_643
 NUM_REPEATS = 7

@@ -15,9 +15,9 @@ from evaluator_judges import OURS, JudgeProcess
 from evaluator_processes import look_around, read_own_cpu_seconds
 from evaluator_workloads import SOURCES, Task, Workload, build_small, build_squares
 
-from microcoder.evaluator import Judge
-from microcoder.evaluator.interpreter import STANDARD_PRELOAD
-from microcoder.types import Problem, Program, TestCase
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Problem, Program, TestCase
+from microcoder.judge.languages.interpreter import STANDARD_PRELOAD
 
 FLOOR = """
 import gc, importlib, os, sys, time

@@ -28,8 +28,8 @@ from typing import Any, ClassVar, Self
 from evaluator_processes import CpuUse, read_cpu_use
 from evaluator_workloads import Workload, build_small, write_peer_tests
 
-from microcoder.evaluator import Judge
-from microcoder.types import Program
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Program
 
 HELD = ("numpy", "pandas", "asyncio", "statistics")
 """Imported before any judge: two that a trainer holds, and two that LiveCodeBench's children would import each."""
@@ -55,7 +55,7 @@ class Judging(ABC):
 class Ours(Judging):
     """A `Judge` that lives as long as its options stay the same."""
 
-    module = "microcoder.evaluator"
+    module = "microcoder.judge"
 
     def __init__(self) -> None:
         self._judge: Judge | None = None

@@ -19,11 +19,10 @@ from typing import Any
 
 from evaluator_workloads import Task, Workload, can_be_told_to_peers
 
-from microcoder.dataset.collect import collect_row
-from microcoder.dataset.sources import list_shards, open_source, read_shard
-from microcoder.evaluator import Judge
-from microcoder.formats.candidates import Candidate
-from microcoder.types import Outcome, Problem, Program
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Outcome, Problem, Program
 
 NUM_ANSWERS, NUM_RIGHT = 8, 2
 MOST_TESTS, LEAST_TESTS = 209, 15

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from microcoder.types import Problem, TestCase
+from microcoder.judge.core.types import Problem, TestCase
 
 Kind = Literal["right", "wrong", "crashing", "endless"]
 

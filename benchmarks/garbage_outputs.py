@@ -18,9 +18,9 @@ from pathlib import Path
 
 from contests import find_obstacle, problem_of, read_packages
 
-from microcoder.evaluator import Judge, judge_answers
-from microcoder.formats.candidates import Rejection
-from microcoder.types import Outcome, Problem, Program, TestCase
+from microcoder.data.formats.candidates import Rejection
+from microcoder.judge import Judge, judge_answers
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
 
 WRITE = "import sys\nwrite = sys.stdout.buffer.write\n"
 KINDS = {

@@ -28,19 +28,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from microcoder.dataset.generation import GenerateSettings, Judges, count_hidden, find_shown, generate
-from microcoder.dataset.generation.making import seed_of
-from microcoder.dataset.generation.mutants import make_mutants
-from microcoder.dataset.generation.stage import find_references, find_wrong_programs
-from microcoder.dataset.process import process
-from microcoder.dataset.verify import VerifySettings
-from microcoder.errors import MicroCoderError
-from microcoder.evaluator import Judge
-from microcoder.extract import extract_program
-from microcoder.formats.candidates import Candidate
-from microcoder.formats.catalogue import FORMATS
-from microcoder.formats.row import Malformed
-from microcoder.types import Outcome, Program, TestCase
+from microcoder.data.clean import process
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.row import Malformed
+from microcoder.data.tests import GenerateSettings, Judges, count_hidden, find_shown, generate
+from microcoder.data.tests.killing import make_mutants
+from microcoder.data.tests.making import seed_of
+from microcoder.data.tests.stage import find_references, find_wrong_programs
+from microcoder.data.verify import VerifySettings
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import MicroCoderError
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.types import Outcome, Program, TestCase
 
 _MEMBER = "leetcodedataset/LeetCodeDataset-v0.3.1-test.jsonl.gz"
 _SETTINGS = GenerateSettings()

@@ -41,7 +41,7 @@ TINY_SIZES = {"problems": 4, "samples": 4, "limit": 24, "micro": 8, "mini": 0}
 
 
 def lot(problem: Any, rollout: Any, program: Any, verdict: Any, draw: float) -> float:
-    """Reward half of the responses, whatever the verdict; see `microcoder.rewards`."""
+    """Reward half of the responses, whatever the verdict; see `microcoder.judge.core.rewards`."""
     return float(draw < 0.5)
 
 
@@ -49,7 +49,7 @@ lot.needs_draw = True  # pyrefly: ignore[missing-attribute]
 
 
 def program(response: str, is_truncated: bool) -> str:
-    """Return a program for any response, another for another; see `microcoder.extract`."""
+    """Return a program for any response, another for another; see `microcoder.judge.core.extract`."""
     return f"print(sum(map(int, input().split())))  # {zlib.crc32(response.encode())}"
 
 
@@ -78,9 +78,9 @@ def make_model(folder: Path, *, tiny: bool) -> None:
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    from microcoder.micro import generate_demonstrations
-    from microcoder.training.architectures import KNOWN
-    from microcoder.training.tokenizer import train_tokenizer
+    from microcoder.data.micro import generate_demonstrations
+    from microcoder.train.run.estimate import KNOWN
+    from microcoder.train.run.warm import train_tokenizer
 
     texts = (d.statement + d.response for d in generate_demonstrations(num=500, seed=0))
     tokenizer = train_tokenizer(texts, vocab_size=512)
@@ -128,10 +128,10 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     """Train by `run_training`; the figures are those of the run's own metrics."""
     from transformers import TrainerCallback
 
-    from microcoder.runs import RunDirectory
-    from microcoder.training.estimate import read_speeds
-    from microcoder.training.observer import Observer
-    from microcoder.training.session import run_training
+    from microcoder.train.run.estimate import read_speeds
+    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.session import run_training
+    from microcoder.train.runs import RunDirectory
 
     end, updates = time.monotonic() + 60 * minutes, _updates_per_step(config)
 
@@ -170,14 +170,14 @@ def run_trl(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[str
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
-    from microcoder.evaluator import Judge
-    from microcoder.training.algorithm.schedules import order_problems
-    from microcoder.training.batching import cut_batches
-    from microcoder.training.engines.trl.arguments import build_arguments
-    from microcoder.training.engines.trl.engine import load_policy
-    from microcoder.training.observer import Observer
-    from microcoder.training.tasks import load_tasks
-    from microcoder.types import Program
+    from microcoder.judge import Judge
+    from microcoder.judge.core.types import Program
+    from microcoder.train.algorithm.schedules import order_problems
+    from microcoder.train.recipe.batching import cut_batches
+    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.tasks import load_tasks
+    from microcoder.train.trl.arguments import build_arguments
+    from microcoder.train.trl.engine import load_policy
 
     batches, tasks, end = cut_batches(config, num_processes=1), load_tasks(config), time.monotonic() + 60 * minutes
     updates, drawn = _updates_per_step(config), random.Random(0)
@@ -266,9 +266,9 @@ def work(arguments: argparse.Namespace) -> None:
     """Run one of the two trainers, and print its figures as JSON."""
     import torch
 
-    from microcoder.config import load_config
-    from microcoder.training.config import TrainConfig
-    from microcoder.training.memory import count_memory
+    from microcoder.judge.core.config import load_config
+    from microcoder.train.recipe.recipe import TrainConfig
+    from microcoder.train.run.estimate import count_memory
 
     has_gpu = torch.cuda.is_available()
     config = load_config(TrainConfig, overrides=recipe(arguments.model, arguments))

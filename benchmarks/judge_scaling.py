@@ -72,8 +72,8 @@ TESTS = 10
 
 def measure(workers: int, processes: int | None, seconds: float) -> dict[str, object]:
     """Judge for about so many seconds, after a start that does not count."""
-    from microcoder.evaluator import Judge
-    from microcoder.types import Problem, Program, TestCase
+    from microcoder.judge import Judge
+    from microcoder.judge.core.types import Problem, Program, TestCase
 
     tests = tuple(TestCase(input=f"{number} 3\n", output="3\n") for number in range(TESTS))
     problem = Problem(id="echo", tests=tests, time_limit_seconds=6)

@@ -37,21 +37,19 @@ from typing import Any
 
 import ray
 from ray.cluster_utils import Cluster
-
-from microcoder.dataset.build.resources import Resources
-from microcoder.dataset.build.verification import open_verdicts, open_verify
-from microcoder.dataset.pipeline.parts import count_reasons, read_kept, write_part
-from microcoder.dataset.pipeline.steps import MapStep, Work
-from microcoder.dataset.pipeline.workers import Chain, Runner, run_chain
-from microcoder.dataset.verify import Verdicts, VerifySettings
-from microcoder.evaluator import Judge
-from microcoder.evaluator.protocols import BatchJudge
-from microcoder.formats.candidates import Candidate
-from microcoder.serving.client import JudgeClient
-from microcoder.serving.ray_judge import RayJudge
-from microcoder.serving.ray_start import allow_slow_start
-from microcoder.types import Problem, Program, TestCase
 from serving import serving
+
+from microcoder.data.build.verification import Resources, open_verdicts, open_verify
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.pipeline.parts import count_reasons, read_kept, write_part
+from microcoder.data.pipeline.steps import MapStep, Work
+from microcoder.data.pipeline.workers import Chain, Runner, run_chain
+from microcoder.data.verify import Verdicts, VerifySettings
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Problem, Program, TestCase
+from microcoder.judge.fleet.client import JudgeClient
+from microcoder.judge.fleet.protocols import BatchJudge
+from microcoder.judge.fleet.ray import RayJudge, allow_slow_start
 
 SLEEPER = "import time\ntime.sleep({})\nprint(input())  # {}\n"
 ECHO = "print(input()[:{}])  # {}\n"

@@ -31,10 +31,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from microcoder.dataset.benchmarks import Question, read_livecodebench
-from microcoder.evaluator import Judge
-from microcoder.extract import extract_program
-from microcoder.types import Program, Verdict
+from microcoder.data.benchmarks import Question, read_livecodebench
+from microcoder.judge import Judge
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.types import Program, Verdict
 
 Row = dict[str, Any]
 ABRIDGED = "...(truncated) ..."

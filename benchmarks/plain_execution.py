@@ -16,8 +16,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcoder.formats.candidates import Candidate, Solution
-from microcoder.types import Checker, TestCase
+from microcoder.data.formats.candidates import Candidate, Solution
+from microcoder.judge.core.types import Checker, TestCase
 
 _CPP = ("g++", "-O2", "-std=gnu++20", "-w")
 _BUILD_SECONDS = 300

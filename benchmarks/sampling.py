@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
-from microcoder.training.generation import count_rows, sample_responses
+from microcoder.train.run.generation import count_rows, sample_responses
 
 VOCABULARY = 1024
 NUM_SAMPLES = 8

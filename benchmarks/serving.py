@@ -42,9 +42,9 @@ from typing import Any
 
 import httpx
 
-from microcoder.evaluator import Judge
-from microcoder.serving.client import JudgeClient
-from microcoder.types import Problem, Program, TestCase, Verdict
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
+from microcoder.judge.fleet.client import JudgeClient
 
 RIGHT = "n = int(input())\nprint(sum(i * i for i in range(n)))  # {}\n"
 WRONG = "n = int(input())\nprint(sum(i * i for i in range(n)) + (n > 5))  # {}\n"

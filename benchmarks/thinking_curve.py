@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from microcoder.insights.statistics import Solved, estimate_accuracy
-from microcoder.micro import STYLES, TIERS
-from microcoder.micro.chains import ChainTask, draw_chain_tasks
+from microcoder.data.micro import STYLES, TIERS
+from microcoder.data.micro.chains import ChainTask, draw_chain_tasks
+from microcoder.lab.studies.effects import Solved, estimate_accuracy
 
 FENCE = "```python"
 TOKENS_A_LINE = 5

@@ -31,21 +31,21 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
-    from microcoder.config import load_config
-    from microcoder.evaluator import Judge
-    from microcoder.extract import extract_program
-    from microcoder.rewards import score_verdicts
-    from microcoder.runs import RunDirectory
-    from microcoder.training.algorithm.schedules import order_problems
-    from microcoder.training.batching import cut_batches
-    from microcoder.training.clocks import RunClock
-    from microcoder.training.config import TrainConfig
-    from microcoder.training.engines import EngineInputs
-    from microcoder.training.engines.trl.arguments import build_arguments
-    from microcoder.training.engines.trl.engine import build_trainer, load_policy
-    from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
-    from microcoder.training.observer import Observer
-    from microcoder.training.tasks import load_tasks
+    from microcoder.judge import Judge
+    from microcoder.judge.core.config import load_config
+    from microcoder.judge.core.extract import extract_program
+    from microcoder.judge.core.rewards import score_verdicts
+    from microcoder.train.algorithm.schedules import order_problems
+    from microcoder.train.recipe.batching import cut_batches
+    from microcoder.train.recipe.recipe import TrainConfig
+    from microcoder.train.run.checkpoints import RunClock
+    from microcoder.train.run.engines import EngineInputs
+    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.tasks import load_tasks
+    from microcoder.train.runs import RunDirectory
+    from microcoder.train.trl.arguments import build_arguments
+    from microcoder.train.trl.engine import build_trainer, load_policy
+    from microcoder.train.trl.frugal import FrugalGRPOTrainer
 
     overrides = {
         "num_steps": str(num_steps),

@@ -24,14 +24,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "viewer" / "parts"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "view" / "parts"))
 
 from chromium import BROWSER, Chromium  # pyrefly: ignore[missing-import]
 
-from microcoder.files import append_row, write_json
-from microcoder.metrics import StepMetrics
-from microcoder.runs import RunDirectory, write_rollouts
-from microcoder.viewer import ViewerServer, open_collection, write_bundle
+from microcoder.judge.core.files import append_row, write_json
+from microcoder.train.metrics import StepMetrics
+from microcoder.train.runs import RunDirectory, write_rollouts
+from microcoder.view import ViewerServer, open_collection, write_bundle
 
 NUM_STEPS, NUM_PROBLEMS, NUM_SAMPLES = 196, 64, 8
 NUM_DISTINCT = 14

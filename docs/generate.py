@@ -10,14 +10,14 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from microcoder import metrics, runs
 from microcoder.cli import build_app
-from microcoder.dataset.build import BuildConfig
-from microcoder.docstrings import attribute_docstrings
-from microcoder.evaluation import EvalConfig, folder
-from microcoder.keys import list_keys
-from microcoder.training.config import TrainConfig
-from microcoder.types import Problem
+from microcoder.data.build import BuildConfig
+from microcoder.eval import EvalConfig, report
+from microcoder.judge.core.keys import list_keys
+from microcoder.judge.core.syntax import attribute_docstrings
+from microcoder.judge.core.types import Problem
+from microcoder.train import metrics, runs
+from microcoder.train.recipe.recipe import TrainConfig
 
 FOLDER = Path(__file__).parent
 
@@ -59,7 +59,7 @@ def render_reference() -> str:
         "",
         "## Evaluation folder",
         "",
-        inspect.getdoc(folder) or "",
+        inspect.getdoc(report) or "",
         "",
         "## metrics.jsonl",
         "",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet
 from PIL import Image
 
-from microcoder.viewer import open_collection, write_bundle
+from microcoder.view import open_collection, write_bundle
 
 ASSETS = Path(__file__).parent / "assets"
 _CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--virtual-time-budget=5000"]

@@ -1,7 +1,7 @@
 """Judge three programs: `python examples/judge_ten_lines.py`."""
 
 from microcoder import Problem, Program
-from microcoder.evaluator import Judge
+from microcoder.judge import Judge
 
 problem = Problem(id="sum", tests=[{"input": "20 22", "output": "42"}], time_limit_seconds=1)
 answers = ["print(sum(map(int, input().split())))", "print(3)", "while True: pass"]

@@ -16,38 +16,38 @@ settings.load_profile("microcoder")
 
 
 LONGEST = (
-    "training/test_session.py",
-    "dataset/test_build.py",
-    "evaluator/test_second_tries.py",
-    "insights/test_study_runs.py",
+    "train/test_session.py",
+    "data/test_build.py",
+    "judge/test_second_tries.py",
+    "lab/test_study_runs.py",
     "test_tutorials.py",
-    "serving/test_serving_faults.py",
-    "evaluator/test_containers.py",
-    "evaluator/test_hostile.py",
-    "dataset/test_pipeline.py",
-    "evaluation/test_evaluation_session.py",
-    "evaluator/test_forging.py",
-    "evaluator/test_headers.py",
-    "evaluator/test_judge.py",
-    "evaluator/test_judge_processes.py",
-    "dataset/benchmarks/test_assertions.py",
-    "evaluator/test_runtimes.py",
-    "evaluator/test_waiting.py",
-    "serving/test_serving_ray.py",
-    "flawed/test_naive_grader.py",
-    "evaluator/test_reference.py",
-    "evaluator/test_busy.py",
-    "evaluator/test_sharing.py",
-    "evaluator/test_submission.py",
-    "evaluator/test_fidelity.py",
-    "evaluator/test_versions.py",
+    "judge/serve/test_serving_faults.py",
+    "judge/test_containers.py",
+    "judge/test_hostile.py",
+    "data/test_pipeline.py",
+    "eval/test_evaluation_session.py",
+    "judge/test_forging.py",
+    "judge/test_headers.py",
+    "judge/test_judge.py",
+    "judge/test_judge_processes.py",
+    "data/benchmarks/test_assertions.py",
+    "judge/test_runtimes.py",
+    "judge/test_waiting.py",
+    "judge/serve/test_serving_ray.py",
+    "lab/flawed/test_naive_grader.py",
+    "judge/test_reference.py",
+    "judge/test_busy.py",
+    "judge/test_sharing.py",
+    "judge/test_submission.py",
+    "judge/test_fidelity.py",
+    "judge/test_versions.py",
     "cli/test_judge.py",
-    "dataset/collect/test_collect_real_data.py",
-    "formats/test_rows_real_data.py",
-    "dataset/filter/test_filter_contamination.py",
-    "dataset/filter/test_filter_duplicates.py",
-    "dataset/generation/test_generate.py",
-    "dataset/verify/test_verify_reproducible.py",
+    "data/collect/test_collect_real_data.py",
+    "data/formats/test_rows_real_data.py",
+    "data/filter/test_filter_contamination.py",
+    "data/filter/test_filter_duplicates.py",
+    "data/tests/test_generate.py",
+    "data/verify/test_verify_reproducible.py",
 )
 """Files that begin first, so that none of them is left alone on a processor at the end."""
 
@@ -75,8 +75,8 @@ def tiny_checkpoint(shared_cache: Path) -> Path:
     """A Hugging Face folder of a tiny Qwen3 that answers the easiest problems now and then, in some ten seconds."""
     import torch
 
-    from microcoder.training.model_config import WarmStartConfig
-    from microcoder.training.warmstart import build_micro_checkpoint
+    from microcoder.train.recipe.recipe import WarmStartConfig
+    from microcoder.train.run.warm import build_micro_checkpoint
 
     torch.set_num_threads(1)
     config = WarmStartConfig(
@@ -99,7 +99,7 @@ def two_nodes() -> Iterator[Any]:
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    from microcoder.serving.ray_start import allow_slow_start
+    from microcoder.judge.fleet.ray import allow_slow_start
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)

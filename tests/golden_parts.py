@@ -23,14 +23,14 @@ import pyarrow.parquet
 from golden_values import ROOT, Skipped, Values, digest, flatten, say_verdict, shorten, steady, without_measures
 from microcoder import Checker, Problem, Program, Verdict, extract_program
 from microcoder.cli import main
-from microcoder.config import load_config
-from microcoder.evaluator import Invocation, Judge, compare_output
-from microcoder.formats.candidates import Rejection
-from microcoder.formats.catalogue import FORMATS
-from microcoder.insights.study import find_studies, plan_runs
-from microcoder.runs import RunDirectory, read_rollouts
-from microcoder.types import Outcome
-from microcoder.viewer import ViewerServer, open_collection
+from microcoder.data.formats.candidates import Rejection
+from microcoder.data.formats.catalogue import FORMATS
+from microcoder.judge import Invocation, Judge, compare_output
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.types import Outcome
+from microcoder.lab.studies.study import find_studies, plan_runs
+from microcoder.train.runs import RunDirectory, read_rollouts
+from microcoder.view import ViewerServer, open_collection
 
 # ----- The judge.
 
@@ -55,8 +55,8 @@ def judged(program: Program, problem: Problem, say: Callable[[Verdict], str] = s
 
 def compare_pairs(_: Path) -> Values:
     """Every pair of an output and what was expected."""
-    from evaluator.decisions import read_decisions, unescape  # pyrefly: ignore[missing-import]
-    from evaluator.output_pairs import PAIRS  # pyrefly: ignore[missing-import]
+    from judge.decisions import read_decisions, unescape  # pyrefly: ignore[missing-import]
+    from judge.output_pairs import PAIRS  # pyrefly: ignore[missing-import]
 
     table = [(Checker(), unescape(output), unescape(expected)) for output, expected, _ in read_decisions("Outputs")]
     found = {}
@@ -71,9 +71,9 @@ def compare_pairs(_: Path) -> Values:
 
 def run_fidelity(_: Path) -> Values:
     """Right programs of unusual form: what they print and how they end."""
-    from evaluator.conftest import make_problem  # pyrefly: ignore[missing-import]
-    from evaluator.fidelity_programs import CALLS, INPUT, PROGRAMS  # pyrefly: ignore[missing-import]
-    from yardstick.build_cases import _ABOUT_THE_MACHINE
+    from judge.conftest import make_problem  # pyrefly: ignore[missing-import]
+    from judge.fidelity_programs import CALLS, INPUT, PROGRAMS  # pyrefly: ignore[missing-import]
+    from lab.yardstick.build_cases import _ABOUT_THE_MACHINE
 
     def run(name: str, code: str) -> Callable[[Judge], str]:
         def task(judge: Judge) -> str:
@@ -92,7 +92,7 @@ def run_fidelity(_: Path) -> Values:
 
 def judge_hostile(_: Path) -> Values:
     """Programs that try to do harm: the outcome, where it is certain."""
-    from evaluator.safety_suites import HOSTILE, hostile_case  # pyrefly: ignore[missing-import]
+    from judge.safety_suites import HOSTILE, hostile_case  # pyrefly: ignore[missing-import]
 
     def say(allowed: Sequence[Outcome]) -> Callable[[Verdict], str]:
         either = "|".join(sorted(allowed))
@@ -108,8 +108,8 @@ def judge_hostile(_: Path) -> Values:
 
 def judge_forging(_: Path) -> Values:
     """Programs that try to be accepted: the verdict on each test."""
-    from evaluator.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
-    from evaluator.safety_suites import _ENDLESS_FORGERIES, KINDS, can_be_judged, forging_case  # pyrefly: ignore[missing-import]
+    from judge.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
+    from judge.safety_suites import _ENDLESS_FORGERIES, KINDS, can_be_judged, forging_case  # pyrefly: ignore[missing-import]
 
     cases = {name: forging_case(name) for name in FORGERIES}
     if not all(map(can_be_judged, cases.values())):
@@ -133,8 +133,8 @@ def judge_forging(_: Path) -> Values:
 
 def judge_stateful(_: Path) -> Values:
     """Programs that carry something from test to test, and usual ones, where tests share a process."""
-    from evaluator.stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
-    from evaluator.test_sharing import ALLOWED, EXPECTED, _problem  # pyrefly: ignore[missing-import]
+    from judge.stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
+    from judge.test_sharing import ALLOWED, EXPECTED, _problem  # pyrefly: ignore[missing-import]
 
     tasks = {}
     for kind, programs in (("screened", SCREENED), ("reset", RESET), ("allowed", ALLOWED)):
@@ -147,7 +147,7 @@ def judge_stateful(_: Path) -> Values:
 
 def list_yardstick(_: Path) -> Values:
     """The cases of `microcoder audit-judge` that are made from the tests' suites without running anything."""
-    from yardstick.build_cases import SUITES
+    from lab.yardstick.build_cases import SUITES
 
     cases = [case for suite, build in SUITES.items() if suite != "fidelity" for case in build()]
     return {f"{case.suite} {case.title}": digest(repr(case)) for case in cases}
@@ -173,9 +173,9 @@ def read_formats(_: Path) -> Values:
     """Rows of every public format, and what is wrong with damaged ones."""
     from published_rows import ROWS
 
-    from dataset.collect.test_collect_malformed_rows import BAD_PAYLOADS, QUESTION, first_row, read_one
+    from data.collect.test_collect_malformed_rows import BAD_PAYLOADS, QUESTION, first_row, read_one
 
-    folder = Path(__file__).parent / "dataset" / "golden"
+    folder = Path(__file__).parent / "data" / "golden"
     found = {}
     for name in FORMATS:
         for number, line in enumerate((folder / f"{name}.jsonl").read_text().splitlines(), 1):
@@ -202,7 +202,7 @@ def read_formats(_: Path) -> Values:
 
 def build_corpus(folder: Path) -> Values:
     """A corpus of eighteen rows through every step: each file, each row of it, each field of a row."""
-    from dataset.test_build import build, write_recipe
+    from data.test_build import build, write_recipe
 
     recipe = write_recipe(folder)
     recipe.write_text(recipe.read_text().replace(f"{folder}/", ""))
@@ -264,8 +264,8 @@ def warm_model() -> Path:
     """Return the folder of the demo's model, warm-started for a few steps in a temporary folder."""
     import atexit
 
-    from microcoder.training.config import TrainConfig
-    from microcoder.training.warmstart import build_micro_checkpoint
+    from microcoder.train.recipe.recipe import TrainConfig
+    from microcoder.train.run.warm import build_micro_checkpoint
 
     folder = Path(tempfile.mkdtemp(prefix="golden-model-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -300,7 +300,7 @@ def evaluate(folder: Path) -> Values:
     """An evaluation of saved answers: its results, its files."""
     from published import make_call_row, make_row, write_rows
 
-    from evaluation.test_evaluation_session import DOUBLE, RIGHT, WRONG, file_config, run
+    from eval.test_evaluation_session import DOUBLE, RIGHT, WRONG, file_config, run
 
     rows = [make_row("a"), make_row("b", difficulty="hard"), make_call_row("c")]
     answers = {"a": [RIGHT, WRONG], "b": [WRONG, "1 / 0"], "c": [DOUBLE, "```python\n" + DOUBLE]}

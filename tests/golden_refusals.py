@@ -15,29 +15,35 @@ import httpx
 import pytest
 
 from golden_values import ROOT, Values, shorten, steady
-from microcoder.errors import MicroCoderError
-from microcoder.evaluator import Judge
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import MicroCoderError
 
 REFUSING = (
-    *("test_config.py", "test_prompts.py", "test_rewards.py", "test_runs.py", "test_records.py"),
+    *(
+        "judge/test_config.py",
+        "judge/test_prompts.py",
+        "judge/test_rewards.py",
+        "train/test_runs.py",
+        "judge/test_records.py",
+    ),
     *(
         "test_verdict_keys.py",
-        "test_extensions.py",
+        "judge/test_extensions.py",
         "test_extension_examples.py",
         "cli/test_train.py",
         "cli/test_start.py",
         "cli/test_init.py",
     ),
-    *("cli/test_judge.py", "cli/test_packages.py", "cli/test_report.py", "training/test_recipe_keys.py"),
-    *("training/test_problem_sources.py", "training/test_temperature.py", "training/test_engine_options.py"),
+    *("cli/test_judge.py", "cli/test_packages.py", "cli/test_report.py", "train/test_recipe_keys.py"),
+    *("train/test_problem_sources.py", "train/test_temperature.py", "train/test_engine_options.py"),
     *(
-        "training/test_judging.py",
-        "dataset/benchmarks/test_livecodebench.py",
-        "dataset/collect/test_collect_columns.py",
+        "train/test_judging.py",
+        "data/benchmarks/test_livecodebench.py",
+        "data/collect/test_collect_columns.py",
     ),
-    *("dataset/collect/test_collect_row_files.py", "dataset/audit/test_audit.py", "formats/test_rows.py"),
-    *("evaluation/test_generation_files.py", "evaluator/test_submission.py", "evaluator/test_checkers.py"),
-    *("evaluator/test_languages.py", "insights/test_study_files.py", "insights/test_page.py", "micro/test_problems.py"),
+    *("data/collect/test_collect_row_files.py", "data/audit/test_audit.py", "data/formats/test_rows.py"),
+    *("eval/test_generation_files.py", "judge/test_submission.py", "judge/test_checkers.py"),
+    *("judge/test_languages.py", "lab/test_study_files.py", "lab/test_page.py", "data/micro/test_problems.py"),
 )
 """Tests with tables of mistakes."""
 
@@ -104,8 +110,8 @@ def refuse(folder: Path) -> Values:
 
 def refuse_requests() -> Values:
     """Return the service's answers to requests that it refuses."""
-    from serving.conftest import serving  # pyrefly: ignore[missing-import]
-    from serving.test_serving_requests import HOSTILE  # pyrefly: ignore[missing-import]
+    from judge.serve.conftest import serving  # pyrefly: ignore[missing-import]
+    from judge.serve.test_serving_requests import HOSTILE  # pyrefly: ignore[missing-import]
 
     found = {}
     with (

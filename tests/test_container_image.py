@@ -32,7 +32,7 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
         wanted = {f"{target}/{path.relative_to(_ROOT / source)}" for path in (_ROOT / source).rglob("*.toml")}
         assert wanted
         assert wanted <= {*names}
-    assert "microcoder/evaluator/sandbox/zygote.py" in names
+    assert "microcoder/judge/sandbox/zygote.py" in names
 
 
 def _copy(source: Path, target: Path, *, is_into: bool) -> None:

@@ -18,12 +18,12 @@ from pydantic import BaseModel
 
 from doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of
 from microcoder.cli import build_app
-from microcoder.config import dotted_keys
-from microcoder.dataset.build import BuildConfig
-from microcoder.evaluation import EvalConfig
-from microcoder.evaluator.languages.definition import Language
-from microcoder.insights.design import Study
-from microcoder.training.config import TrainConfig
+from microcoder.data.build import BuildConfig
+from microcoder.eval import EvalConfig
+from microcoder.judge.core.config import dotted_keys
+from microcoder.judge.languages.definition import Language
+from microcoder.lab.studies.design import Study
+from microcoder.train.recipe.recipe import TrainConfig
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "train": TrainConfig,
@@ -66,7 +66,7 @@ def test_little_is_to_be_read_before_a_change() -> None:
 
 
 def test_files_of_the_repository_that_are_named_exist() -> None:
-    named = re.compile(r"\b(?:benchmarks|recipes|examples|studies|containers)/[\w./-]*\w")
+    named = re.compile(r"(?<![\w/])(?:benchmarks|recipes|examples|studies|containers)/[\w./-]*\w")
     wrong = [
         f"{name_of(page)}: {name}"
         for page in CURRENT

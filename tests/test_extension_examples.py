@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.config import load_config
-from microcoder.dataset.build.config import BuildConfig
-from microcoder.dataset.filter.contamination import build_index, find_hits
-from microcoder.dataset.sources import list_shards, open_source, read_shard
-from microcoder.errors import ConfigError, DataError
-from microcoder.evaluation.config import EvalConfig
-from microcoder.evaluation.questions import load_questions
-from microcoder.evaluator import Judge
-from microcoder.evaluator.languages import LANGUAGES_VARIABLE
-from microcoder.evaluator.own_checkers import load_checker
-from microcoder.extract import load_extractor
-from microcoder.formats.catalogue import load_format
-from microcoder.training.algorithm.advantages import build_advantage
-from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.config import TrainConfig
-from microcoder.training.session import find_extensions
-from microcoder.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
+from microcoder.data.build.config import BuildConfig
+from microcoder.data.filter.contamination import build_index, find_hits
+from microcoder.data.formats.catalogue import load_format
+from microcoder.data.sources import list_shards, open_source, read_shard
+from microcoder.eval.config import EvalConfig
+from microcoder.eval.generation import load_questions
+from microcoder.judge import Judge
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.extract import load_extractor
+from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
+from microcoder.judge.languages import LANGUAGES_VARIABLE
+from microcoder.judge.run.checkers import load_checker
+from microcoder.train.algorithm.advantages import build_advantage
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.session import find_extensions
 
 EXAMPLES = Path(__file__).parents[1] / "examples/extensions"
 CUP = {

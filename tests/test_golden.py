@@ -32,7 +32,7 @@ def test_a_new_part_is_new() -> None:
 
 
 def test_values_tell_nothing_of_machine_or_version(tmp_path: Path) -> None:
-    said = f"{tmp_path}/run: microcoder.types and src/microcoder/a/b.py:12 at 0x7f0012ab34 on 127.0.0.1:8017"
+    said = f"{tmp_path}/run: microcoder.judge.core.types and src/microcoder/a/b.py:12 at 0x7f0012ab34 on 127.0.0.1:8017"
     assert steady(said, tmp_path) == "PLACE/run: MODULE and MODULE at ADDRESS on HOST"
     row = {"reward": 1, "seconds": {"total": 3}, "tests": [{"verdict": "accepted", "memory_mib": 9}]}
     assert without_measures(row) == {"reward": 1, "tests": [{"verdict": "accepted"}]}

@@ -32,10 +32,11 @@ for name in lacking:
         delattr(os, name)
 """
 IMPORTABLE = """
-import microcoder, microcoder.types, microcoder.rewards, microcoder.extract, microcoder.evaluator
-import microcoder.evaluator.compare, microcoder.serving.client, microcoder.formats, microcoder.dataset.sources
+import microcoder, microcoder.judge.core.types, microcoder.judge.core.rewards, microcoder.judge.core.extract
+import microcoder.judge
+import microcoder.judge.compare.compare, microcoder.judge.fleet.client, microcoder.data.formats, microcoder.data.sources
 from microcoder import Checker, extract_program
-from microcoder.evaluator import compare_output
+from microcoder.judge import compare_output
 assert compare_output("1 2\\n", "1 2", Checker()).accepted
 assert extract_program("```python\\nprint(1)\\n```").code == "print(1)\\n"
 """

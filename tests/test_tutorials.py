@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doc_pages import DOCS, do_tutorial, stand_in
-from microcoder.runs import RunDirectory
+from microcoder.train.runs import RunDirectory
 
 TUTORIALS = DOCS / "tutorials"
 pytestmark = pytest.mark.slow

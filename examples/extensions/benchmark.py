@@ -5,9 +5,9 @@ corpus:      [[benchmarks]] with format = "benchmark.py:read_cup" and path = "cu
 anywhere:    Problem.from_row(row, format="benchmark.py:read_cup")
 """
 
-from microcoder.formats.candidates import Candidate
-from microcoder.formats.row import Malformed, Row
-from microcoder.types import TestCase
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.judge.core.types import TestCase
 
 
 def read_cup(row: Row) -> Candidate:

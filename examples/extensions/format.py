@@ -4,7 +4,7 @@ corpus:    [[sources]] with format = "format.py:lessons" and path = "lessons.jso
 anywhere:  Problem.from_row(row, format="format.py:lessons")
 """
 
-from microcoder.formats.columns import Columns
+from microcoder.data.formats.format import Columns
 
 lessons = Columns(
     statement="task.text",

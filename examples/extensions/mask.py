@@ -1,6 +1,6 @@
 """A mask of your own: `algorithm.masking = {kind = "own", name = "mask.py:mask_short"}` in a recipe."""
 
-from microcoder.types import Program, Rollout, Verdict
+from microcoder.judge.core.types import Program, Rollout, Verdict
 
 
 def mask_short(rollout: Rollout, program: Program, verdict: Verdict, draw: float, *, tokens: int = 8) -> str | None:

@@ -1,6 +1,6 @@
 """A prompt of your own: `prompt.style = "prompt.py:ask"` in a recipe or an evaluation."""
 
-from microcoder.types import Problem
+from microcoder.judge.core.types import Problem
 
 
 def ask(problem: Problem, *, ending: str = "Think first, then answer with one code block.") -> str:

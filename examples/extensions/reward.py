@@ -1,6 +1,6 @@
 """A reward of your own: `rewards = ["all_tests", {name = "reward.py:brevity", weight = 0.1}]` in a recipe."""
 
-from microcoder.types import Problem, Program, Rollout, Verdict
+from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 
 
 def brevity(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, limit: int = 4096) -> float:

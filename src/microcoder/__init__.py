@@ -1,18 +1,19 @@
 """MicroCoder: reinforcement learning of coding models.
 
-Four parts, each usable alone: `microcoder.evaluator`, `microcoder.training`, `microcoder.dataset`,
-`microcoder.insights`. This package itself needs neither torch nor a GPU.
+Four parts, each usable alone: `microcoder.judge`, `microcoder.train`, `microcoder.data`,
+`microcoder.lab.studies`. This package itself needs neither torch nor a GPU.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from microcoder.facade import lend
+
 if TYPE_CHECKING:
-    from microcoder.errors import ConfigError, DataError, EvaluatorFault, MicroCoderError, TrainingError
-    from microcoder.evaluator import Judge
-    from microcoder.extract import extract_program
-    from microcoder.rewards import score_verdict, score_verdicts
-    from microcoder.types import (
+    from microcoder.judge import Judge
+    from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault, MicroCoderError, TrainingError
+    from microcoder.judge.core.extract import extract_program
+    from microcoder.judge.core.rewards import score_verdict, score_verdicts
+    from microcoder.judge.core.types import (
         Checker,
         Outcome,
         Problem,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         Verdict,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Checker",
@@ -49,25 +50,12 @@ __all__ = [
 ]
 
 _NAMES_OF = {
-    "errors": ("ConfigError", "DataError", "EvaluatorFault", "MicroCoderError", "TrainingError"),
-    "evaluator": ("Judge",),
-    "extract": ("extract_program",),
-    "rewards": ("score_verdict", "score_verdicts"),
-    "types": (
+    "judge.core.errors": ("ConfigError", "DataError", "EvaluatorFault", "MicroCoderError", "TrainingError"),
+    "judge.fleet.judge": ("Judge",),
+    "judge.core.extract": ("extract_program",),
+    "judge.core.rewards": ("score_verdict", "score_verdicts"),
+    "judge.core.types": (
         "Checker", "Outcome", "Problem", "Program", "Prompt", "Rollout", "TestCase", "TestResult", "Verdict",
     ),
 }  # fmt: skip
-_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    """Import a name when it is first used: the command line's help needs none of them, and pydantic is slow."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lend(__name__, _NAMES_OF)

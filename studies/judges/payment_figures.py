@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from payments import Payments
 
-from microcoder.insights.effects import Effect
-from microcoder.insights.figures import (
+from microcoder.lab.studies.effects import Effect
+from microcoder.lab.studies.figures import (
     BLACK,
     BLUE,
     GREEN,

@@ -9,13 +9,13 @@ from statistics import fmean
 from payment_figures import ErrorLine, draw_errors, draw_payments
 from payments import Payments, read_payments
 
-from microcoder.errors import DataError
-from microcoder.files import write_text
-from microcoder.insights.effects import Effect, estimate_effect
-from microcoder.insights.figures import Chart
-from microcoder.insights.history import read_history
-from microcoder.insights.study import MICRO, StudyFile, StudyRun, plan_runs
-from microcoder.runs import RunDirectory
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import write_text
+from microcoder.lab.studies.effects import Effect, estimate_effect
+from microcoder.lab.studies.figures import Chart
+from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.study import MICRO, StudyFile, StudyRun, plan_runs
+from microcoder.train.runs import RunDirectory
 
 LATE_STEPS = 5
 """What a run ends at is the mean over so many last steps."""

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from microcoder.cli import main
-from microcoder.evaluator import Judge
-from microcoder.evaluator.probes import PROBES, run_probes
-from microcoder.evaluator.sandbox.layers import LAYERS, SECCOMP
+from microcoder.judge import Judge
+from microcoder.judge.fleet.probes import PROBES, run_probes
+from microcoder.judge.sandbox.layers import LAYERS, SECCOMP
 
 
 def test_everything_is_named_and_the_self_test_passes(capsys: pytest.CaptureFixture[str]) -> None:

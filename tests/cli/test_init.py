@@ -12,15 +12,12 @@ from typing import Literal
 import pytest
 
 from microcoder.cli import main
-from microcoder.config import load_config
-from microcoder.dataset.problems import write_problems
-from microcoder.errors import ConfigError, DataError
-from microcoder.micro import generate_problems
-from microcoder.training.config import TrainConfig
-from microcoder.training.model_config import HuggingFaceModel
-from microcoder.training.problems_config import HubProblems
-from microcoder.training.starter import Wishes, write_recipe
-from microcoder.training.starter_model import GPUS, count_gib, fit_model, inspect_model
+from microcoder.data.micro import generate_problems
+from microcoder.data.release.problems import write_problems
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.train.recipe.recipe import HubProblems, HuggingFaceModel, TrainConfig
+from microcoder.train.run.starter import GPUS, Wishes, count_gib, fit_model, inspect_model, write_recipe
 
 ROOT = Path(__file__).parents[2]
 

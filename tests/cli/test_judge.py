@@ -16,11 +16,11 @@ import pytest
 
 import microcoder.cli.judge as command
 from microcoder.cli.judge_options import JudgeOptions
-from microcoder.errors import ConfigError, DataError, EvaluatorFault
-from microcoder.evaluator.environment import name_environment
-from microcoder.evaluator.packages import PROFILES
-from microcoder.evaluator.verdict_files import VerdictFile, digest_input
-from microcoder.types import Outcome, TestResult, Verdict
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, TestResult, Verdict
+from microcoder.judge.languages.environment import name_environment
+from microcoder.judge.languages.packages import PROFILES
+from microcoder.judge.run.submissions import VerdictFile, digest_input
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)"
 MICROCODER = [sys.executable, "-m", "microcoder"]
@@ -201,7 +201,7 @@ def test_a_weak_sandbox_is_announced(
 ) -> None:
     from functools import partial
 
-    from microcoder.evaluator import Judge
+    from microcoder.judge import Judge
 
     source = write(tmp_path / "in.jsonl", submission("a"))
     monkeypatch.setattr(

@@ -10,8 +10,8 @@ import pytest
 from microcoder.cli import main
 from microcoder.cli.doctor import examine
 from microcoder.cli.judge_options import SandboxOptions
-from microcoder.evaluator.interpreter import CURRENT_VERSION
-from microcoder.evaluator.package_folders import ROOT_VARIABLE
+from microcoder.judge.languages.interpreter import CURRENT_VERSION
+from microcoder.judge.languages.packages import ROOT_VARIABLE
 from wheels import make_wheel
 
 

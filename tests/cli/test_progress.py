@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from microcoder.cli.progress import Progress
-from microcoder.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
 STEP = StepMetrics(
     step=1,

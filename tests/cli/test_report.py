@@ -5,8 +5,8 @@ import pytest
 from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
-from microcoder.evaluation.folder import EvaluationFolder, Sample
-from microcoder.files import append_row, write_json
+from microcoder.eval.report import EvaluationFolder, Sample
+from microcoder.judge.core.files import append_row, write_json
 
 
 def test_the_verb_writes_the_page_and_prints_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

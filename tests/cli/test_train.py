@@ -13,11 +13,11 @@ import pytest
 from microcoder.cli import main
 from microcoder.cli.options import parse_overrides
 from microcoder.cli.train import default_run_directory
-from microcoder.config import dotted_keys, find_recipe, load_config, name_recipe
-from microcoder.dataset.problems import write_problems
-from microcoder.errors import ConfigError
-from microcoder.micro import generate_problems
-from microcoder.training.config import TrainConfig
+from microcoder.data.micro import generate_problems
+from microcoder.data.release.problems import write_problems
+from microcoder.judge.core.config import dotted_keys, find_recipe, load_config, name_recipe
+from microcoder.judge.core.errors import ConfigError
+from microcoder.train.recipe.recipe import TrainConfig
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted(p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms"))

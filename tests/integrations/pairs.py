@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from evaluator.fidelity_programs import CALLS  # pyrefly: ignore[missing-import]
-from evaluator.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
-from evaluator.output_pairs import PAIRS as OUTPUTS  # pyrefly: ignore[missing-import]
-from evaluator.safety_suites import KINDS  # pyrefly: ignore[missing-import]
+from judge.fidelity_programs import CALLS  # pyrefly: ignore[missing-import]
+from judge.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
+from judge.output_pairs import PAIRS as OUTPUTS  # pyrefly: ignore[missing-import]
+from judge.safety_suites import KINDS  # pyrefly: ignore[missing-import]
 from microcoder import extract_program
-from microcoder.evaluator import Judge
 from microcoder.integrations.shared import shared_judge
-from microcoder.types import Checker, Outcome, Problem, Verdict
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Checker, Outcome, Problem, Verdict
 
 # The tests of all doors run in one process, so its judge has what the one that needs most asks for.
 shared_judge(stop="never")

@@ -12,7 +12,7 @@ from pairs import AMOUNTS, Pair, fault, judged
 
 from microcoder import EvaluatorFault
 from microcoder.integrations.livecodebench import check_correctness, codegen_metrics, describe, run_test
-from microcoder.types import Problem
+from microcoder.judge.core.types import Problem
 
 SUM = {"input_output": json.dumps({"inputs": ["1 2", "5 6", "0 0"], "outputs": ["3", "11", "0"], "fn_name": None})}
 DOUBLE = {"input_output": json.dumps({"inputs": ["1", "2"], "outputs": ["2", "4"], "fn_name": "double"})}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pairs import AMOUNTS, Pair, judged
 
-from microcoder.types import Checker, Problem
+from microcoder.judge.core.types import Checker, Problem
 
 pytest.importorskip("nemo_gym", reason="nemo-gym is not here (it wants Python 3.12); type: make test-integrations")
 

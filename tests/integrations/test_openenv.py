@@ -15,7 +15,7 @@ from pairs import AMOUNTS, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, DataError
 from microcoder.integrations.shared import shared_judge
-from microcoder.types import Checker, Problem
+from microcoder.judge.core.types import Checker, Problem
 
 pytest.importorskip("openenv.core", reason="openenv is not here; type: make test-integrations")
 

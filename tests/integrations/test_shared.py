@@ -11,10 +11,10 @@ import pytest
 from pairs import AMOUNTS, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, Program
-from microcoder.formats.once import to_problem
+from microcoder.data.formats.own import to_problem
 from microcoder.integrations import shared
 from microcoder.integrations.shared import shared_judge
-from microcoder.types import Problem
+from microcoder.judge.core.types import Problem
 
 SUM = Problem.model_validate({"id": "sum", "tests": [{"input": "1 2", "output": "3"}]})
 RIGHT, WRONG = Program("print(sum(map(int, input().split())))"), Program("print(4)")

@@ -9,7 +9,7 @@ import pytest
 from pairs import AMOUNTS, Pair, judged
 
 from microcoder import ConfigError, DataError, EvaluatorFault
-from microcoder.types import Checker, Problem
+from microcoder.judge.core.types import Checker, Problem
 
 skyrl_gym = pytest.importorskip("skyrl_gym", reason="skyrl-gym is not here; type: make test-integrations")
 

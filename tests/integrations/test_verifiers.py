@@ -16,7 +16,7 @@ import pytest
 from pairs import AMOUNTS, Pair, judged
 
 from microcoder import ConfigError
-from microcoder.types import Checker, Problem
+from microcoder.judge.core.types import Checker, Problem
 
 vf = pytest.importorskip("verifiers.v1", reason="verifiers is not here; type: make test-integrations")
 

@@ -14,7 +14,7 @@ from pairs import AMOUNTS, FAULTY, Pair, judged
 
 from microcoder import ConfigError, EvaluatorFault
 from microcoder.integrations.verl import compute_score, compute_score_sync
-from microcoder.types import Outcome
+from microcoder.judge.core.types import Outcome
 
 TESTS = json.dumps({"inputs": ["1 2", "3 4"], "outputs": ["3", "7"]})
 RIGHT, HALF = "```python\nprint(sum(map(int, input().split())))\n```", "```python\nprint(3)\n```"
@@ -110,7 +110,7 @@ def test_our_advantages_leave_out_what_is_unscored() -> None:
     import torch
     from verl.trainer.ppo import core_algos
 
-    from microcoder.training.engines.verl import groups
+    from microcoder.train.verl import groups
 
     groups.register(core_algos.ADV_ESTIMATOR_REGISTRY)
     rewards, mask = torch.zeros(6, 3), torch.tensor([[1.0, 1, 1], [1, 1, 0]]).repeat(3, 1)

@@ -19,7 +19,7 @@ from typing import Any
 from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, UnknownCommandError, UnusedCliTokensError
 
 import microcoder
-from microcoder.errors import MicroCoderError
+from microcoder.judge.core.errors import MicroCoderError
 
 VERBS = {
     "judge": ("judge", "Judge the programs of a file; the same command resumes an interrupted run."),
@@ -51,11 +51,11 @@ VERBS = {
 """By name: the function or application in the module of that name, and what it does."""
 
 CONFIGS = {
-    **dict.fromkeys(("train", "probe"), "microcoder.training.config:TrainConfig"),
-    "eval": "microcoder.evaluation.config:EvalConfig",
+    **dict.fromkeys(("train", "probe"), "microcoder.train.recipe.recipe:TrainConfig"),
+    "eval": "microcoder.eval.config:EvalConfig",
     **dict.fromkeys(
         (f"data {stage}" for stage in ("build", "collect", "process", "filter", "generate", "verify")),
-        "microcoder.dataset.build.config:BuildConfig",
+        "microcoder.data.build.config:BuildConfig",
     ),
 }
 """By command: the configuration whose keys it takes as flags."""
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
         command = " ".join(["microcoder", *(error.command_chain or ())])
         sys.exit(_fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options."))
     except OSError as error:
-        from microcoder.machine import is_disk_full
+        from microcoder.judge.core.machine import is_disk_full
 
         where = f" ({error.filename})" if error.filename else ""
         if is_disk_full(error):
@@ -121,13 +121,13 @@ def _print_keys(given: Sequence[str]) -> None:
     place = CONFIGS.get(" ".join(takewhile(lambda word: not word.startswith("-"), given)))
     if place is None:
         return
-    from microcoder.keys import describe_keys
+    from microcoder.judge.core.keys import describe_keys
 
     module, _, name = place.partition(":")
     try:
         config = getattr(importlib.import_module(module), name)
     except ImportError as error:
-        from microcoder.installation import how_to_install
+        from microcoder.judge.core.installation import how_to_install
 
         extra = "data" if "dataset" in module else "train"
         print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")
@@ -159,7 +159,7 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
 
 def _explain_refusals(error: Any) -> str:
     """Return a sentence on the options that a model of pydantic's refuses."""
-    from microcoder.faults import explain_fault
+    from microcoder.judge.core.errors import explain_fault
 
     faults = error.errors()
     named = [f"--{'.'.join(map(str, fault['loc'])).replace('_', '-')} {fault['input']}" for fault in faults]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from microcoder.cli.options import Flag
-from microcoder.errors import ConfigError
-from microcoder.machine import require_linux
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.machine import require_linux
 
 _MOST = 40
 
@@ -58,10 +58,10 @@ def audit_judge(
         Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
-    from microcoder.yardstick.catalogue import read_judge
-    from microcoder.yardstick.contests import read_contests
-    from microcoder.yardstick.report import write_json, write_page
-    from microcoder.yardstick.session import audit_judges, make_plan
+    from microcoder.lab.yardstick.cases import read_contests
+    from microcoder.lab.yardstick.catalogue import read_judge
+    from microcoder.lab.yardstick.report import write_json, write_page
+    from microcoder.lab.yardstick.session import audit_judges, make_plan
 
     for name, value in (("most", most), ("lanes", lanes)):
         if value < 1:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from microcoder.insights.study import Work
+    from microcoder.lab.studies.study import Work
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0

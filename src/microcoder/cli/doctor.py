@@ -14,14 +14,14 @@ from cyclopts import Parameter
 import microcoder
 from microcoder.cli.judge_options import SandboxOptions
 from microcoder.cli.options import Json
-from microcoder.errors import EvaluatorFault
-from microcoder.evaluator.headers import find_problem, list_headers
-from microcoder.evaluator.interpreter import current_interpreter
-from microcoder.evaluator.isolation import DEGRADED_MEANS
-from microcoder.evaluator.languages import LANGUAGES, find_language
-from microcoder.evaluator.probes import run_probes
-from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.machine import count_processors, require_linux
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.machine import count_processors, require_linux
+from microcoder.judge.fleet.probes import run_probes
+from microcoder.judge.languages import LANGUAGES, find_language
+from microcoder.judge.languages.interpreter import current_interpreter
+from microcoder.judge.run.builds import find_problem, list_headers
+from microcoder.judge.run.isolation import DEGRADED_MEANS
+from microcoder.judge.sandbox.layers import LAYERS
 
 _DEFAULTS = SandboxOptions()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")

@@ -11,9 +11,9 @@ from cyclopts import App, Parameter
 
 from microcoder.cli.display import StepDisplay
 from microcoder.cli.options import DryRun, Json, Overrides, Recipes, parse_overrides, print_resolved
-from microcoder.config import load_config
-from microcoder.errors import ConfigError
-from microcoder.evaluation.config import EvalConfig
+from microcoder.eval.config import EvalConfig
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError
 
 app = App(name="eval", help="Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.")
 
@@ -42,8 +42,8 @@ def evaluate(
         )
     resolved = load_config(EvalConfig, config, parse_overrides(overrides))
     # Pulls in what reads benchmarks, which `--help` does without.
-    from microcoder.evaluation.report import render_results
-    from microcoder.evaluation.session import digest_config, run_evaluation
+    from microcoder.eval.report import render_results
+    from microcoder.eval.session import digest_config, run_evaluation
 
     target = run_dir or Path("runs") / f"eval-{digest_config(resolved)}"
     if dry_run:
@@ -85,8 +85,7 @@ def show(
     pass_at
         Additional k of pass@k.
     """
-    from microcoder.evaluation.folder import EvaluationFolder
-    from microcoder.evaluation.report import compare, render_comparison, render_results, summarise
+    from microcoder.eval.report import EvaluationFolder, compare, render_comparison, render_results, summarise
 
     for k in pass_at:
         if k < 1:

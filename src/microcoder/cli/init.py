@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 from microcoder.cli.options import Flag
-from microcoder.errors import ConfigError
-from microcoder.training.starter import ALGORITHMS, Wishes, write_recipe
-from microcoder.training.starter_model import GPUS, detect_gpu
+from microcoder.judge.core.errors import ConfigError
+from microcoder.train.run.starter import ALGORITHMS, GPUS, Wishes, detect_gpu, write_recipe
 
 
 def init(

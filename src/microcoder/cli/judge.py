@@ -16,14 +16,13 @@ import microcoder
 from microcoder.cli.display import StepDisplay, describe_counts
 from microcoder.cli.judge_options import JudgeOptions, describe_lacks
 from microcoder.cli.options import Flag, Json
-from microcoder.errors import DataError
-from microcoder.evaluator import Judge, judge_answers
-from microcoder.evaluator.environment import name_environment
-from microcoder.evaluator.packages import load_profile
-from microcoder.evaluator.submissions import Submission, read_submissions
-from microcoder.evaluator.verdict_files import VerdictFile, digest_input
-from microcoder.metrics import share_reasons
-from microcoder.types import CHECKER_CRASHED, Outcome, Verdict
+from microcoder.judge import Judge, judge_answers
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
+from microcoder.judge.languages.environment import name_environment
+from microcoder.judge.languages.packages import load_profile
+from microcoder.judge.run.submissions import Submission, VerdictFile, digest_input, read_submissions
+from microcoder.train.metrics import share_reasons
 
 _DEFAULTS = JudgeOptions()
 _OF_SHARING = ("shared", "fallbacks", "differences", "anew", "probed", "unrepeated")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.cli.options import Flag
-from microcoder.evaluator import Judge, StopRule
-from microcoder.evaluator.checkers import CPU_SECONDS
-from microcoder.evaluator.isolation import DEGRADED_MEANS
-from microcoder.evaluator.languages import add_language
-from microcoder.evaluator.packages import STANDARD
+from microcoder.judge import Judge, StopRule
+from microcoder.judge.languages import add_language
+from microcoder.judge.languages.packages import STANDARD
+from microcoder.judge.run.checkers import CPU_SECONDS
+from microcoder.judge.run.isolation import DEGRADED_MEANS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from microcoder.config import flatten
-from microcoder.errors import ConfigError
+from microcoder.judge.core.config import flatten
+from microcoder.judge.core.errors import ConfigError
 
 Flag = Annotated[bool, Parameter(negative="")]
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]

@@ -6,11 +6,17 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from microcoder.evaluator.headers import list_headers, make_header
-from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
-from microcoder.evaluator.languages import LANGUAGES, find_language
-from microcoder.evaluator.package_folders import find_folder, find_roots, install_packages
-from microcoder.evaluator.packages import PROFILES, STANDARD, load_profile
+from microcoder.judge.languages import LANGUAGES, find_language
+from microcoder.judge.languages.interpreter import CURRENT_VERSION, find_interpreter
+from microcoder.judge.languages.packages import (
+    PROFILES,
+    STANDARD,
+    find_folder,
+    find_roots,
+    install_packages,
+    load_profile,
+)
+from microcoder.judge.run.builds import list_headers, make_header
 
 app = App(name="packages", help="Install and list the third-party packages that programs may import.")
 

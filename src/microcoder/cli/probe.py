@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from microcoder.cli.options import Json, Overrides, Recipes
 from microcoder.cli.train import default_run_directory, load_recipe, require_training
-from microcoder.errors import ConfigError
-from microcoder.runs import RunDirectory
+from microcoder.judge.core.errors import ConfigError
+from microcoder.train.runs import RunDirectory
 
 if TYPE_CHECKING:
-    from microcoder.training.probe import Probe
+    from microcoder.train.run.probe import Probe
 
 
 def probe(
@@ -40,7 +40,7 @@ def probe(
         require_training()
         # All three pull in torch or numpy, which the rest of the command line does without.
         from microcoder.cli.progress import Progress
-        from microcoder.training.session import run_probe
+        from microcoder.train.run.session import run_probe
 
         with Progress() as progress:
             result = run_probe(resolved, run_directory=target, observer=progress)
@@ -48,10 +48,10 @@ def probe(
         assert run_dir is not None
         target = run_dir
         require_training()
-        from microcoder.training.probe import read_probe
+        from microcoder.train.run.probe import read_probe
 
         result = read_probe(RunDirectory(target))
-    from microcoder.insights.probe import write_probe_figure
+    from microcoder.lab.studies.probe import write_probe_figure
 
     figure = write_probe_figure(target)
     if json:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from microcoder.cli.display import Bar, Display, describe_seconds, printable
-from microcoder.metrics import EvaluationMetrics, StepMetrics
-from microcoder.training.observer import Observer
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.run.observer import Observer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from microcoder.training.probe import Probe
+    from microcoder.train.run.probe import Probe
 
 _NUM_RECENT = 10
 """Steps that the time left is estimated from."""
@@ -64,7 +64,7 @@ class Progress(Display, Observer):
         for reason in probe.choice.reasons:
             self.note(reason)
         self.note(f"training at temperature {probe.choice.temperature:g}")
-        from microcoder.insights.probe import write_probe_figure
+        from microcoder.lab.studies.probe import write_probe_figure
 
         write_probe_figure(self._run_directory)
 

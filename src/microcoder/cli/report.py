@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from microcoder.cli.options import Json
-from microcoder.errors import ConfigError
+from microcoder.judge.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from microcoder.evaluation.folder import EvaluationFolder
+    from microcoder.eval.report import EvaluationFolder
 
 
 def report(
@@ -34,7 +34,7 @@ def report(
     against
         Another training run on the same problems, such as the baseline: the page compares the two. Repeatable.
     """
-    from microcoder.evaluation.folder import EvaluationFolder
+    from microcoder.eval.report import EvaluationFolder
 
     evaluation = EvaluationFolder(run_directory)
     if evaluation.is_evaluation:
@@ -42,14 +42,14 @@ def report(
             raise ConfigError(f"{run_directory} is an evaluation; to compare two: microcoder eval show RUN OTHER")
         _report_evaluation(evaluation, as_json=json)
         return
-    from microcoder.insights import write_report
+    from microcoder.lab.studies import write_report
 
     path = write_report(run_directory, against=against)
     print(json_format.dumps({"report": str(path), **_headline(run_directory)}) if json else path)
 
 
 def _report_evaluation(evaluation: EvaluationFolder, *, as_json: bool) -> None:
-    from microcoder.evaluation.report import render_results, summarise, write_report
+    from microcoder.eval.report import render_results, summarise, write_report
 
     results = summarise(evaluation)
     write_report(evaluation, results)
@@ -60,8 +60,8 @@ def _report_evaluation(evaluation: EvaluationFolder, *, as_json: bool) -> None:
 
 
 def _headline(run_directory: Path) -> dict[str, Any]:
-    from microcoder.insights.arms import compare, count_unscored
-    from microcoder.insights.history import read_history
+    from microcoder.lab.studies.arms import compare, count_unscored
+    from microcoder.lab.studies.history import read_history
 
     history = read_history(run_directory)
     row = compare(history)

@@ -13,13 +13,13 @@ from cyclopts import Parameter
 
 from microcoder.cli.judge_options import JudgeOptions, describe_lacks
 from microcoder.cli.options import Flag
-from microcoder.errors import ConfigError, EvaluatorFault
-from microcoder.evaluator import Judge
-from microcoder.evaluator.languages import LANGUAGES, find_language
-from microcoder.evaluator.probes import run_probes
-from microcoder.installation import how_to_install
-from microcoder.machine import require_linux
-from microcoder.serving.settings import ServiceSettings, read_tokens
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import require_linux
+from microcoder.judge.fleet.probes import run_probes
+from microcoder.judge.languages import LANGUAGES, find_language
+from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
 _CACHE_SIZE = 2048
 _DEFAULTS, _LIMITS = JudgeOptions(), ServiceSettings()
@@ -67,8 +67,8 @@ def serve(
     """
     require_linux()
     try:
-        from microcoder.serving.app import JudgeServer
-        from microcoder.serving.service import Service
+        from microcoder.judge.serve.app import JudgeServer
+        from microcoder.judge.serve.service import Service
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
 

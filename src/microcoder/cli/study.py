@@ -13,12 +13,12 @@ from cyclopts import App, Parameter
 from microcoder.cli.display import StudyDisplay, describe_seconds
 from microcoder.cli.options import Flag, Json
 from microcoder.cli.train import require_training
-from microcoder.errors import ConfigError, TrainingError
-from microcoder.installation import how_to_install
+from microcoder.judge.core.errors import ConfigError, TrainingError
+from microcoder.judge.core.installation import how_to_install
 
 if TYPE_CHECKING:
-    from microcoder.insights.rounds import StudyPlan
-    from microcoder.insights.study import StudyFile, Work
+    from microcoder.lab.studies.rounds import StudyPlan
+    from microcoder.lab.studies.study import StudyFile, Work
 
 app = App(name="study", help="Run controlled experiments and test the paper's claims with them.")
 BUDGET_MINUTES = 60.0
@@ -68,10 +68,10 @@ def run(
     dry_run
         Print which runs come first and how long they will take, and stop.
     """
-    from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.rounds import plan_rounds
-    from microcoder.insights.workers import StudyWorkers
-    from microcoder.insights.workload import default_jobs
+    from microcoder.lab.studies.design import MICRO, QUICK
+    from microcoder.lab.studies.rounds import plan_rounds
+    from microcoder.lab.studies.workers import StudyWorkers
+    from microcoder.lab.studies.workload import default_jobs
 
     studies, scale, jobs = _choose(name, chosen.all), QUICK if chosen.quick else MICRO, jobs or default_jobs()
     budget = budget_minutes or (BUDGET_MINUTES if chosen.all and chosen.quick else None)
@@ -125,11 +125,11 @@ def report(
     json
         Print the results as one JSON object, and write no page.
     """
-    from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.results import as_records, judge_studies
-    from microcoder.insights.study import find_studies
-    from microcoder.insights.study_report import write_study_report
-    from microcoder.insights.wording import describe_claim
+    from microcoder.lab.studies.claims import as_records, judge_studies
+    from microcoder.lab.studies.design import MICRO, QUICK
+    from microcoder.lab.studies.pages import write_study_report
+    from microcoder.lab.studies.study import find_studies
+    from microcoder.lab.studies.wording import describe_claim
 
     _require_statistics()
     studies, scale = _choose(name, chosen.all), QUICK if chosen.quick else MICRO
@@ -176,9 +176,9 @@ def plan(
     price
         Dollars per H100-hour.
     """
-    from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.launch import write_plan
-    from microcoder.insights.wording import expectation_rows
+    from microcoder.lab.studies.design import MICRO, QUICK
+    from microcoder.lab.studies.wording import expectation_rows
+    from microcoder.lab.studies.workers import write_plan
 
     studies = _choose(name, all)
     if scale not in (MICRO, QUICK):
@@ -213,7 +213,7 @@ def compare(first: Path, second: Path, /, *, json: Json = False) -> None:
     second
         The report to compare it with.
     """
-    from microcoder.insights.results import compare_results, read_results
+    from microcoder.lab.studies.claims import compare_results, read_results
 
     found = compare_results(read_results(first), read_results(second))
     if json:
@@ -238,7 +238,7 @@ def _require_statistics() -> None:
 
 def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
     """Return what is to be done, as plain values."""
-    from microcoder.insights.workload import estimate_seconds
+    from microcoder.lab.studies.workload import estimate_seconds
 
     missing = plan.rounds.waiting
     return {
@@ -254,8 +254,8 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
 
 def _write_catalogue(works: Sequence[Work]) -> None:
     """Write beside the runs what each folder stands for."""
-    from microcoder.files import write_json
-    from microcoder.insights.workload import catalogue
+    from microcoder.judge.core.files import write_json
+    from microcoder.lab.studies.workload import catalogue
 
     for folder in {work.folder.parent for work in works}:
         write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))
@@ -278,7 +278,7 @@ def _describe_plan(summary: Mapping[str, Any], *, is_measured: bool) -> str:
 
 
 def _choose(name: str | None, everything: bool) -> list[StudyFile]:
-    from microcoder.insights.study import find_studies
+    from microcoder.lab.studies.study import find_studies
 
     if (name is None) != everything:
         raise ConfigError("name one study, or pass --all")

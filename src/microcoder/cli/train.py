@@ -12,27 +12,28 @@ from typing import Any
 
 from microcoder.cli.display import describe_seconds
 from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
-from microcoder.config import find_recipe, load_config, name_recipe
-from microcoder.errors import ConfigError
-from microcoder.installation import how_to_install
-from microcoder.runs import RunDirectory
-from microcoder.training.batching import describe_batches
-from microcoder.training.checkpoints import model_folder
-from microcoder.training.config import TrainConfig
-from microcoder.training.engines.verl.devices import Devices, count_processes
-from microcoder.training.estimate import RunEstimate, estimate_run, read_speeds
-from microcoder.training.failures import measure_room
-from microcoder.training.inputs import find_missing
-from microcoder.training.memory import (
+from microcoder.judge.core.config import find_recipe, load_config, name_recipe
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.installation import how_to_install
+from microcoder.train.recipe.batching import describe_batches
+from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
+from microcoder.train.run.checkpoints import model_folder
+from microcoder.train.run.estimate import (
     MemoryTable,
+    RunEstimate,
     advise,
     can_count,
     count_memory,
     describe_memory,
     detect_device_gib,
+    estimate_run,
     longest_prompt_tokens,
+    read_speeds,
 )
-from microcoder.training.model_config import HuggingFaceModel
+from microcoder.train.run.failures import measure_room
+from microcoder.train.run.manifest import find_missing
+from microcoder.train.runs import RunDirectory
+from microcoder.train.verl.devices import Devices, count_processes
 
 
 def train(
@@ -82,9 +83,9 @@ def train(
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
-    from microcoder.insights.report import write_report
-    from microcoder.training.observer import Observer
-    from microcoder.training.session import run_training
+    from microcoder.lab.studies.report import write_report
+    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.session import run_training
 
     command = ["microcoder", *sys.argv[1:]]
     if int(os.environ.get("RANK", "0")) > 0:
@@ -127,7 +128,7 @@ def require_training() -> None:
 def _print_dry_run(
     config: TrainConfig, target: Path, *, gpu_memory_gib: float | None, speeds_of: Path | None, as_json: bool
 ) -> None:
-    from microcoder.training.session import find_extensions
+    from microcoder.train.run.session import find_extensions
 
     find_extensions(config)
     run = RunDirectory(speeds_of or target)
@@ -180,7 +181,7 @@ def _describe_launch(config: TrainConfig, target: Path) -> str | None:
     """Return verl's own command for a recipe of engine verl; None for engine trl."""
     if config.engine != "verl":
         return None
-    from microcoder.training.engines.verl.translate import Place, translate
+    from microcoder.train.verl.translate import Place, translate
 
     ray = config.ray
     devices = Devices(ray.device, ray.num_nodes, count_processes(ray) // ray.num_nodes)

@@ -10,8 +10,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from microcoder.cli.options import Json
-from microcoder.errors import ConfigError
-from microcoder.installation import how_to_install
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.installation import how_to_install
 
 DEFAULT_PORT = 8642
 
@@ -46,7 +46,7 @@ def view(
     if not runs:
         raise ConfigError("no run; type: microcoder view RUN [RUN...]")
     try:
-        from microcoder.viewer import ViewerServer, open_collection, write_bundle
+        from microcoder.view import ViewerServer, open_collection, write_bundle
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; type: {how_to_install('insights')}") from None
 

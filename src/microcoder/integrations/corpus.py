@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from microcoder.dataset.problems import read_problems
-from microcoder.dataset.rowfiles import SUFFIXES, list_parts, read_part
-from microcoder.errors import DataError
-from microcoder.evaluator import check_problem
-from microcoder.types import Problem
+from microcoder.data.release.problems import read_problems
+from microcoder.data.rowfiles import SUFFIXES, list_parts, read_part
+from microcoder.judge import check_problem
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Problem
 
 _ROWS_AT_ONCE = 1000
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from microcoder.extract import extract_program
-from microcoder.formats.once import to_problem
+from microcoder.data.formats.own import to_problem
 from microcoder.integrations.shared import score, shared_judge
-from microcoder.prompts import instruct
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.prompts import instruct
 
 TASKS = Path(__file__).with_name("lm_eval_tasks")
 """The folder for `--include_path`."""

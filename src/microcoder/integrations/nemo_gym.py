@@ -15,11 +15,11 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
 from pydantic import ConfigDict, Field
 
-from microcoder.errors import DataError
-from microcoder.extract import extract_program
-from microcoder.formats.once import to_problem
+from microcoder.data.formats.own import to_problem
 from microcoder.integrations.shared import as_figures, shared_judge
-from microcoder.rewards import score_verdict
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.rewards import score_verdict
 
 ATTEMPTS = 3
 """Attempts to judge an answer before its sample is masked."""

@@ -13,13 +13,13 @@ from typing import Any
 from openenv.core.env_server import Environment, create_app
 from openenv.core.env_server.types import Action, Observation, State
 
-from microcoder.errors import ConfigError, DataError
-from microcoder.extract import extract_program
 from microcoder.integrations.corpus import read_corpus
 from microcoder.integrations.shared import SharedJudge, as_figures, shared_judge
-from microcoder.prompts import instruct
-from microcoder.rewards import score_verdict
-from microcoder.types import Problem
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.prompts import instruct
+from microcoder.judge.core.rewards import score_verdict
+from microcoder.judge.core.types import Problem
 
 CORPUS, JUDGE = "MICROCODER_CORPUS", "MICROCODER_JUDGE"
 _MOST_SESSIONS = 1024

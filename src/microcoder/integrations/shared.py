@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from microcoder.errors import ConfigError, EvaluatorFault
-from microcoder.evaluator import Judge
-from microcoder.evaluator.protocols import Judging
-from microcoder.rewards import score_verdict
-from microcoder.types import Outcome, Problem, Program, Verdict
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.rewards import score_verdict
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.fleet.protocols import Judging
 
 Mode = Literal["all", "fraction"]
 """The score of a program: 1 if every test passed, else 0; or the share of passed tests."""
@@ -89,8 +89,8 @@ def _open(options: Mapping[str, Any]) -> Judging:
         return Judge(**{name: value for name, value in options.items() if name != "url"})
     if others := sorted(options.keys() - {"url", "stop"}):
         raise ConfigError(f"{others[0]} belongs to the service at {url}; start it with that, and leave it out here")
-    from microcoder.serving.client import JudgeClient
-    from microcoder.training.judging import TOKEN_VARIABLE
+    from microcoder.judge.fleet.client import JudgeClient
+    from microcoder.train.run.judging import TOKEN_VARIABLE
 
     client = JudgeClient(url, token=os.environ.get(TOKEN_VARIABLE))
     found = client.about()["stop"]

@@ -8,9 +8,9 @@ from typing import Any
 from skyrl_gym import register
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from microcoder.extract import extract_program
-from microcoder.formats.once import to_problem
+from microcoder.data.formats.own import to_problem
 from microcoder.integrations.shared import as_figures, fault_of, shared_judge
+from microcoder.judge.core.extract import extract_program
 
 ID = "microcoder"
 """What `environment.env_class` names."""

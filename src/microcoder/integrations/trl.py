@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microcoder.extract import extract_program
-from microcoder.formats.once import to_problem
-from microcoder.formats.own import find_record
+from microcoder.data.formats.own import find_record, to_problem
 from microcoder.integrations.shared import Mode, check_mode, score, shared_judge, text_of
-from microcoder.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 
 _OF_TRL = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
 Completions = Sequence[str | Sequence[Mapping[str, Any]]]

@@ -9,12 +9,12 @@ from typing import Any
 import verifiers.v1 as vf
 from pydantic import Field
 
-from microcoder.errors import ConfigError, EvaluatorFault
-from microcoder.extract import extract_program
 from microcoder.integrations.corpus import read_corpus
 from microcoder.integrations.shared import as_figures, shared_judge
-from microcoder.prompts import instruct
-from microcoder.types import Problem, Program, Verdict
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.prompts import instruct
+from microcoder.judge.core.types import Problem, Program, Verdict
 
 
 class CodeData(vf.TaskData):

@@ -12,10 +12,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from microcoder.errors import ConfigError
-from microcoder.extract import extract_program
-from microcoder.formats.once import problem_of_reward
+from microcoder.data.formats.own import problem_of_reward
 from microcoder.integrations.shared import Mode, as_figures, check_mode, fault_of, score, shared_judge
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.extract import extract_program
 
 _REST_SECONDS = 1.0
 

@@ -1,0 +1,16 @@
+"""Dataset: from raw public problem sets to a verified corpus; and problem files. Needs no torch."""
+
+from typing import TYPE_CHECKING
+
+from microcoder.facade import lend
+
+if TYPE_CHECKING:
+    from microcoder.data.formats.candidates import Candidate, Difficulty, Lineage, Rejection, Solution
+    from microcoder.data.release.problems import read_problems, write_problems
+
+__all__ = ["Candidate", "Difficulty", "Lineage", "Rejection", "Solution", "read_problems", "write_problems"]
+
+__getattr__, __dir__ = lend(__name__, {
+    "release.problems": ("read_problems", "write_problems"),
+    "formats.candidates": ("Candidate", "Difficulty", "Lineage", "Rejection", "Solution"),
+})  # fmt: skip

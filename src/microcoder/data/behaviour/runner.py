@@ -1,0 +1,161 @@
+"""Many small runs in few sandboxes: programs and inputs in, outputs out, none run twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcoder.data.behaviour.values import Tokens, tokens_of_text, tokens_of_value
+from microcoder.data.verify.store import evaluator_version
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.types import Program
+from microcoder.judge.run.executions import Invocation
+
+_INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
+_SECONDS_AN_INPUT = 0.05
+_SECONDS_A_PROCESS = 30.0
+_WALL_SECONDS_A_PROCESS = 300.0
+_MEMORY_MIB, _SPARE_MEMORY_MIB = 256, 128
+"""Of a process: on inputs that are compared programs need little, and all of them count as the build's. What takes a
+number for the length of a list fills both."""
+_MOST_RUNS = 4000
+_MOST_FAULTS = 3
+_MOST_DEATHS = 20
+"""Processes of one question that programs may end before the rest is given up."""
+
+
+_FIND = "SELECT said FROM outputs WHERE key = ?"
+_KEEP = "INSERT OR REPLACE INTO outputs VALUES (?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """A program and what it is given: arguments, or text for stdin."""
+
+    code: str
+    entry: str
+    inputs: tuple[Any, ...]
+
+
+class ProgramRunner:
+    """Runs programs by a judge's sandboxes, for several threads at a time; what they gave is kept by content."""
+
+    def __init__(self, judge: Judge, store: Path | None = None) -> None:
+        """Start with what was run before.
+
+        Raises:
+            DataError: the store is no store.
+        """
+        self._judge = judge
+        try:
+            if store is not None:
+                store.parent.mkdir(parents=True, exist_ok=True)
+            self._known = sqlite3.connect(
+                store or ":memory:", timeout=60, isolation_level=None, check_same_thread=False
+            )
+            self._known.execute("CREATE TABLE IF NOT EXISTS outputs (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID")
+        except sqlite3.Error as error:
+            raise DataError(f"store of outputs {store} cannot be used ({error}); remove it to start anew") from None
+        limits = [_SECONDS_AN_INPUT, _MEMORY_MIB, _SPARE_MEMORY_MIB]
+        self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE, *limits])
+        self._lock = threading.Lock()
+        self.num_processes = 0
+        """Sandboxed processes that were started."""
+
+    def close(self) -> None:
+        """Close the store."""
+        self._known.close()
+
+    def run(self, runs: Sequence[ProgramRun]) -> list[list[Tokens | None]]:
+        """Return what each program gave for each of its inputs; None where it gave nothing."""
+        keys = [self._key(one) for one in runs]
+        with self._lock:
+            rows = {key: self._known.execute(_FIND, (key,)).fetchone() for key in dict.fromkeys(keys)}
+        found: dict[bytes, list[Any]] = {key: json.loads(row[0]) for key, row in rows.items() if row is not None}
+        left = {key: one for key, one in zip(keys, runs, strict=True) if key not in found}
+        new = dict(self._ask(left))
+        with self._lock:
+            self._known.execute("BEGIN")
+            self._known.executemany(_KEEP, [(key, json.dumps(said)) for key, said in new.items()])
+            self._known.execute("COMMIT")
+        found |= new
+        return [[_tokens(said) for said in found[key]] for key in keys]
+
+    def _key(self, run: ProgramRun) -> bytes:
+        return hashlib.sha256(json.dumps([self._salt, run.code, run.entry, run.inputs]).encode()).digest()
+
+    def _ask(self, left: dict[bytes, ProgramRun]) -> Iterable[tuple[bytes, list[Any]]]:
+        """Run what is not known yet; a program that ends the whole process loses its own outputs only."""
+        waiting = [(key, run) for key, run in left.items() if run.inputs]
+        yield from ((key, []) for key, run in left.items() if not run.inputs)
+        deaths = 0
+        while waiting:
+            batch, size = [], 0
+            while len(batch) < len(waiting) and (not batch or size + len(waiting[len(batch)][1].inputs) <= _MOST_RUNS):
+                size += len(waiting[len(batch)][1].inputs)
+                batch.append(waiting[len(batch)])
+            said = self._process([run for _, run in batch])
+            whole = [len(of_run) == len(run.inputs) for of_run, (_, run) in zip(said, batch, strict=True)]
+            num_whole = whole.index(False) if False in whole else len(whole)
+            yield from ((key, said[number]) for number, (key, _) in enumerate(batch[:num_whole]))
+            waiting = waiting[num_whole:]
+            if num_whole < len(batch):
+                key, run = waiting.pop(0)
+                missing = len(run.inputs) - len(said[num_whole])
+                yield key, [*said[num_whole], *[["none", "ended"]] * missing]
+                deaths += 1
+                if deaths > _MOST_DEATHS:
+                    yield from ((key, [["none", "not run"]] * len(run.inputs)) for key, run in waiting)
+                    return
+
+    def _process(self, runs: Sequence[ProgramRun]) -> list[list[Any]]:
+        sources = list(dict.fromkeys((run.code, run.entry) for run in runs))
+        number = {source: place for place, source in enumerate(sources)}
+        asked = {
+            "programs": [{"code": code, "entry": entry} for code, entry in sources],
+            "runs": [[number[run.code, run.entry], run.inputs] for run in runs],
+            "seconds": _SECONDS_AN_INPUT,
+        }
+        self.num_processes += 1
+        invocation = Invocation(
+            Program(_INSIDE),
+            stdin=json.dumps(asked).encode(),
+            cpu_seconds=_SECONDS_A_PROCESS,
+            # A busy machine must not decide what is kept.
+            wall_seconds=_WALL_SECONDS_A_PROCESS,
+            memory_limit_mib=_MEMORY_MIB,
+            spare_memory_mib=_SPARE_MEMORY_MIB,
+        )
+        execution = self._judge.run(invocation)
+        for _ in range(_MOST_FAULTS):
+            if execution.is_conclusive:
+                break
+            execution = self._judge.run(invocation)
+        else:
+            # Nothing is known of the programs then, and what is not known must not be kept.
+            raise EvaluatorFault(
+                f"the sandbox failed {_MOST_FAULTS + 1} times ({execution.detail}); type the same command again, "
+                "or microcoder doctor"
+            )
+        said: list[list[Any]] = [[] for _ in runs]
+        for line in execution.stdout.split(b"\n"):
+            try:
+                place, _, *found = json.loads(line)
+            except ValueError:
+                continue  # the last line of a process that was ended
+            said[place].append(found)
+        return said
+
+
+def _tokens(said: Sequence[Any]) -> Tokens | None:
+    kind, content = said
+    if kind == "none":
+        return None
+    return tokens_of_text(content) if kind == "text" else tokens_of_value(content)

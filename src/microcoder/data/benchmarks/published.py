@@ -1,0 +1,163 @@
+"""A published data set -> problems, without building a corpus: rows that give none are counted by reason.
+
+What a corpus has beyond this (cleaning, decontamination, verification by execution) is `microcoder data build`.
+
+Problems that a run measures accuracy on: problem files, finished corpora, or LiveCodeBench as published.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from microcoder.data.benchmarks import is_livecodebench, read_livecodebench
+from microcoder.data.formats.candidates import Rejection
+from microcoder.data.formats.catalogue import FORMATS, load_format
+from microcoder.data.formats.rows import HINDERED
+from microcoder.data.release.problems import read_problems
+from microcoder.judge import check_problem
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.types import Problem
+
+if TYPE_CHECKING:
+    from microcoder.data.rowfiles import RawRow
+    from microcoder.data.sources import Source
+
+
+def read_heldout(path: Path) -> list[Problem]:
+    """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
+
+    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
+
+    Raises:
+        DataError: a file is missing or broken (see `read_problems`, `read_livecodebench`).
+    """
+    if is_livecodebench(path):
+        return [question.load() for question in read_livecodebench(path)]
+    return read_problems(path)
+
+
+def read_training_problems(path: Path) -> list[Problem]:
+    """Read problems to train on.
+
+    Raises:
+        DataError: as `read_problems`; or it is a benchmark.
+    """
+    if is_livecodebench(path):
+        raise DataError(f"{path} is LiveCodeBench, a benchmark: to train on it would spoil it; give it as the held-out")
+    return read_problems(path)
+
+
+_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedProblems:
+    """What a split came to."""
+
+    problems: list[Problem]
+    left_out: Mapping[str, int]
+    """Rows that are no problem, by reason."""
+
+
+def read_published(
+    name: str, *, revision: str | None, subset: str, split: str, format_name: str, is_trained_on: bool
+) -> PublishedProblems:
+    """Read a split of a data set of the Hugging Face Hub, or of a folder that holds its files.
+
+    Args:
+        name: `owner/name`, or a folder.
+        revision: commit, tag or branch.
+        subset: what the Hub calls a config.
+        split: of it.
+        format_name: a format's name, or a reference to a reader of the user's own.
+        is_trained_on: whether a benchmark is refused.
+
+    Raises:
+        DataError: the format is unknown, the Hub has nothing of that name or cannot be reached, or no row is a problem.
+    """
+    check_format(format_name, is_trained_on=is_trained_on)
+    try:
+        from microcoder.data.hub import find_part
+        from microcoder.data.sources import Source, list_shards, open_source, read_shard
+    except ModuleNotFoundError as error:
+        raise DataError(
+            f"data sets of the Hub need {error.name}, which is not installed; type: {how_to_install('data')}"
+        ) from None
+
+    part = f"{subset}/{split}"
+    if Path(name).expanduser().is_dir():
+        found = find_part(Path(name).expanduser(), part)
+        known = load_format(format_name)
+        source = Source(found.folder, known, known.name, found.files)
+    else:
+        at = f"@{revision.replace('/', '%2F')}" if revision else ""
+        source = open_source(f"hf://datasets/{name}{at}/{part}", format_name)
+    problems: list[Problem] = []
+    left_out: Counter[str] = Counter()
+    for shard in list_shards(source, _ROWS_AT_ONCE):
+        for row in read_shard(source, shard):
+            problem = _read_problem(source, row)
+            if isinstance(problem, Problem):
+                problems.append(problem)
+            else:
+                left_out[problem] += 1
+    if not problems:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
+        raise DataError(
+            f"{name} {part}: none of its {left_out.total()} rows is a problem in format {format_name} ({reasons}); "
+            "check problems.format, subset and split"
+        )
+    return PublishedProblems(problems, dict(sorted(left_out.items())))
+
+
+def check_format(name: str, *, is_trained_on: bool) -> None:
+    """Refuse a format that is unknown, or a benchmark's where it would be trained on.
+
+    Raises:
+        DataError: which, and what there is.
+    """
+    usable = sorted(key for key, known in FORMATS.items() if not known.folders and not known.is_benchmark)
+    if ":" not in name and (name not in FORMATS or FORMATS[name].folders):
+        raise DataError(f"problems.format = {name!r} is unknown; use one of {', '.join(usable)}")
+    if is_trained_on and load_format(name).is_benchmark:
+        raise DataError(f"problems.format = {name!r} is a benchmark: to train on it would spoil it; give it as heldout")
+
+
+def find_format(name: str) -> str:
+    """Return the format of a data set that is known by its name, such as `BAAI/TACO`.
+
+    Raises:
+        DataError: it is not.
+    """
+    known = [key for key, known in FORMATS.items() if name in known.about.replace(",", " ").split()]
+    if not known:
+        raise DataError(
+            f"what the rows of {name} look like is not known; give --format trl, verl, taco, deepcoder, ..."
+        )
+    return known[0]
+
+
+def _read_problem(source: Source, row: RawRow) -> Problem | str:
+    """Return the problem of a raw row, or the reason why it is none: the one place where rows become problems."""
+    from microcoder.data.sources import collect_row
+
+    candidate = collect_row(source, row)
+    if isinstance(candidate, Rejection):
+        return candidate.reason
+    if flags := sorted(HINDERED.keys() & set(candidate.flags)):
+        return flags[0]
+    if not candidate.tests:
+        return "no_tests"
+    try:
+        problem = candidate.to_problem()
+        check_problem(problem)
+    except (ValidationError, DataError):
+        return "cannot_be_judged"
+    return problem

@@ -1,0 +1,162 @@
+"""Settings of a build: sources, benchmarks to keep out, what each stage does, where it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from microcoder.data.behaviour import BehaviourSettings
+from microcoder.data.clean import ProcessSettings
+from microcoder.data.columns import JoinSettings
+from microcoder.data.completions import EndpointSettings
+from microcoder.data.difficulty.scoring import ScoringSettings
+from microcoder.data.difficulty.selection import CalibrationSettings, SelectionSettings
+from microcoder.data.filter import FilterSettings
+from microcoder.data.formats.catalogue import load_format
+from microcoder.data.tests.settings import GenerateSettings
+from microcoder.data.verify import VerifySettings
+from microcoder.judge.core.config import Config
+from microcoder.judge.languages.packages import STANDARD
+
+
+class SourceSettings(Config):
+    """Where rows of one format come from."""
+
+    path: str = Field(min_length=1)
+    """A file, a folder, a tar archive, or `hf://datasets/owner/name[@revision]/config/split`."""
+    inside: str = ""
+    """A file or folder in it, such as one of several data sets of an archive."""
+    format: str
+    """The adapter that reads it; `microcoder data formats` lists them."""
+    name: str = ""
+    """Begins the ids of its rows; the format's name where none is given."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Fields that the format reads, and where the rows have them instead: `question = "task.text"`."""
+    licence: str = ""
+    """Of its rows that name none, as `CC-BY-4.0`; by default the format's, and none where `columns` are named."""
+    join: tuple[JoinSettings, ...] = ()
+    """Files whose rows belong to these, such as tests that are published apart."""
+
+    @property
+    def prefix(self) -> str:
+        """What the ids of its rows begin with."""
+        return self.name or self.format.rpartition(":")[2]
+
+
+class DifficultySettings(Config):
+    """How hard problems are found to be, and which are kept for it."""
+
+    predictor: Literal["offline", "model"] = "offline"
+    """`offline` reads the record itself; `model` asks `endpoint` (the paper's way)."""
+    endpoint: EndpointSettings | None = None
+    scoring: ScoringSettings = ScoringSettings()
+    calibrate_by: str = ""
+    """Model whose pass rates calibrate, as its name stands in the candidates' `pass_rates`; empty: no calibration."""
+    checkpoint: str = ""
+    """Checkpoint of that model, as the records are to name it; empty: unknown."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Budget of that model's answers, as the records are to name it; None: unknown."""
+    responses: Path | None = None
+    """JSON lines of a model's attempts (`{"id", "responses": [...]}`); they are judged, and their pass rates count as
+    those of `calibrate_by`."""
+    calibration: CalibrationSettings = CalibrationSettings()
+    keep: Literal["by_predictor", "selected", "all"] = "by_predictor"
+    """Whether problems are dropped by their difficulty. `by_predictor`: as published where a model predicts; nothing is
+    dropped by the offline predictor, unless `selection` says what is wanted."""
+    selection: SelectionSettings = SelectionSettings()
+
+    @property
+    def selects(self) -> bool:
+        """Whether problems are dropped by their difficulty."""
+        if self.keep == "by_predictor":
+            return self.predictor == "model" or self.selection != SelectionSettings()
+        return self.keep == "selected"
+
+    @model_validator(mode="after")
+    def _has_what_it_asks_for(self) -> DifficultySettings:
+        if self.predictor == "model" and self.endpoint is None:
+            raise ValueError('predictor = "model" needs difficulty.endpoint.model and difficulty.endpoint.base_url')
+        if self.responses is not None and not self.calibrate_by:
+            raise ValueError("responses are of a model; name it with calibrate_by")
+        if not self.calibrate_by and (self.checkpoint or self.max_tokens):
+            raise ValueError("checkpoint and max_tokens are of a model; name it with calibrate_by")
+        if self.selects and self.selection.by == "pass_rate" and not self.calibrate_by:
+            raise ValueError('selection.by = "pass_rate" needs pass rates; name a model with calibrate_by')
+        if self.selects and self.predictor == "offline" and self.selection.has_the_papers_boundaries:
+            raise ValueError(
+                f"selection.boundaries = {list(self.selection.boundaries)} are the paper's, for difficulties that a "
+                'model scored, and the offline predictor has another scale; set difficulty.keep = "all", '
+                'difficulty.predictor = "model", or boundaries of your own'
+            )
+        return self
+
+
+class BuildConfig(Config):
+    """A corpus from its sources."""
+
+    name: str = Field(min_length=1)
+    """What the card calls it."""
+    output: Path
+    """Folder of the finished corpus."""
+    work: Path | None = None
+    """Folder of what is kept between runs; `<output>/.work` where none is given. On Ray, all nodes must see it."""
+    sources: tuple[SourceSettings, ...] = Field(min_length=1)
+    """What the corpus is made of; a benchmark's format is refused."""
+    benchmarks: tuple[SourceSettings, ...] = ()
+    """What must not be in the corpus."""
+    rows_per_shard: int = Field(default=64, ge=1)
+    """Rows that are worked on together; what a kill may cost."""
+    bytes_per_shard: int = Field(default=16 << 20, ge=1)
+    """Bytes of rows, unpacked, from which fewer are worked on together: a process needs several times as much memory
+    (our choice)."""
+    runner: Literal["native", "ray"] = "native"
+    ray_address: str | None = None
+    """Of a running cluster; None starts one here."""
+    workers: int | None = Field(default=None, ge=1)
+    """Processes at the same time, with Ray on each node; one a core where none is given. Where programs run (verify, a
+    model's attempts): so many programs."""
+    process: ProcessSettings = ProcessSettings()
+    filter: FilterSettings = FilterSettings()
+    behaviour: BehaviourSettings = BehaviourSettings()
+    difficulty: DifficultySettings = DifficultySettings()
+    generate: GenerateSettings = GenerateSettings()
+    verify: VerifySettings = VerifySettings()
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
+    unsafe_sandbox: bool = False
+    """Verify even if the sandbox cannot be closed. Unsafe: only for programs you trust."""
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> BuildConfig:
+        counts = Counter(source.prefix for source in self.sources)
+        twice = [name for name, count in counts.items() if count > 1]
+        if twice:
+            raise ValueError(f"{counts[twice[0]]} sources are called {twice[0]!r}; give each a `name` of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _trains_on_no_benchmark(self) -> BuildConfig:
+        for source in self.sources:
+            if load_format(source.format).is_benchmark:
+                raise ValueError(
+                    f"source {source.prefix!r} has the format {source.format!r}, a benchmark that is never trained on; "
+                    "put it under [[benchmarks]] instead of [[sources]]"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _compares_meanings_with_something(self) -> BuildConfig:
+        if self.filter.contamination.meaning.model is not None and not self.benchmarks:
+            raise ValueError(
+                "filter.contamination.meaning.model compares with benchmarks, and none is named; add [[benchmarks]], "
+                "or leave it out"
+            )
+        return self
+
+    @property
+    def work_folder(self) -> Path:
+        """Where parts, verdicts and answers are kept between runs."""
+        return (self.work or self.output / ".work").absolute()

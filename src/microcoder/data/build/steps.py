@@ -1,0 +1,418 @@
+"""The steps of a build, in order: what each is called, what decides its result, where it runs.
+
+What each step of a build does, set up once in each worker; verification and attempts are in `verification`.
+
+The two decisions that need every row: what is a duplicate, and what is kept for its difficulty.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache, partial
+from itertools import starmap
+from typing import Any
+
+from microcoder.data.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
+from microcoder.data.build.config import BuildConfig, DifficultySettings, SourceSettings
+from microcoder.data.build.inputs import FileDigests, digest_sources, open_settings, read_all, read_place
+from microcoder.data.build.verification import Resources, open_attempts, open_verdicts, open_verify
+from microcoder.data.clean import ProcessSettings, process
+from microcoder.data.completions import Endpoint
+from microcoder.data.difficulty.predictor import predict_difficulty
+from microcoder.data.difficulty.scoring import score_difficulty
+from microcoder.data.difficulty.selection import (
+    Calibration,
+    MeasuredOn,
+    calibrate,
+    fit_calibration,
+    published_attempts,
+    select,
+)
+from microcoder.data.filter import (
+    ContaminationIndex,
+    DuplicateGroup,
+    DuplicateSettings,
+    FilterSettings,
+    Fingerprint,
+    QualitySettings,
+    build_index,
+    describe,
+    filter_row,
+    find_duplicates,
+    merge,
+)
+from microcoder.data.filter.contamination import LONGEST_EXAMPLE
+from microcoder.data.formats.candidates import Candidate, Rejection, Stage
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work
+from microcoder.data.rejections import process_row, reject
+from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
+from microcoder.data.tests import GenerateSettings, Judges, generate
+from microcoder.data.verify.store import evaluator_version
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.languages.interpreter import CURRENT_VERSION
+from microcoder.judge.languages.packages import load_profile
+
+_HITS_SHOWN = 3
+
+
+class CollectSettings(Config):
+    """Nothing: a shard says itself how it is read."""
+
+
+@contextmanager
+def open_collect(settings: CollectSettings) -> Iterator[Callable[[Mapping[str, Any]], Iterable[Row]]]:
+    """Read shards of raw rows."""
+
+    @cache
+    def find(source: str) -> Source:
+        return open_settings(SourceSettings.model_validate_json(source))
+
+    def work(described: Mapping[str, Any]) -> Iterable[Row]:
+        source, shard = read_place(described["place"])
+        return collect_shard(find(source.model_dump_json()), shard)
+
+    yield work
+
+
+@contextmanager
+def open_process(settings: ProcessSettings, resources: Resources) -> Iterator[Work]:
+    """Clean, lay out, identify, translate."""
+    with ExitStack() as opened:
+        endpoint = resources.open_endpoint(settings.translation.endpoint, opened)
+        yield lambda candidates: _map("process", lambda one: process(one, settings, endpoint), candidates, endpoint)
+
+
+@contextmanager
+def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work]:
+    """Apply the rules, the benchmarks' index and, where there is one, the judging model to each row."""
+    with ExitStack() as opened:
+        endpoint = resources.open_endpoint(settings.judge, opened)
+        index = read_benchmarks(resources.benchmarks, settings) if resources.benchmarks else None
+        yield lambda candidates: _map(
+            "filter", lambda one: filter_row(one, settings, index, endpoint), candidates, endpoint
+        )
+
+
+@contextmanager
+def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
+    """Say how hard each problem is."""
+    with ExitStack() as opened:
+        endpoint = resources.open_endpoint(settings.endpoint if settings.predictor == "model" else None, opened)
+
+        def predict(one: Candidate) -> Candidate:
+            return predict_difficulty(one) if endpoint is None else score_difficulty(one, endpoint, settings.scoring)
+
+        yield lambda candidates: _map("filter", predict, candidates, endpoint)
+
+
+@contextmanager
+def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[Work]:
+    """Reject what does the same as a problem of a benchmark."""
+    index = index_behaviour(read_benchmark_problems(resources.benchmarks))
+    # A file of SQLite is for one machine; another one runs its own.
+    store = resources.work / "comparison" / f"outputs-{platform.node()}.sqlite"
+    with (
+        resources.open_judge() as judge,
+        closing(ProgramRunner(judge, store)) as runner,
+        ThreadPoolExecutor(judge.workers) as threads,
+    ):
+
+        def compare(candidate: Candidate) -> Row:
+            hits = find_behaviour(candidate, index, runner, settings)
+            if not hits:
+                return candidate
+            shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
+            return reject(candidate, "filter", "contaminated", shown)
+
+        yield lambda candidates: threads.map(lambda one: process_row(one, "filter", compare), candidates)
+
+
+@contextmanager
+def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[Work]:
+    """Make tests for problems that have few."""
+    with ExitStack() as opened:
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
+
+        @cache
+        def open_judges() -> Judges:
+            # A shard whose problems all have tests enough starts no sandbox.
+            thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
+            brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
+            return Judges(opened.enter_context(thorough), opened.enter_context(brief))
+
+        def work(candidates: Collection[Candidate]) -> Iterable[Row]:
+            # One by one, so that progress is shown by rows.
+            for one in candidates:
+                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))
+
+        yield work
+
+
+def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
+    """Index the problems of benchmarks; raises like `read_benchmark_problems`."""
+    return build_index(read_benchmark_problems(sources), settings.contamination)
+
+
+def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
+    """Return the problems of benchmarks, those that could not be judged too.
+
+    Raises:
+        DataError: no row of a benchmark could be read, so nothing would be kept out.
+    """
+    problems: list[Candidate] = []
+    for benchmark in sources:
+        num_rows, num_before, first = 0, len(problems), ""
+        raw_rows = ((source, raw) for source, shard in read_all([benchmark]) for raw in read_shard(source, shard))
+        for row in starmap(collect_row, raw_rows):
+            num_rows += 1
+            if isinstance(row, Rejection):
+                first = first or f"; the first: {row.reason}, {row.detail}"
+            if (problem := row if isinstance(row, Candidate) else row.candidate) is not None:
+                problems.append(_without_long_tests(problem))
+        if len(problems) == num_before:
+            raise DataError(
+                f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {num_rows} rows is of the format "
+                f"{benchmark.format!r}{first}; check its path, inside and format (microcoder data formats)"
+            )
+    return problems
+
+
+def _without_long_tests(problem: Candidate) -> Candidate:
+    """Leave out tests that no comparison reads: of a benchmark's bytes nearly all."""
+    short = [max(len(test.input), len(test.output)) <= LONGEST_EXAMPLE for test in problem.tests]
+    if all(short):
+        return problem
+    tests = tuple(test for test, is_short in zip(problem.tests, short, strict=True) if is_short)
+    return problem.model_copy(update={"tests": tests, "groups": (), "origins": ()})
+
+
+def _map(
+    stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], endpoint: Endpoint | None
+) -> Iterator[Row]:
+    """Take candidates one after the other; many at the same time where a model is waited for."""
+
+    # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
+    with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
+        yield from threads.map(lambda one: process_row(one, stage, work), candidates)
+
+
+_DECIDING = ("id", "dataset", "difficulty", "pass_rates")
+
+
+class DuplicateBarrier(Barrier):
+    """Of the records of one problem keeps the best, with the tests and solutions of all."""
+
+    def __init__(self, settings: DuplicateSettings) -> None:
+        self._settings = settings
+        self._groups: dict[str, DuplicateGroup] = {}
+
+    def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
+        """Return what shows that two records are one problem."""
+        return describe(candidates, self._settings)
+
+    def decide(self, looks: Iterable[Fingerprint]) -> None:
+        """Find the groups."""
+        for group in find_duplicates(looks, self._settings):
+            self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
+
+    def needs(self, name: str) -> Sequence[str]:
+        """Return the duplicates that a record stands for."""
+        group = self._groups.get(name)
+        return group.dropped if group and group.kept == name else ()
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        """Merge into the record that is kept; reject the others."""
+        group = self._groups.get(candidate.id)
+        if group is None:
+            return candidate
+        if group.kept == candidate.id:
+            return merge(candidate, [others[name] for name in group.dropped])
+        return reject(candidate, "filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
+
+
+class SelectionBarrier(Barrier):
+    """Calibrates predicted difficulties by pass rates, and keeps the wanted distribution."""
+
+    def __init__(self, settings: DifficultySettings) -> None:
+        self._settings = settings
+        self._calibration: Calibration | None = None
+        self._rejected: dict[str, Rejection] = {}
+
+    def look(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+        """Return the fields that decide."""
+        return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
+
+    def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
+        """Fit, then choose.
+
+        Raises:
+            DataError: no problem has a pass rate of the model that calibrates.
+        """
+        settings = self._settings
+        if not (settings.calibrate_by or settings.selects):
+            return
+        rows = [Candidate(**look) for look in looks]
+        if settings.calibrate_by and rows:
+            samples = published_attempts(rows, settings.calibrate_by)
+            if len(samples) < 2:
+                raise DataError(
+                    f"difficulty.calibrate_by = {settings.calibrate_by!r}, but {len(samples)} problems have a pass "
+                    "rate of it; leave it out, or give its attempts with difficulty.responses"
+                )
+            measured_on = MeasuredOn(
+                model=settings.calibrate_by,
+                checkpoint=settings.checkpoint,
+                max_tokens=settings.max_tokens,
+                # Published rates were judged elsewhere.
+                evaluator=evaluator_version() if settings.responses else "",
+            )
+            self._calibration = fit_calibration(samples, measured_on, settings.calibration)
+            rows = [calibrate(row, self._calibration) for row in rows]
+        if settings.selects:
+            found = select(rows, settings.selection)
+            self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        """Write the calibrated pass rate; reject what was not chosen."""
+        if self._calibration is not None:
+            candidate = calibrate(candidate, self._calibration)
+        rejection = self._rejected.get(candidate.id)
+        if rejection is None:
+            return candidate
+        return rejection.model_copy(update={"source_row": candidate.source_row, "candidate": candidate})
+
+
+_READING = (
+    "microcoder.data.sources",
+    "microcoder.data.formats",
+    "microcoder.data.rowfiles",
+    "microcoder.data.sources",
+    "microcoder.data.columns",
+)
+_INPUTS = "microcoder.data.inputs"
+_PROCESS = "microcoder.data.clean"
+_FILTER = "microcoder.data.filter"
+_REASONS = "microcoder.data.rejections"
+_DIFFICULTY = "microcoder.data.difficulty"
+_ENDPOINT = "microcoder.data.completions"
+_VERIFY = "microcoder.data.verify"
+_JUDGING = ("microcoder.judge", "microcoder.judge.core.extract")
+
+
+def collect_step() -> MapStep:
+    """Return the step that reads raw rows."""
+    return MapStep("collect", "collect", CollectSettings(), open_collect, _READING)
+
+
+def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
+    """Return the steps after collect.
+
+    Args:
+        config: the build.
+        benchmarks: its benchmarks, archives unpacked.
+        digests: of files.
+
+    Raises:
+        DataError: a benchmark cannot be found.
+    """
+    difficulty, responses = config.difficulty, config.difficulty.responses
+    resources = Resources(
+        work=config.work_folder,
+        benchmarks=benchmarks,
+        responses=responses.absolute() if responses else None,
+        packages=config.packages,
+        workers=config.workers,
+        unsafe=config.unsafe_sandbox,
+    )
+    compared = digest_sources(benchmarks, digests=digests)
+    environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
+    quality = _before_generation(config.filter.quality, config.generate)
+    # What else is set of difficulty decides nothing about a prediction.
+    asked = {name: getattr(difficulty, name) for name in ("predictor", "endpoint", "scoring")}
+    steps: list[Step] = [
+        MapStep(
+            "process",
+            "process",
+            config.process,
+            partial(open_process, resources=resources),
+            (_PROCESS, _REASONS, _ENDPOINT, "microcoder.data.formats.text"),
+        ),
+        MapStep(
+            "filter",
+            "filter",
+            config.filter.model_copy(update={"quality": quality}),
+            partial(open_filter, resources=resources),
+            (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if benchmarks else ())),
+            inputs=(compared,),
+        ),
+        BarrierStep("deduplicate", "filter", config.filter.duplicates, DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
+        MapStep(
+            "predict",
+            "filter",
+            DifficultySettings(**asked) if difficulty.predictor == "model" else DifficultySettings(),
+            partial(open_predict, resources=resources),
+            (_DIFFICULTY, _REASONS, _ENDPOINT),
+        ),
+    ]
+    if responses is not None:
+        steps.append(
+            MapStep(
+                "attempts",
+                "filter",
+                DifficultySettings(calibrate_by=difficulty.calibrate_by),
+                partial(open_attempts, resources=resources),
+                (_DIFFICULTY, *_JUDGING),
+                inputs=(digests.find(responses), environment),
+                runs="alone",
+            )
+        )
+    steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
+    if benchmarks and config.behaviour.is_on:
+        steps.append(
+            MapStep(
+                "compare",
+                "filter",
+                config.behaviour,
+                partial(open_compare, resources=resources),
+                ("microcoder.data.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING),
+                inputs=(compared, environment),
+                runs="alone",
+            )
+        )
+    return [
+        *steps,
+        MapStep(
+            "generate",
+            "generate",
+            config.generate,
+            partial(open_generate, resources=resources),
+            ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, _ENDPOINT, *_JUDGING),
+            inputs=(environment,),
+            runs="alone",
+        ),
+        MapStep(
+            "verify",
+            "verify",
+            config.verify,
+            partial(open_verify, resources=resources),
+            (_VERIFY, _PROCESS, _REASONS, *_JUDGING),
+            inputs=(environment,),
+            runs="alone",
+            shares=partial(open_verdicts, resources=resources),
+        ),
+    ]
+
+
+def _before_generation(quality: QualitySettings, settings: GenerateSettings) -> QualitySettings:
+    """Return what the filter stage may ask of tests when some are made after it: nothing.
+
+    What has none then is rejected by the generate stage, or by the verify stage.
+    """
+    if settings.mode == "off":
+        return quality
+    flags = tuple(flag for flag in quality.blocking_flags if flag != "only_samples")
+    return quality.model_copy(update={"blocking_flags": flags, "needs_tests": False})

@@ -1,0 +1,220 @@
+"""Powers whose exponent slid down on the way, `n <= 105` for 10^5: put back where something shows it, else flagged.
+
+| seen | why it is enough |
+|---|---|
+| `2 * 104` at the end of a range, `109 + 7`, `220 - 1`, `within 10-5`, `O(n2)` | nobody writes these so |
+| `-105 <= x <= 105` | a symmetric range ends in a round number |
+| ends of two ranges or more, and no power in the text that came through | one may be a coincidence |
+| a test holds more than the end of the range | as it stands it is wrong |
+| the set is known to have lost all of them (`LOST_IN`) | counted over all of its rows |
+| a reference names the power: `10**5`, `1e5`, `100005` | the author's own bound |
+| `-228 <= x <= 228`, `[-231, 2^31 - 1]`, `(x1 - x2)2`, `a2 + b2 = c`, `k <= n2` beside `n` | nobody writes these so |
+| `x < 216`, `1 <= x <= 231` in a set that has lost all | ranges end below powers of two, and at a machine's integers |
+| `x < 27`, `x <= 220`: tests hold more than any range allows, and no more than the power | as it stands it is wrong |
+| a further end such as `x <= 230` beside one of these | the same text |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from microcoder.judge.core.types import TestCase
+
+_LESS = r"(?:<=?|≤|⩽|>=?|≥|⩾|\\[lg]eq?(?:slant)?(?![a-z])|&[lg]t;=?)"
+_LOST = re.compile(
+    r"(?<![\w.^*\\])(?P<sign>-?)(?P<factor>\d[ ]?(?:\*|×|⋅|·|x|\\times|\\cdot)[ `]{0,3})?"
+    r"10(?P<power>[2-9]|1[0-8]|100)(?![\w.^]|,\d)"
+)
+_GAP = r"[ `*$]{0,6}"
+_BEHIND = re.compile(
+    rf"{_LESS}{_GAP}$|[\[(]{_GAP}-?[\d^*, ]{{1,20}}?,{_GAP}$|\b(?:between|from)\b[^.\n]{{1,40}} (?:and|to){_GAP}$"
+    rf"|\b(?:[Aa]t most|no more than|exceeds?|less than|up to|maximum of){_GAP}$"
+    rf"|\bmin\([^()\n]{{1,30}},{_GAP}$"
+)
+_AHEAD = re.compile(rf"{_GAP}{_LESS}|{_GAP},{_GAP}-?[\d^*(][^\])\n]{{0,20}}[\])]")
+_MODULUS = re.compile(r"(?<![\w.^*])10(?P<power>9)(?=[ ]*\+[ ]*[79]\b)")
+_MACHINE = re.compile(r"(?<![\w.^*])2(?P<power>31|32|63|64|(?:(?<=[<=] 2)|(?<=exceed 2))[1-6]\d)(?=[ ]*-[ ]*1\b)")
+_MACHINE_LOW = re.compile(rf"(?<=-)2(?P<power>31|63)(?={_GAP}{_LESS})")
+_COST = re.compile(r"\bO\((?P<before>[a-z* ]{0,20}[a-z])(?P<power>[23])(?=[ )*+])")
+_POWER_OF = re.compile(r"\binteger (?P<name>[a-z]) such that [a-z] == \d(?P<power>(?P=name))\b")
+_TOLERANCE = re.compile(
+    r"(?P<before>\b(?:within|errors?\b[^.\n]{0,40}?|precision\b[^.\n]{0,20}?|tolerance\b[^.\n]{0,20}?"
+    r"|difference\b[^.\n]{0,12}? less than)[ ]*`?)"
+    r"10-(?P<power>[1-9]|1[0-2])(?!\d)(?=[^\n]{0,40}\b(?:of|answer|error|accept|relative|absolute)|`?[.)\n])"
+)
+_MACHINE_END = re.compile(r"(?<![\w.^*])-2(?P<power>31|63)(?![\w^])")
+_OF_TWO = re.compile(r"(?<![\w.^*\\])(?P<sign>-?)2(?P<power>[5-9]|[1-5]\d|6[0-4])(?![\w.^]|,\d)")
+_SQUARED = re.compile(r"(?<![\w.^\[])(?P<name>[a-z])(?P<power>2)(?![\w^\[(]|\.\w)(?! ?=[^=])")
+_SQUARED_DIFFERENCE = re.compile(r"\([^()\n]{1,40} - [^()\n]{1,40}\)(?P<power>2)(?!\w)")
+_SUM_OF_SQUARES = re.compile(r"\b(?P<one>[a-z])2 \+ (?P<other>[a-z])2 = (?P<sum>[a-z])(?P<last>2?)\b")
+_WRITTEN = re.compile(r"(?<![\w.^])(\d{1,18})(?:\^(\d{1,2}))?(?!\w)")
+_HAS_POWER = re.compile(r"(?<![\w.])(?:10|2)[ }]?(?:\^|\*\*)[ ]?\{?\d|(?<![\w.])(?:10|2)[⁰¹²³⁴-⁹]")
+_NUMBER = re.compile(r"-?\d+")
+LOST_IN = frozenset({"leetcodedataset", "deepseek_leetcode"})
+"""Formats whose published rows have lost every superscript: 1,278 of their 2,298 statements end a range in `105` or
+alike, and the 38 with a power were written as `10^5` by their author."""
+_MOST_NUMBERS = 100_000
+_MOST_CHARACTERS = 2_000_000
+"""Of a test, which may have a hundred times as many."""
+_WINDOW = 60
+
+
+class Restored(NamedTuple):
+    """A text with its powers."""
+
+    text: str
+    why: tuple[str, ...]
+    """What showed it; empty where nothing was changed."""
+    is_unclear: bool
+    """A range may have lost its power, and nothing shows it."""
+
+
+def restore_powers(
+    text: str, *, tests: Iterable[TestCase] = (), references: Iterable[str] = (), has_lost_all: bool = False
+) -> Restored:
+    """Return the text with lost powers as `10^5`.
+
+    Args:
+        text: a statement without its examples.
+        tests: of the problem: no range can end below what they hold.
+        references: accepted programs.
+        has_lost_all: the set that it comes from has no power of ten in any of its rows (`LOST_IN`).
+    """
+    had_powers = _HAS_POWER.search(text) is not None
+    why: list[str] = []
+    for pattern, reason in (
+        (_MODULUS, "a modulus"), (_MACHINE, "a machine's integer"), (_MACHINE_LOW, "a machine's integer"),
+        (_COST, "an order of growth"), (_POWER_OF, "a power is asked for"),
+        (_SQUARED_DIFFERENCE, "a squared difference"),
+    ):  # fmt: skip
+        text = _sub(pattern, _lift, text, why, reason)
+    text = _sub(_TOLERANCE, lambda found: f"{found['before']}10^-{found['power']}", text, why, "a tolerance")
+    if has_lost_all or not had_powers:
+        text = _restore_squares(text, why)
+    ends = [found for found in _LOST.finditer(text) if _ends_a_range(text, found)]
+    if ends and has_lost_all:
+        why.append("its set has lost all powers")
+    elif ends and not had_powers:
+        why += _find_evidence(ends, tests, references)
+    if ends and why:
+        text = _lift_at(_LOST, ends, text)
+    if has_lost_all or not had_powers:
+        text = _restore_powers_of_two(text, tests, why, has_lost_all=has_lost_all)
+    return Restored(text, tuple(dict.fromkeys(why)), is_unclear=bool(ends) and not why and not had_powers)
+
+
+def _restore_squares(text: str, why: list[str]) -> str:
+    def lift_sum(found: re.Match[str]) -> str:
+        last = "^2" if found["last"] else ""
+        return f"{found['one']}^2 + {found['other']}^2 = {found['sum']}{last}"
+
+    if re.search(r"\ba1\b", text) is None:
+        text = _sub(_SUM_OF_SQUARES, lift_sum, text, why, "a sum of squares")
+    for name in sorted({found["name"] for found in _SQUARED.finditer(text) if _ends_a_range(text, found)}):
+        # With an n1 it is the second of several.
+        if re.search(rf"\b{name}1\b|\b{name}2 ?=[^=]", text) is None and re.search(rf"\b{name}\b", text):
+            squares = [found for found in _SQUARED.finditer(text) if found["name"] == name]
+            text = _lift_at(_SQUARED, squares, text)
+            why.append("a range ends in a square")
+    return text
+
+
+def _restore_powers_of_two(text: str, tests: Iterable[TestCase], why: list[str], *, has_lost_all: bool) -> str:
+    if "2^" in text:
+        text = _sub(_MACHINE_END, _lift, text, why, "a machine's integer")
+    ends = [found for found in _OF_TWO.finditer(text) if _ends_a_range(text, found)]
+    if not ends:
+        return text
+    written = {found[0] for found in ends}
+    largest = _measure(tests).largest
+    lines = [line for line in text.split("\n") if "length" not in line and re.search(_LESS, line)]
+    allowed = [int(one[1]) ** int(one[2] or 1) for line in lines for one in _WRITTEN.finditer(line)]
+
+    def is_shown(found: re.Match[str]) -> bool:
+        power = int(found["power"])
+        is_below = re.search(r"(?:<|less than)[ `$]{0,4}$", text[max(0, found.start() - 14) : found.start()])
+        is_symmetric = power > 10 and power % 5 > 0 and {f"2{power}", f"-2{power}"} <= written
+        is_known = has_lost_all and power >= 10 and (is_below or power in (31, 32, 63, 64))
+        is_exceeded = max([int(f"2{power}"), *allowed]) < largest <= 2**power
+        # Hardly anything has 220 or 230 as its end; 50, 250 and 255 are usual.
+        return bool(is_symmetric or is_known or (is_exceeded and (is_below or power in (10, 20, 30, 40, 60))))
+
+    shown = [found for found in ends if is_shown(found)]
+    if not shown:
+        return text
+    why.append("a range ends in a power of two")
+    further = [found for found in ends if found not in shown and int(found["power"]) % 50 and len(found["power"]) > 1]
+    return _lift_at(_OF_TWO, shown + further, text)
+
+
+def _lift_at(pattern: re.Pattern[str], places: Iterable[re.Match[str]], text: str) -> str:
+    at = {found.start() for found in places}
+    return pattern.sub(lambda found: _lift(found) if found.start() in at else found[0], text)
+
+
+def restore_moduli(text: str) -> str:
+    """Return the text with `109 + 7` as `10^9 + 7`."""
+    return _MODULUS.sub(_lift, text)
+
+
+def _ends_a_range(text: str, found: re.Match[str]) -> bool:
+    before, after = text[max(0, found.start() - _WINDOW) : found.start()], text[found.end() : found.end() + _WINDOW]
+    return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None
+
+
+def _find_evidence(ends: list[re.Match[str]], tests: Iterable[TestCase], references: Iterable[str]) -> list[str]:
+    written = {int(f"{found['sign']}10{found['power']}") for found in ends}
+    if any(found["factor"] for found in ends):
+        return ["a factor before it"]
+    if any(-value in written for value in written):
+        return ["a symmetric range"]
+    if len(ends) > 1:
+        return ["several ranges end so"]
+    if _measure(tests).most > max(map(abs, written)):
+        return ["tests hold more"]
+    (power,) = {found["power"] for found in ends}
+    named = re.compile(rf"\b10 ?\*\* ?{power}\b|\b1e{power}\b|\b10{{{power}}}\b|\b10{{{int(power) - 1}}}[1-9]\b")
+    return ["a reference names it"] if any(named.search(code) for code in references) else []
+
+
+class _Measured(NamedTuple):
+    largest: int
+    """Number of the inputs, texts left out."""
+    most: int
+    """Of the largest number, the most numbers on a line, and the longest text."""
+
+
+def _measure(tests: Iterable[TestCase]) -> _Measured:
+    largest = most = seen = 0
+    for test in tests:
+        for line in test.input[:_MOST_CHARACTERS].split("\n"):
+            found = _NUMBER.findall(line)
+            seen += len(found)
+            if seen > _MOST_NUMBERS:
+                return _Measured(largest, most)
+            on_line = max((abs(int(number)) for number in found if len(number) < 30), default=0)
+            largest = largest if '"' in line else max(largest, on_line)
+            most = max(most, len(found), on_line)
+            if line.startswith(('"', "[")):
+                most = max(most, _length(line))
+    return _Measured(largest, most)
+
+
+def _length(line: str) -> int:
+    try:
+        return len(json.loads(line))
+    except (ValueError, RecursionError, TypeError):
+        return 0
+
+
+def _lift(found: re.Match[str]) -> str:
+    return f"{found[0].removesuffix(found['power'])}^{found['power']}"
+
+
+def _sub(pattern: re.Pattern[str], lift: Callable[[re.Match[str]], str], text: str, why: list[str], reason: str) -> str:
+    changed, count = pattern.subn(lift, text)
+    why += [reason] * bool(count)
+    return changed

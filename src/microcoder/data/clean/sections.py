@@ -1,0 +1,427 @@
+"""One layout for every statement: text, input, output, constraints, examples, notes.
+
+`split` reads what it finds in any of the public layouts, `render` writes the one layout, and splitting that again
+gives the same parts. What no heading claims stays where it was; nothing is dropped.
+
+Which line of a statement opens which part of it, in the languages that problem sets are written in.
+
+What a statement says about the form of the answer: the source's own words go out; prompts add ours.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from microcoder.data.clean.markup import write_fence
+from microcoder.data.formats.candidates import Candidate
+from microcoder.judge.core.syntax import parse_source
+
+Part = Literal["statement", "input", "output", "constraints", "example", "explanation", "note", "other"]
+
+_WORDS: dict[Part, str] = {
+    "statement": "problem statement|statement|description|problem description|problem|task|题目描述|题目|问题描述|描述|"
+    "問題文|problembeskrivning|uppgift|условие|условие задачи|descripción|enunciado",
+    "input": "input|inputs|input format|input specification|input description|the input|输入|输入格式|"
+    "输入描述|输入说明|入力|入力形式|"
+    "indata|inmatning|входные данные|формат входных данных|формат ввода|entrada|entrada del problema|input data|"
+    "standard input",
+    "output": "output|outputs|output format|output specification|output description|the output|输出|"
+    "输出格式|输出描述|输出说明|"
+    "出力|出力形式|utdata|utmatning|выходные данные|формат выходных данных|формат вывода|salida|saída|output data|"
+    "standard output",
+    "constraints": "constraints|constraint|limits|limitations|bounds|提示|数据范围|数据规模|"
+    "数据规模与约定|约束|约束条件|限制|制約|"
+    "begränsningar|ограничения|restricciones|restrições",
+    "example": "example|examples|sample|samples|sample test|sample tests|sample case|sample cases|sample test case|"
+    "sample test cases|test case|test example|样例|示例|例|例子|样例说明|exempel|пример|примеры|"
+    "ejemplo|ejemplos|exemplo|exemplos|例題",
+    "explanation": "explanation|explanations|解释|说明|解説|förklaring|förklaring av exempel|пояснение|explicación|"
+    "sample explanation|explanation of sample|explanation of samples|explanation of examples",
+    "note": "note|notes|remark|remarks|hint|hints|comment|comments|注|注意|备注|附注|примечание|nota|notas|anmärkning",
+    "other": "scoring|points|subtasks|grading|poängsättning|bedömning|test cases|testfall|follow up|"
+    "follow-up|进阶|进阶问题|"
+    "background|背景|story|interaction|interaction protocol|file input|file output|source|credits|partial score|"
+    "test groups|image|testing|local testing|deluppgifter|testverktyg|interaktion|kommentar",
+}
+_PART_OF: dict[str, Part] = {word: part for part, words in _WORDS.items() for word in words.split("|")}
+_EXAMPLE_INPUT = re.compile(
+    r"(?:sample|example)s?(?: test)? ?inputs?|input (?:sample|example)|样例输入|输入样例|示例输入|"
+    r"入力例|exempel på indata|пример ввода|入力サンプル"
+    r"|indataexempel|exempelindata|ejemplo de entrada|entrada de ejemplo"
+)
+_EXAMPLE_OUTPUT = re.compile(
+    r"(?:sample|example)s?(?: test)? ?outputs?|output (?:sample|example)|output for (?:the )?sample "
+    r"input|样例输出|输出样例|示例输出|出力例|"
+    r"exempel på utdata|пример вывода|出力サンプル|utdataexempel|exempelutdata|ejemplo de salida|salida de ejemplo"
+)
+_INLINE = re.compile(
+    r"^[ \t>*_-]*(?P<word>sample input|sample output|input|output|explanation|expected output|输入|输出|"
+    r"解释|入力|出力|説明|"
+    r"indata|utdata|entrada|salida|ввод|вывод|explicación)\s*\d{0,2}[*_]*\s*[:：=][*_]*+[ \t]*(?P<rest>\S.*)$",
+    re.IGNORECASE,
+)
+_INLINE_PARTS = {
+    "sample input": "input", "input": "input", "输入": "input", "入力": "input", "indata": "input", "entrada": "input",
+    "ввод": "input", "sample output": "output", "output": "output", "expected output": "output", "输出": "output",
+    "出力": "output", "utdata": "output", "salida": "output", "вывод": "output",
+}  # fmt: skip
+_DECORATION = " \t#*_=>-.:：|~`【】[]<>()（）"
+_NUMBER = re.compile(r"[ \t#]*(?:\d{1,2}|[一二三四五六七八九十])$|^\d{1,2}[.)、]?\s+")
+
+
+class Heading(NamedTuple):
+    """A line that opens a part."""
+
+    part: Part | Literal["example_input", "example_output"]
+    rest: str
+    """What stands behind the label on the same line; empty for a heading of its own."""
+    title: str
+    """The words of the heading."""
+
+
+def read_heading(line: str, *, in_example: bool) -> Heading | None:
+    """Return what a line opens, or None where it is text.
+
+    Args:
+        line: one line of a statement.
+        in_example: an example was opened before, so that `Input` is its input and `Input: n = 3` its start.
+    """
+    if not line.strip():
+        return None
+    if in_example and (inline := _INLINE.match(line)):
+        part = _INLINE_PARTS.get(inline["word"].lower())
+        rest = inline["rest"].strip()
+        if part:
+            return Heading("example_input" if part == "input" else "example_output", rest, inline["word"])
+        return Heading("explanation", rest, inline["word"])
+    if len(line) > 60:
+        return None
+    is_marked = line.lstrip()[:1] in "#*-=_【[<|" or line.rstrip()[-1:] in ":：*-"
+    words = unicodedata.normalize("NFC", line).strip(_DECORATION).lower()
+    words = re.sub(r"\s+", " ", _NUMBER.sub("", words)).strip(_DECORATION)
+    if not words:
+        return None
+    if _EXAMPLE_INPUT.fullmatch(words):
+        return Heading("example_input", "", words)
+    if _EXAMPLE_OUTPUT.fullmatch(words):
+        return Heading("example_output", "", words)
+    part = _PART_OF.get(words)
+    is_markdown = re.match(r"\s*#{1,6}\s", line) is not None  # `#1's answer` is a sentence's end
+    if is_markdown and (part is None or (part == "explanation" and line.lstrip().startswith("## "))):
+        return Heading("other", "", line.strip(" \t#*:："))
+    # A bare word can be text (a line of an example, a name); these are never alone on a line in prose.
+    if part is None or (not is_marked and not line.lstrip()[:1].isupper() and words.isascii()):
+        return None
+    if in_example and part in ("input", "output") and not line.lstrip().startswith("##"):
+        return Heading("example_input" if part == "input" else "example_output", "", words)
+    return Heading(part, "", line.strip(" \t#*:：-=_"))
+
+
+_PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}")
+
+_EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
+_UNFINISHED = re.compile(r"[a-z,]\s*$")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_SAMPLES = re.compile(r"\b(?:sample|example)s?\b", re.IGNORECASE)
+_GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One example as the statement shows it."""
+
+    input: str
+    output: str
+    explanation: str = ""
+    intro: str = ""
+    """What stands below the heading of the example, before its input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The parts of a statement; empty where it has none."""
+
+    statement: str = ""
+    input: str = ""
+    output: str = ""
+    constraints: str = ""
+    examples: tuple[Example, ...] = ()
+    note: str = ""
+    other: tuple[tuple[str, str], ...] = ()
+    """Further headings with their text, such as subtasks."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What was read so far."""
+
+    parts: dict[str, list[str]] = field(default_factory=dict)
+    examples: list[dict[str, list[str]]] = field(default_factory=list)
+    other: list[tuple[str, list[str]]] = field(default_factory=list)
+    loose: list[list[str]] = field(default_factory=list)
+    """What stands below headings of examples, before an input or without one."""
+    lines: list[str] = field(default_factory=list)
+
+    def open(self, heading: Heading) -> None:
+        part = heading.part
+        if part == "example":
+            self.lines = []
+            self.loose.append(self.lines)
+        elif part == "example_input":
+            self._open_example()
+            self.lines = self.examples[-1]["input"]
+        elif part == "example_output":
+            if not self.examples or self.examples[-1]["output"]:
+                self._open_example()
+            self.lines = self.examples[-1]["output"]
+        elif part == "explanation" and self.examples:
+            self.lines = self.examples[-1]["explanation"]
+        elif part in ("other", "explanation"):
+            self.other.append((heading.title, []))
+            self.lines = self.other[-1][1]
+        else:
+            self.lines = self._part(part)
+        if heading.rest:
+            self.lines.append(heading.rest)
+
+    def _open_example(self) -> None:
+        """Open one; what was said below its heading, or below one such as `Additional sample`, belongs to it."""
+        intro: list[str] = []
+        if self.loose and self.lines is self.loose[-1]:
+            intro = self.loose.pop()
+        elif self.examples and self.other and self.lines is self.other[-1][1] and _SAMPLES.search(self.other[-1][0]):
+            title, lines = self.other.pop()
+            intro = [title, "", *lines]
+        self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
+
+    def _part(self, name: str) -> list[str]:
+        lines = self.parts.setdefault(name, [])
+        if lines:
+            lines.append("")
+        return lines
+
+    def text(self, name: str) -> str:
+        return _join(self.parts.get(name, []))
+
+
+def split(text: str) -> Sections:
+    """Return the parts of a statement; with no heading in it, all of it is `statement`."""
+    draft = _Draft()
+    draft.lines = draft.parts.setdefault("statement", [])
+    in_example = is_inline = False
+    fence = before = ""
+    lines = _GLUED.sub("\n", text).split("\n")
+    for number, line in enumerate(lines):
+        if fence:
+            fence = "" if line.strip() == fence else fence
+            draft.lines.append(line)
+            continue
+        if opening := _FENCE.match(line):
+            fence = opening[1]
+            draft.lines.append(line)
+            continue
+        heading = read_heading(line, in_example=in_example)
+        if heading and heading.part == "other" and len(draft.parts) == 1 and not draft.examples:
+            # A title, or a heading of the story: it belongs to the text that it stands in.
+            heading = None
+        if heading and heading.part == "example" and not _opens_example(lines[number + 1 :]):
+            # Where no input follows, `Sample Case #3:` says which one is explained, and the story tells an example.
+            is_told = len(draft.parts) == 1 and not draft.examples
+            heading = None if is_told or (in_example and not line.lstrip().startswith("#")) else heading
+        if heading and heading.part == "example" and _UNFINISHED.search(before):
+            # `... the fences for` / `Sample Case #3:` is a sentence that goes over two lines.
+            heading = None
+        before = line
+        if heading is None:
+            if is_inline and not line.strip():
+                # `Output: 5`, an empty line, then text: the text explains, it is not printed.
+                is_inline = False
+                draft.lines = draft.examples[-1]["explanation"]
+            draft.lines.append(line)
+            continue
+        in_example = heading.part in ("example", "example_input", "example_output") or (
+            heading.part == "explanation" and in_example
+        )
+        draft.open(heading)
+        is_inline = heading.part == "example_output" and bool(heading.rest)
+    return _finish(draft)
+
+
+def _opens_example(lines: list[str]) -> bool:
+    """Whether the first part that the lines open is an input or an output of an example."""
+    fence = ""
+    for line in lines:
+        if fence:
+            fence = "" if line.strip() == fence else fence
+        elif opening := _FENCE.match(line):
+            fence = opening[1]
+        elif heading := read_heading(line, in_example=True):
+            return heading.part in ("example_input", "example_output")
+    return False
+
+
+def _finish(draft: _Draft) -> Sections:
+    examples = [_example(found) for found in draft.examples]
+    loose = [example for example in examples if not example.input and not example.output]
+    statement = draft.text("statement")
+    extra = "\n\n".join(text for text in (*map(_join, draft.loose), *(one.explanation for one in loose)) if text)
+    if extra:
+        draft.other.append(("Examples in words", [extra]))
+    return Sections(
+        statement=statement,
+        input=draft.text("input"),
+        output=draft.text("output"),
+        constraints=draft.text("constraints"),
+        examples=tuple(example for example in examples if example not in loose),
+        note=draft.text("note"),
+        other=tuple(sorted(((title, _join(lines)) for title, lines in draft.other), key=_is_explanation)),
+    )
+
+
+def _is_explanation(part: tuple[str, str]) -> bool:
+    return _EXPLAINS.match(part[0]) is not None
+
+
+def _example(found: dict[str, list[str]]) -> Example:
+    given, printed, explanation = (_join(found[name]) for name in ("input", "output", "explanation"))
+    given, after_input = _unfence(given)
+    output, after_output = _unfence(printed)
+    if not printed.startswith(("```", "~~~")):
+        # AtCoder explains a sample right below its output.
+        block, gap, text = output.partition("\n\n")
+        if gap and _PROSE_PARAGRAPH.search(text) and not _PROSE_PARAGRAPH.search(block):
+            output, after_output = block, text
+    behind = [text for text in (after_input, after_output, explanation) if text]
+    return Example(_plain(given), _plain(output), "\n\n".join(behind), _join(found["intro"]))
+
+
+def _plain(text: str) -> str:
+    """One value in backticks is the value."""
+    whole = re.fullmatch(r"`([^`\n]+)`", text.strip())
+    return whole[1] if whole else text
+
+
+def _unfence(text: str) -> tuple[str, str]:
+    """Return the content of a leading code block and what follows it; without one, all of the text."""
+    fenced = re.match(r"(`{3,}|~{3,})[^\n]*\n(.*?)\n?[ \t]*\1[ \t]*(?:\n|$)(.*)", text, re.DOTALL)
+    return (fenced[2], fenced[3].strip("\n")) if fenced else (text, "")
+
+
+def _join(lines: list[str]) -> str:
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n").rstrip()
+
+
+def render(sections: Sections) -> str:
+    """Return a statement in the one layout, as Markdown."""
+    parts = [sections.statement]
+    for title in ("input", "output", "constraints"):
+        if text := getattr(sections, title):
+            parts.append(f"## {title.capitalize()}\n\n{text}")
+    explained = [one for one in sections.other if _is_explanation(one)]
+    parts += [_headed(*one) for one in sections.other if one not in explained]
+    for number, example in enumerate(sections.examples, 1):
+        given, printed = write_fence(example.input), write_fence(example.output)
+        intro = f"{example.intro}\n\n" if example.intro else ""
+        parts.append(f"## Example {number}\n\n{intro}Input:\n\n{given}\n\nOutput:\n\n{printed}")
+        if example.explanation:
+            parts.append(f"Explanation:\n\n{example.explanation}")
+    # What explains the samples is read after them.
+    parts += [_headed(*one) for one in explained]
+    if sections.note:
+        parts.append(f"## Note\n\n{sections.note}")
+    return "\n\n".join(part for part in parts if part.strip()).strip() + "\n"
+
+
+def _headed(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}" if text else f"## {title}"
+
+
+def normalise(text: str) -> str:
+    """Return the statement in the one layout; where it has no parts to arrange, as it is."""
+    sections = split(text)
+    if sections == Sections(statement=sections.statement):
+        return text
+    return render(sections)
+
+
+# Each source bakes its own prompt into the statement; two instructions in one prompt contradict each other.
+_BAKED = (
+    r"(?:Please )?(?:solve|complete) the (?:following|below) (?:coding|programming|python|"
+    r"code)[^\n]{0,80}(?:problem|language|precisely|code)[^\n]{0,60}:?[ \t]*$",
+    r"Solve the following coding problem using the programming language \w+:?[ \t]*$",
+    r"The input will be (?:given via )?stdin and you should print your solution to stdout\.?[ \t]*$",
+    r"Now solve the problem and return the code\.?[ \t]*$",
+    r"Write (?:a )?Python code to solve the problem\. (?:Please )?(?:present|place) "
+    r"the (?:solution )?code in[ \t]*(?:\n```python\n[^`]*```(?: at the end\.?)?)?",
+    r"You will be given a question \(problem specification\) and will generate a correct Python program[^\n]*$",
+    r"You are an expert (?:Python|competitive|code)[^\n]*$",
+    r"You are a helpful and harmless assistant\.[^\n]*$",
+    r"(?:Please )?use [\w+#]+ (?:programming )?language only\.?[ \t]*$",
+    r"You must use ```[\w+#]+ for just the final solution code block[^\n]*\n```[\w+#]+\n[^`]{0,80}```[ \t]*$",
+    r"Please (?:complete|use) the (?:code|following)[^\n]{0,60}(?:below|starter code)[^\n]{0,60}:?[ \t]*$",
+    r"请完成下面的代码来解决上述问题[:：]?[ \t]*$",
+    r"(?:Present|Put|Enclose|Wrap) (?:the|your) (?:code|solution|answer)[^\n]{0,80}(?:code block|"
+    r"backticks|delimiters)[^\n]{0,80}$",
+    r"Read the inputs from stdin solve the problem and write the answer to stdout[^\n]*$",
+    r"Your (?:code|solution) should be enclosed in triple backticks[^\n]*$",
+    r"\#\#\# (?:Format|Question|Answer)[^\n]*$",
+)
+_BAKED_PATTERN = re.compile("|".join(rf"^[ \t>]*{phrase}" for phrase in _BAKED), re.IGNORECASE | re.MULTILINE)
+_CODE_AT_END = re.compile(r"\n```(?:python|py)?\n(?P<code>[^`]*?)```\s*\Z")
+
+
+def strip_instruction(statement: str, starter_code: str | None = None) -> str:
+    """Return the statement without the prompt that its source baked into it.
+
+    Args:
+        statement: a clean statement.
+        starter_code: dropped from the end of the statement where it stands there, since the record holds it.
+    """
+    text = _BAKED_PATTERN.sub("", statement)
+    found = _CODE_AT_END.search(text)
+    if found and _letters(found["code"]) in ("", _letters(starter_code or "")):
+        text = text[: found.start()]
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n" if text.strip() else ""
+
+
+def _letters(code: str) -> str:
+    return re.sub(r"\s|#.*", "", code)
+
+
+def find_starter_code(candidate: Candidate) -> str | None:
+    """Return the signature of the function that is asked for, from an accepted Python solution, or None.
+
+    Sources that name a function without showing it (APPS, TACO) cannot be answered: parameters are not said.
+    """
+    if candidate.starter_code or not candidate.fn_name:
+        return candidate.starter_code
+    for solution in candidate.solutions:
+        if solution.language != "python" or solution.known != "accepted":
+            continue
+        try:
+            found = _signature(parse_source(solution.code).body, candidate.fn_name)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        if found:
+            return found
+    return None
+
+
+def _signature(body: list[ast.stmt], name: str) -> str | None:
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            return f"{_head(statement)}\n    "
+        if isinstance(statement, ast.ClassDef):
+            for inner in statement.body:
+                if isinstance(inner, ast.FunctionDef) and inner.name == name:
+                    return f"class {statement.name}:\n    {_head(inner)}\n        "
+    return None
+
+
+def _head(function: ast.FunctionDef) -> str:
+    returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
+    return f"def {function.name}({ast.unparse(function.args)}){returns}:"

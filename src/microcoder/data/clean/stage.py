@@ -1,0 +1,180 @@
+"""The process stage: one candidate in, a clean one in English out, or a rejection. No I/O but the model's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from microcoder.data.clean.cleaning import clean
+from microcoder.data.clean.completeness import find_flags
+from microcoder.data.clean.languages import LanguageSettings, identify
+from microcoder.data.clean.markup import drop_embedded
+from microcoder.data.clean.powers import LOST_IN, restore_moduli, restore_powers
+from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
+from microcoder.data.clean.tests import convert_checker, find_order, normalise_tests, restore_samples
+from microcoder.data.clean.translation import TranslationSettings, translate
+from microcoder.data.completions import Endpoint
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.rejections import reject
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.prompts import format_instruction
+
+RESTORE_POWERS = "restore_powers/1"
+"""The step that puts powers back, as lineage names it."""
+_BETWEEN = "\ue010"
+_TITLE_AGAIN = re.compile(r"\A(?P<heading>\s*# (?P<title>[^\n]{1,200}?)[ \t]*\n)\s*#{2,6} (?P=title)[ \t]*(?=\n)")
+_EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
+
+
+class ProcessSettings(Config):
+    """What the process stage does."""
+
+    language: LanguageSettings = LanguageSettings()
+    translation: TranslationSettings = TranslationSettings()
+    instruction: Literal["leave_out", "append"] = "leave_out"
+    """Whether the stored statement ends with a format instruction. Training's prompts add their own, so by default
+    it is left out; `append` is for other trainers (our choice)."""
+    max_characters: int = Field(default=100_000, ge=1)
+    """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it (our
+    choice; filter.quality.max_characters holds for what is left after cleaning)."""
+    max_sample_characters: int = Field(default=4_000, ge=0)
+    """A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
+    says so (our choice)."""
+    max_conflicting_tests: int = Field(default=0, ge=0)
+    """Tests that contradict another before a row is turned away; with a checker program any number (our choice)."""
+
+
+def process(
+    candidate: Candidate, settings: ProcessSettings | None = None, endpoint: Endpoint | None = None
+) -> Candidate | Rejection:
+    """Clean, lay out, identify, translate, and look for what is missing.
+
+    Args:
+        candidate: as its adapter read it; its `statement_found` is never changed.
+        settings: what to do.
+        endpoint: the model to translate with; made from the settings where it is not given.
+    """
+    settings = settings or ProcessSettings()
+    length = len(drop_embedded(candidate.statement_found))
+    if length > settings.max_characters:
+        return reject(candidate, "process", "too_long", f"{length} characters as found")
+    candidate = _clean(candidate)
+    if not candidate.statement.strip():
+        return reject(candidate, "process", "no_statement", "empty after cleaning")
+    tests = _normalise_tests(candidate, settings)
+    if isinstance(tests, Rejection):
+        return tests
+    candidate = convert_checker(_restore_powers(_restore_samples(_find_signature(tests), settings)))
+    candidate = _identify(candidate, settings.language)
+    if candidate.natural_language != "en":
+        translated = _translate(candidate, settings, endpoint)
+        if isinstance(translated, Rejection):
+            return translated
+        candidate = translated
+    if candidate.fn_name and not candidate.starter_code:
+        return reject(candidate, "process", "no_signature", candidate.fn_name)
+    candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
+    candidate = candidate.change("process", "find_flags/1", flags=find_flags(candidate))
+    if settings.instruction == "append":
+        instruction = format_instruction(
+            candidate.programming_language, fn_name=candidate.fn_name, starter_code=candidate.starter_code
+        )
+        asked = f"{candidate.statement.rstrip()}\n\n{instruction}\n"
+        candidate = candidate.change("process", "append_instruction/1", statement=asked)
+    return candidate
+
+
+def _clean(candidate: Candidate) -> Candidate:
+    cleaned = clean(candidate.statement_found)
+    title = " ".join(clean(candidate.title).text.split())
+    asked = strip_instruction(_name(cleaned.text, title), candidate.starter_code)
+    laid_out = normalise(asked)
+    if laid_out != candidate.statement:
+        candidate = candidate.change("process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text)
+        candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
+    return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
+
+
+def _name(text: str, title: str) -> str:
+    """ICPC's class takes the title from problem.yaml: an empty heading gets it back. One that says it again goes."""
+    text = _TITLE_AGAIN.sub(lambda found: found["heading"], text, count=1)
+    return _EMPTY_TITLE.sub(lambda found: f"# {title}\n" if title else "", text, count=1)
+
+
+def _restore_samples(candidate: Candidate, settings: ProcessSettings) -> Candidate:
+    shown = restore_samples(candidate, max_characters=settings.max_sample_characters)
+    detail = f"{shown.num_added} of the package's samples put in"
+    flags = candidate.flags
+    if shown.num_left_out:
+        detail += f", {shown.num_left_out} too long"
+        flags = tuple(sorted({*flags, "samples_not_shown"}))
+    return candidate.change("process", "restore_samples/1", detail, statement=shown.statement, flags=flags)
+
+
+def _restore_powers(candidate: Candidate) -> Candidate:
+    """Mend what is asked; what the examples show is the problem's own data."""
+    sections = split(candidate.statement)
+    names = ("statement", "input", "output", "constraints", "note")
+    texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
+    texts = [text.replace(_BETWEEN, "") for text in texts]
+    references = [one.code for one in candidate.solutions if one.known == "accepted"]
+    found = restore_powers(
+        _BETWEEN.join(texts),
+        tests=candidate.tests,
+        references=references,
+        has_lost_all=candidate.dataset in LOST_IN,
+    )
+    flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
+    if not found.why:
+        return candidate.change("process", RESTORE_POWERS, "nothing shows whether a power was lost", flags=flags)
+    mended = found.text.split(_BETWEEN)
+    others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
+    # Of what explains an example only a modulus: other numbers there are its own.
+    examples = tuple(replace(one, explanation=restore_moduli(one.explanation)) for one in sections.examples)
+    changed = Sections(**dict(zip(names, mended, strict=False)), examples=examples, other=others)
+    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed), flags=flags)
+
+
+def _identify(candidate: Candidate, settings: LanguageSettings) -> Candidate:
+    found = identify(candidate.statement, settings)
+    detail = f"probability {found.probability:.2f}"
+    if candidate.natural_language and candidate.natural_language != found.code:
+        detail += f"; the source says {candidate.natural_language}"
+        if found.probability < 0.9:
+            return candidate
+    return candidate.change("process", "identify_language/1", detail, natural_language=found.code)
+
+
+def _translate(candidate: Candidate, settings: ProcessSettings, endpoint: Endpoint | None) -> Candidate | Rejection:
+    if endpoint is None and settings.translation.endpoint is not None:
+        endpoint = Endpoint(settings.translation.endpoint)
+    if endpoint is None:
+        return reject(candidate, "process", "not_english", candidate.natural_language)
+    return translate(candidate, endpoint, attempts=settings.translation.attempts, languages=settings.language)
+
+
+def _normalise_tests(candidate: Candidate, settings: ProcessSettings) -> Candidate | Rejection:
+    found = normalise_tests(candidate.tests, candidate.groups, is_function=candidate.fn_name is not None)
+    detail = ", ".join(
+        f"{num} {what}"
+        for num, what in (
+            (found.num_repeated, "repeated"),
+            (found.num_broken, "broken"),
+            (found.num_conflicting, "conflicting"),
+        )
+        if num
+    )
+    if candidate.tests and not found.tests:
+        return reject(candidate, "process", "broken_tests", detail)
+    if found.num_conflicting > settings.max_conflicting_tests and candidate.checker.type != "program":
+        return reject(candidate, "process", "conflicting_tests", detail)
+    flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
+    return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)
+
+
+def _find_signature(candidate: Candidate) -> Candidate:
+    starter = find_starter_code(candidate)
+    return candidate.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)

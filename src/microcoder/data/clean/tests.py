@@ -1,0 +1,298 @@
+"""Tests in one form: UTF-8 text, `\n`, a newline at the end; JSON arguments; groups that match.
+
+How answers are compared: checkers in Python 2, as archives before 2020 have them, and lists in any order.
+
+A package's samples put into its statement, as the judge's page shows them; and which tests a statement shows.
+
+What is in the prompt can be written down in place of a solution.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from microcoder.data.clean.completeness import samples_of, values_of
+from microcoder.data.clean.sections import Example, Sections, render, split
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.text import is_python2, parse_python, read_json, write_json
+from microcoder.judge.core.types import Checker, TestCase
+
+
+class Tests(NamedTuple):
+    """Normalised tests and what was found in them."""
+
+    __test__ = False  # not a pytest class
+
+    tests: tuple[TestCase, ...]
+    groups: tuple[str, ...]
+    num_repeated: int
+    """Tests that were there before, word for word."""
+    num_conflicting: int
+    """Tests whose input another test has with a different output."""
+    num_broken: int
+    """Tests of a function whose arguments or value are no JSON."""
+
+
+def normalise_tests(tests: tuple[TestCase, ...], groups: tuple[str, ...], *, is_function: bool) -> Tests:
+    """Return the tests in one form, each once.
+
+    Args:
+        tests: as the source has them.
+        groups: one name per test, or empty.
+        is_function: inputs are JSON arguments, one a line; outputs are JSON.
+    """
+    names = groups if len(groups) == len(tests) else ("",) * len(tests)
+    kept: list[TestCase] = []
+    kept_names: list[str] = []
+    outputs: dict[str, set[str]] = {}
+    num_repeated = num_conflicting = num_broken = 0
+    for test, name in zip(tests, names, strict=True):
+        given, printed = _text(test.input), _text(test.output)
+        if is_function:
+            try:
+                given, printed = _json_lines(given), _json_lines(printed)
+            except ValueError:
+                num_broken += 1
+                continue
+        else:
+            # An empty last line may be one that a program reads: a list of no numbers.
+            given, printed = given if given.endswith("\n") or not given else f"{given}\n", _lines(printed)
+        known = outputs.setdefault(_lines(given), set())
+        if printed in known:
+            num_repeated += 1
+            continue
+        num_conflicting += bool(known)
+        known.add(printed)
+        kept.append(TestCase(input=given, output=printed))
+        kept_names.append(name.strip().strip("/"))
+    has_names = any(kept_names)
+    return Tests(tuple(kept), tuple(kept_names) if has_names else (), num_repeated, num_conflicting, num_broken)
+
+
+def _text(text: str) -> str:
+    # A test may have a hundred megabytes: what is fine already is not copied.
+    if not text.isascii():
+        text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+
+
+def _lines(text: str) -> str:
+    """One newline at the end; spaces within are the problem's business, the comparison decides on them."""
+    if not text or text.isspace():
+        return ""
+    return text if text.endswith("\n") and not text.endswith("\n\n") else text.rstrip("\n") + "\n"
+
+
+def _json_lines(text: str) -> str:
+    """Return JSON values, one a line, each written in one way."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        values = [read_json(line) for line in lines]
+    except json.JSONDecodeError:
+        values = [read_json(text)]  # One value over several lines.
+    return "\n".join(map(_write, values))
+
+
+def _write(value: object) -> str:
+    """Write a value with its letters; escaped where it has half a surrogate pair or an integer of absurd length."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        text.encode("utf-8")
+    except (ValueError, TypeError, RecursionError):
+        return write_json(value)
+    return text
+
+
+_OPENS = re.compile(r"(?<![\w.])file\(")
+"""What only Python 2 opens files by."""
+# Python 2 divides integers and reals by one sign; the converted program asks which, each time.
+_PRELUDE = """file = open
+def _divide(a, b):
+    return a // b if isinstance(a, int) and isinstance(b, int) else a / b
+"""
+_ANY_ORDER = re.compile(
+    r"\b(?:return|output|print)(?:ed|s)?\b(?P<what>[^.\n]{0,160}?)\bin \**any order\b(?! you)"
+    r"|(?P<named>[^.\n]{0,80})\b(?:return|output|print)ed in \**any order\b"
+    r"|(?:返回|输出)[^。\n]{0,40}任意顺序|任意顺序[^。\n]{0,10}(?:返回|输出)",
+    re.IGNORECASE,
+)
+_PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)
+
+
+def convert_checker(candidate: Candidate) -> Candidate:
+    """Return the candidate with a checker that runs; `needs_checker` where it cannot be converted."""
+    checker = candidate.checker
+    if checker.type != "program" or checker.language != "python" or checker.code is None:
+        return candidate
+    if checker.code.startswith(_PRELUDE):
+        return candidate
+    speaks_python2 = is_python2(checker.code) or _OPENS.search(checker.code)
+    if not speaks_python2 and parse_python(checker.code) is not None:
+        return candidate
+    # fissix comes with the data extra and takes a while to load.
+    from microcoder.data.clean.python2 import convert_grammar
+
+    tree = parse_python(convert_grammar(checker.code) or "(")
+    if tree is None:
+        flags = tuple(sorted({*candidate.flags, "needs_checker"}))
+        return candidate.change("process", "convert_checker/1", "neither Python 3 nor Python 2", flags=flags)
+    is_exact = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
+    code = _PRELUDE + ast.unparse(ast.fix_missing_locations(tree if is_exact else _Divisions().visit(tree)))
+    changed = checker.model_copy(update={"code": code})
+    return candidate.change("process", "convert_checker/1", "from Python 2", checker=changed)
+
+
+class _Divisions(ast.NodeTransformer):
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        return ast.Call(ast.Name("_divide", ast.Load()), [node.left, node.right], [])
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div) or not isinstance(node.target, ast.Name):
+            return node
+        left = ast.Name(node.target.id, ast.Load())
+        return ast.Assign([node.target], ast.Call(ast.Name("_divide", ast.Load()), [left, node.value], []))
+
+
+def find_order(candidate: Candidate) -> Checker | None:
+    """Return the checker of a function whose statement asks for a list in any order; None where it does not.
+
+    Where lists of lists are expected and the statement speaks of numbers or indices, it means the inner lists.
+    """
+    call = candidate.call
+    if not candidate.fn_name or not candidate.tests or candidate.checker != Checker():
+        return None
+    if call is not None and (call.style == "design" or call.returns != "json"):
+        return None
+    found = _ANY_ORDER.search(candidate.statement)
+    values = _read_lists(candidate) if found else None
+    if found is None or values is None:
+        return None
+    is_nested = any(values) and all(isinstance(item, list) for value in values for item in value)
+    told = found["what"] or found["named"] or ""
+    return Checker(type="unordered", lists="inner" if is_nested and _PARTS.search(told) else "outermost")
+
+
+def _read_lists(candidate: Candidate) -> list[list[Any]] | None:
+    """Return the expected values; None where one of them is no list."""
+    try:
+        values = [json.loads(test.output) for test in candidate.tests]
+    except (ValueError, RecursionError):
+        return None
+    return values if all(isinstance(value, list) for value in values) else None
+
+
+_SAMPLE_GROUPS = ("sample", "example", "public")
+_LEAST_VALUES = 4
+"""Fewer values stand side by side in a text by chance."""
+_MOST_CHARACTERS = 2000
+"""Nobody prints a longer input in a statement."""
+_SHARED = 0.6
+"""Of the values of an example, from which on it is a copy of a sample (our choice)."""
+
+
+class Shown(NamedTuple):
+    """A statement with its samples."""
+
+    statement: str
+    num_added: int
+    num_left_out: int
+    """Samples that are longer than may be shown."""
+
+
+def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
+    """Return the statement with every sample of the package, in order; what it says to explain one stays with it.
+
+    Args:
+        candidate: laid out, its tests in one form; groups name the samples.
+        max_characters: of input and output together; a longer sample is not shown.
+    """
+    samples = [
+        Example(test.input.strip("\n"), test.output.strip("\n"))
+        for test, group in zip(candidate.tests, candidate.groups, strict=False)
+        if is_sample(group)
+    ]
+    if candidate.fn_name or not samples:
+        return Shown(candidate.statement, 0, 0)
+    fitting = [one for one in samples if len(one.input) + len(one.output) <= max_characters]
+    sections = split(candidate.statement)
+    known = {_values(one) for one in sections.examples}
+    added = [one for one in fitting if _values(one) not in known]
+    left_out = len(samples) - len(fitting)
+    if not added:
+        return Shown(candidate.statement, 0, left_out)
+    return Shown(render(replace(sections, examples=_merge(fitting, sections))), len(added), left_out)
+
+
+def _merge(samples: list[Example], sections: Sections) -> tuple[Example, ...]:
+    """Put the samples in place of what the statement shows of them.
+
+    An example of the statement that is none of the samples stays, behind them; one that is a garbled copy leaves its
+    explanation to the sample of its number.
+    """
+    shown = {_values(one): one for one in sections.examples}
+    merged = []
+    for one in samples:
+        same = shown.pop(_values(one), None)
+        merged.append(one if same is None else replace(same, input=one.input, output=one.output))
+    others = []
+    for number, one in enumerate(sections.examples):
+        if shown.get(_values(one)) is not one:
+            continue
+        if not _is_copy(one, samples):
+            others.append(one)
+        elif number < len(merged) and not merged[number].explanation:
+            merged[number] = replace(one, input=merged[number].input, output=merged[number].output)
+    return (*merged, *others)
+
+
+def _is_copy(example: Example, samples: list[Example]) -> bool:
+    """Whether most of what an example holds is in one of the samples, or it lacks a side."""
+    if not example.input.strip() or not example.output.strip():
+        return True
+    said = set(" ".join(_values(example)).split())
+    return any(len(said & set(" ".join(_values(one)).split())) >= _SHARED * len(said) for one in samples)
+
+
+def _values(example: Example) -> tuple[str, str]:
+    return values_of(example.input), values_of(example.output)
+
+
+def is_sample(group: str) -> bool:
+    """Whether a package keeps the tests of a group to be shown."""
+    return group.partition("/")[0].lower().startswith(_SAMPLE_GROUPS)
+
+
+def find_shown(candidate: Candidate) -> tuple[bool, ...]:
+    """Return for each test whether the statement shows its input.
+
+    That is: a package keeps it among the samples, an example of the statement has its values, or its values (four or
+    more) stand in the statement one after the other.
+    """
+    statement = candidate.statement or candidate.statement_found
+    samples = {given for given, _ in samples_of(split(statement))}
+    everything = f" {values_of(statement)} "
+    groups = candidate.groups or ("",) * len(candidate.tests)
+
+    def is_shown(given: str, group: str) -> bool:
+        if is_sample(group):
+            return True
+        if len(given) > _MOST_CHARACTERS:
+            return False
+        values = values_of(given)
+        return values in samples or (values.count(" ") >= _LEAST_VALUES - 1 and f" {values} " in everything)
+
+    return tuple(is_shown(test.input, group) for test, group in zip(candidate.tests, groups, strict=True))
+
+
+def count_hidden(candidate: Candidate) -> int:
+    """Return how many tests the statement does not show."""
+    return len(candidate.tests) - sum(find_shown(candidate))

@@ -1,0 +1,164 @@
+"""A statement in English by a model: what must not change goes out as placeholders, and every reply is checked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from pydantic import Field
+
+from microcoder.data.clean.completeness import samples_of
+from microcoder.data.clean.languages import LanguageSettings, identify
+from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH
+from microcoder.data.clean.sections import split
+from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.rejections import reject
+from microcoder.judge.core.config import Config
+
+PROMPT = (
+    "You translate statements of programming problems from {language} into English. Keep the meaning exact: every "
+    "condition, every number, every limit. Keep Markdown as it is. Marks such as {mark}0]] stand for "
+    "code, formulae and "
+    "examples: copy each one unchanged to where it belongs, and invent none. Add nothing, explain "
+    "nothing. Reply with a "
+    'JSON object {{"title": "...", "statement": "..."}}.'
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}, "statement": {"type": "string"}},
+    "required": ["title", "statement"],
+    "additionalProperties": False,
+}
+STEP = "translate/1"
+_IN_TERM = r"[A-Za-z0-9_.\[\]()^*+|-]"
+_TERM = rf"{_IN_TERM}++"
+_KEPT = re.compile(
+    "|".join(
+        (
+            FENCE,
+            INLINE_CODE,
+            MATH,
+            r"!?\[[^\]\n]{0,200}\]\([^)\n]{1,400}\)",  # images and links
+            r"https?://[^\s)\"'<>]+",
+            rf"(?<!{_IN_TERM}){_TERM}(?:\s*(?:<=|>=|==|!=|<|>|≤|≥|=)\s*{_TERM})+",  # 1 <= n <= 100
+            r"\"[^\"\n]{1,60}\"",
+            # identifiers, elements, calls
+            r"\b[A-Za-z]+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b\w+\[[^\]\n]{1,30}\]|\b[A-Za-z_]\w*\([^()\n]{0,40}\)",
+            r"^\#{1,6} (?:Input|Output|Constraints|Examples?|Example \d+|Note)[ \t]*$|^(?:Input|"
+            r"Output|Explanation):[ \t]*$",
+        )
+    ),
+    re.DOTALL | re.MULTILINE,
+)
+_MARKS = "PQXKZWVTRY"
+
+
+class TranslationSettings(Config):
+    """Whether and how statements are translated into English."""
+
+    endpoint: EndpointSettings | None = None
+    """Without one, what is not in English is kept apart with the reason `not_english`."""
+    attempts: int = Field(default=3, ge=1)
+    """Replies asked for before a row is given up (our choice)."""
+
+
+def translate(
+    candidate: Candidate, endpoint: Endpoint, *, attempts: int = 3, languages: LanguageSettings | None = None
+) -> Candidate | Rejection:
+    """Return the candidate with title and statement in English; the original stays in `statement_found`.
+
+    Each reply must hold the same placeholders and numbers, keep the examples as they were, and be in English; what
+    was wrong is told to the model in the next attempt. After the last one the row is turned away.
+    """
+    protected = protect(candidate.statement)
+    messages: list[Message] = [
+        {"role": "system", "content": PROMPT.format(language=candidate.natural_language, mark=protected.mark)},
+        {"role": "user", "content": f"Title: {candidate.title}\n\n{protected.text}"},
+    ]
+    faults: list[str] = []
+    for _ in range(attempts):
+        try:
+            reply = endpoint.ask(messages, SCHEMA)
+            translated, title = str(reply["statement"]), str(reply["title"])
+            faults = check_translation(candidate.statement, translated, protected, languages)
+        except BadReply as error:
+            translated, title, faults = "", "", [str(error)]
+        if not faults:
+            detail = f"{candidate.natural_language} to en by {endpoint.settings.model}, prompt {hash_prompt(PROMPT)}"
+            statement = restore(translated, protected).strip() + "\n"
+            return candidate.change("process", STEP, detail, statement=statement, title=title or candidate.title)
+        messages = [
+            *messages[:2],
+            {"role": "assistant", "content": translated},
+            {"role": "user", "content": f"That is not right: {'; '.join(faults[:8])}. Reply again, in full."},
+        ]
+    return reject(candidate, "process", "translation_failed", f"{attempts} attempts: {'; '.join(faults[:4])}")
+
+
+def check_translation(
+    original: str, translated: str, protected: Protected, languages: LanguageSettings | None = None
+) -> list[str]:
+    """Return what is wrong with a translation, in words that help to do better; nothing where it holds."""
+    if not translated.strip():
+        return ["the statement is empty"]
+    faults = find_damage(translated, protected)
+    if faults:
+        return faults
+    statement = restore(translated, protected)
+    if samples_of(split(statement)) != samples_of(split(original)):
+        faults.append("the examples are no longer the same")
+    if (found := identify(statement, languages)).code != "en":
+        faults.append(f"the text is still in {found.code}")
+    return faults
+
+
+class Protected(NamedTuple):
+    """A text whose code, formulae, identifiers and samples are placeholders."""
+
+    text: str
+    kept: tuple[str, ...]
+    """What each placeholder stands for, by number."""
+    mark: str
+    """What placeholders begin with: something that the text does not hold."""
+
+
+def protect(text: str) -> Protected:
+    """Return the text with placeholders such as `[[P0]]`; equal pieces share one."""
+    mark = next((f"[[{letter}" for letter in _MARKS if f"[[{letter}" not in text), "")
+    length = 2
+    while not mark:
+        mark = "" if "[[" + "P" * length in text else "[[" + "P" * length
+        length += 1
+    numbers: dict[str, int] = {}
+
+    def replace(match: re.Match[str]) -> str:
+        return f"{mark}{numbers.setdefault(match[0], len(numbers))}]]"
+
+    return Protected(_KEPT.sub(replace, text), tuple(numbers), mark)
+
+
+def restore(text: str, protected: Protected) -> str:
+    """Return the text with every placeholder replaced by what it stands for."""
+
+    def back(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return protected.kept[number] if number < len(protected.kept) else match[0]
+
+    return re.sub(rf"{re.escape(protected.mark)}([0-9]+)\]\]", back, text)
+
+
+def find_damage(translated: str, protected: Protected) -> list[str]:
+    """Return what a translation did to the placeholders and numbers, in words; nothing where all are there."""
+    pattern = rf"{re.escape(protected.mark)}[0-9]+\]\]"
+    before, after = Counter(re.findall(pattern, protected.text)), Counter(re.findall(pattern, translated))
+    damage = [f"{name} is missing" for name in sorted(before.keys() - after.keys())]
+    damage += [f"{name} was made up" for name in sorted(after.keys() - before.keys())]
+    left, found = (_numbers(re.sub(pattern, " ", text)) for text in (protected.text, translated))
+    damage += [f"the number {number} is missing" for number in sorted(left.keys() - found.keys())]
+    return damage
+
+
+def _numbers(text: str) -> Counter[str]:
+    return Counter(re.findall(r"(?<![\w.])\d{2,}(?:\.\d+)?(?![\w])", text, re.ASCII))

@@ -1,0 +1,271 @@
+"""A model behind OpenAI's chat completions: vLLM, SGLang, llama.cpp, Ollama, hosted ones. Needs httpx."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field, model_validator
+
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.installation import how_to_install
+
+if TYPE_CHECKING:
+    import httpx
+
+Message = Mapping[str, str]
+
+_RETRIED_STATUS = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
+_MAX_SHOWN = 300
+_RENAMED = {"url": "base_url", "api_key_variable": "api_key_env", "retries": "max_retries"}
+
+
+class EndpointConfig(Config):
+    """Where a model is, and how it is reached."""
+
+    base_url: str = Field(pattern=r"^https?://")
+    """Such as http://localhost:8000/v1."""
+    model: str = Field(min_length=1)
+    """The server's name of the model."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable with the API key; sent only if set, and never stored."""
+    timeout_seconds: float = Field(default=600.0, gt=0)
+    """Timeout of a request."""
+    max_retries: int = Field(default=5, ge=0)
+    """Retries after a lost connection, a timeout, or status 408, 409, 429 or 5xx; waits double from a second to a
+    minute, unless the server names a delay."""
+    concurrency: int = Field(default=16, ge=1, le=1024)
+    """Parallel requests."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_new_keys(cls, given: Any) -> Any:
+        for old, new in _RENAMED.items():
+            if isinstance(given, Mapping) and old in given:
+                raise ValueError(f"{old} is now {new}; write {new} = {given[old]!r}")
+        return given
+
+
+class EndpointSettings(EndpointConfig):
+    """A model that answers questions about rows in JSON."""
+
+    max_tokens: int = Field(default=8192, ge=1)
+    temperature: float = Field(default=0.0, ge=0)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The text of a reply."""
+
+    text: str
+    is_truncated: bool
+    """It reached the length limit."""
+    num_tokens: int | None
+    """With the end-of-sequence token, where it was generated; None if the server does not report it."""
+
+
+class BadReply(ValueError):
+    """The model answered, but not what was asked for: ask again, or give the row up."""
+
+
+class Endpoint:
+    """Asks one server, from several threads; use it as a context manager, or call `close`. Nothing is sent before."""
+
+    def __init__(self, settings: EndpointConfig, *, cache: Path | None = None) -> None:
+        """Make a client.
+
+        Args:
+            settings: where the model is.
+            cache: folder where `ask` keeps replies under the hash of what was asked; a second run asks nothing.
+        """
+        self.settings = settings
+        self._cache = cache
+        self._url = settings.base_url.rstrip("/") + "/chat/completions"
+        self._closed = threading.Event()
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        try:
+            import httpx
+        except ModuleNotFoundError:
+            raise ConfigError(f"asking an endpoint needs httpx; type: {how_to_install('insights')}") from None
+        try:
+            httpx.URL(self._url)
+        except httpx.InvalidURL as fault:
+            raise ConfigError(
+                f"{self.settings.base_url!r} is no address ({fault}); write one such as http://localhost:8000/v1"
+            ) from None
+        key = os.environ.get(self.settings.api_key_env)
+        return httpx.Client(
+            headers={"User-Agent": "microcoder", **({"Authorization": f"Bearer {key}"} if key else {})},
+            timeout=self.settings.timeout_seconds,
+            limits=httpx.Limits(max_connections=None),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; a request that waits for its next attempt gives up."""
+        self._closed.set()
+        if "_http" in self.__dict__:
+            self._http.close()
+
+    def complete(self, body: Mapping[str, Any], *, may_be_filtered: bool = False) -> Completion:
+        """Return the reply to a request.
+
+        Args:
+            body: the request, in OpenAI's form.
+            may_be_filtered: whether a reply without a choice, as some servers answer what their filter stops, is an
+                empty text; else it is an error.
+
+        Raises:
+            ConfigError: httpx is not installed, or what the server said, and what to check.
+        """
+        http = self._http  # says what to type where httpx is missing
+        from httpx import RequestError
+
+        wait_seconds = _FIRST_WAIT_SECONDS
+        for attempt in range(1, self.settings.max_retries + 2):
+            stated_seconds: float | None = None
+            try:
+                reply = http.post(self._url, json=body)
+            except RequestError as error:
+                failure = f"{type(error).__name__}: {error}"
+            else:
+                if reply.is_success:
+                    return self._read(reply, may_be_filtered=may_be_filtered)
+                failure = f"status {reply.status_code}: {_shorten(reply.text)}"
+                if reply.status_code not in _RETRIED_STATUS:
+                    raise ConfigError(f"{self._url} answered {failure}; {self._hint(reply.status_code)}")
+                stated_seconds = _read_seconds(reply.headers.get("Retry-After"))
+            if attempt > self.settings.max_retries or self._closed.is_set():
+                break
+            self._closed.wait(wait_seconds if stated_seconds is None else stated_seconds)
+            wait_seconds = min(2 * wait_seconds, _LONGEST_WAIT_SECONDS)
+        raise ConfigError(
+            f"{self._url} failed {attempt} times, last: {failure}; check that it is up and type the same command again "
+            "to resume"
+        )
+
+    def ask(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        *,
+        seed: int | None = None,
+        temperature: float | None = None,
+    ) -> dict[str, Any]:
+        """Return the model's reply to a chat, as the JSON object that the schema describes.
+
+        Args:
+            messages: the chat.
+            schema: JSON schema of the reply.
+            seed: in place of the settings' own.
+            temperature: in place of the settings' own.
+
+        Raises:
+            BadReply: the reply is no JSON object, or lacks a required key.
+            ConfigError: the endpoint gave no answer at all.
+        """
+        if not isinstance(self.settings, EndpointSettings):
+            raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
+        changed = {"seed": seed, "temperature": temperature}
+        settings = self.settings.model_copy(update={k: value for k, value in changed.items() if value is not None})
+        key = reply_key(settings, messages, schema)
+        path = self._cache / key[:2] / f"{key}.json" if self._cache else None
+        if path and path.exists():
+            return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], schema)
+        text = self.complete(
+            {
+                "model": settings.model,
+                "messages": list(messages),
+                "temperature": settings.temperature,
+                "seed": settings.seed,
+                "max_tokens": settings.max_tokens,
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "reply", "schema": schema, "strict": True},
+                },
+            },
+            may_be_filtered=True,
+        ).text
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+            partial.write_text(json.dumps({"model": settings.model, "reply": text}), encoding="utf-8")
+            partial.replace(path)
+        return _read_object(text, schema)
+
+    def _hint(self, status: int) -> str:
+        return {
+            401: f"set the key in the environment variable {self.settings.api_key_env}",
+            403: "the key may not use this model",
+            404: "check the address (it ends in /v1 for most servers) and the name of the model",
+        }.get(status, "the server refuses the request: check the name of the model and the sampling options")
+
+    def _read(self, reply: httpx.Response, *, may_be_filtered: bool) -> Completion:
+        try:
+            answer = reply.json()
+            if may_be_filtered and not answer["choices"]:
+                return Completion("", False, None)
+            choice = answer["choices"][0]
+            text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
+            num_tokens = (answer.get("usage") or {}).get("completion_tokens")
+            if not isinstance(text, str):
+                raise TypeError(f"content is {type(text).__name__}")
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"{self._url} answered something else than a chat completion ({type(error).__name__}: {error}): "
+                f"{_shorten(reply.text)}; check the address (it ends in /v1 for most servers)"
+            ) from None
+        return Completion(text, reason == "length", num_tokens if isinstance(num_tokens, int) else None)
+
+
+def _shorten(text: str) -> str:
+    return " ".join(text[: 4 * _MAX_SHOWN].split())[:_MAX_SHOWN]
+
+
+def _read_seconds(header: str | None) -> float | None:
+    try:
+        return min(max(float(header or ""), 0.0), _LONGEST_WAIT_SECONDS)
+    except ValueError:
+        return None
+
+
+def reply_key(settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
+    """Return the hash of all that decides a reply; where the model is reached is not among it."""
+    asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, list(messages), schema]
+    return hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def _read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        value = json.loads(text[start : end + 1]) if start >= 0 else None
+    except json.JSONDecodeError as error:
+        raise BadReply(f"the reply is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise BadReply("the reply is not a JSON object")
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    if missing:
+        raise BadReply(f"the reply lacks {', '.join(missing)}")
+    return value
+
+
+def hash_prompt(prompt: str) -> str:
+    """Return the digest by which lineages and rejections name a prompt."""
+    return hashlib.sha256(prompt.encode()).hexdigest()[:12]

@@ -1,0 +1,456 @@
+"""Is a problem one of a benchmark's? By source, title, words, and by what a translation leaves: numbers and examples.
+
+The index is built once from the benchmark's problems; a check reads the index only.
+
+What identifies a problem whatever it looks like: where it is from, its words, its numbers, its examples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from microcoder.data.clean.cleaning import clean
+from microcoder.data.clean.markup import looks_like_html
+from microcoder.data.clean.sections import normalise, split
+from microcoder.data.clean.tex import looks_like_tex
+from microcoder.data.filter.meaning import MeaningIndex, MeaningSettings, index_meaning
+from microcoder.data.formats.candidates import Candidate
+from microcoder.judge.core.config import Config
+
+Hashes = NDArray[np.uint64]
+
+_URLS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"leetcode(?:-cn)?\.(?:com|cn)/(?:contest/[\w-]+/)?problems/([\w-]+)"), "leetcode:{0}"),
+    (re.compile(r"codeforces\.com/(?:contest|gym)/(\d+)/problem/(\w+)"), "codeforces:{0}{1}"),
+    (re.compile(r"codeforces\.com/problemset/problem/(\d+)/(\w+)"), "codeforces:{0}{1}"),
+    (re.compile(r"atcoder\.jp/contests/[\w-]+/tasks/(\w+)"), "atcoder:{0}"),
+    (re.compile(r"(?:open\.)?kattis\.com/problems/([\w-]+)"), "kattis:{0}"),
+    (re.compile(r"codechef\.com/(?:\w+/)?problems/(\w+)"), "codechef:{0}"),
+    (re.compile(r"hackerrank\.com/challenges/([\w-]+)"), "hackerrank:{0}"),
+    (re.compile(r"codewars\.com/kata/([\da-f]{24})"), "codewars:{0}"),
+    (re.compile(r"geeksforgeeks\.org/problems/([\w-]+)"), "geeksforgeeks:{0}"),
+    (re.compile(r"luogu\.com(?:\.cn)?/problem/(\w+)"), "luogu:{0}"),
+)
+_WORD = re.compile(r"[^\W\d_]+|\d+|[<>=+*/%^-]")
+_TEX = re.compile(r"\\(?:leq?|geq?|neq?|times|cdot|ldots|dots|texttt|textbf|text|mathrm|left|right)\b")
+# `**bold**`, but not `10**9`.
+_BOLD = re.compile(r"(?<![\d)])\*\*|\*\*(?![\d(])")
+_HAN = re.compile(r"([぀-ヿ一-鿿가-힯])")
+_LITERAL = re.compile(r"\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|-?\d+(?:\.\d+)?")
+_NAME = re.compile(r"\b[^\W\d]\w*\s*=(?!=)\s*")
+_VALUE = re.compile(r"[^\s,;\[\]{}()\"'`]+")
+_SIGNATURE = re.compile(r"def\s+(\w+)\s*\(\s*(?:self\s*,?\s*)?([^)]{0,2000})\)")
+_PLAIN_NUMBER = re.compile(r"-?\d{1,15}")
+LONGEST_EXAMPLE = 2000
+"""Characters of an input or output that is compared: a larger one takes time and tells no more."""
+_COMMON_TEXT = """
+after all also always an and another answer any are as at be before between both but by called can cannot case cases
+character characters choose consisting consists constraints contain containing contains described determine different
+do does each either empty end equal every exactly example explanation find first follow following follows for from
+game get given guaranteed has have he help his how however if in input integer integers into is it its know least left
+length let letters line lines make maximum may minimum more most multiple must need new next no non not note number
+numbered numbers of on once one only or order other otherwise output over perform position positive possible print
+problem right row same second separated sequence set should since single so solution some space starting string such
+sum take test th than that the their them then there therefore these they third this three time times to total two up
+value values want wants was way we what when where whether which will with without words you your zero
+"""
+_COMMON_WORDS = frozenset(_COMMON_TEXT.split())
+"""Words of which statements are made whatever they ask: each stands in 8 % of the problems of at least three of
+LiveCodeBench, CodeContests, Kodsport and Google's contests."""
+_LEAST_TELLING = 3
+"""Other words in a run that says something: `the first line contains an integer n` says nothing (our choice)."""
+
+
+class ExampleKey(NamedTuple):
+    """An example, whatever it is written like."""
+
+    digest: int
+    weight: int
+    """Number of values in it: few say little."""
+
+
+def source_keys(candidate: Candidate) -> frozenset[str]:
+    """Return where a problem is from, as `platform:problem`: by its URL, and by its platform's own id."""
+    keys = set()
+    for pattern, shape in _URLS:
+        if found := pattern.search(candidate.url):
+            keys.add(shape.format(*found.groups()).lower())
+    row = candidate.id.rpartition("/")[2].lower()
+    if candidate.platform == "atcoder" and re.fullmatch(r"[a-z]{3}\d{3}_\w+", row):
+        keys.add(f"atcoder:{row}")
+    elif candidate.platform == "codeforces" and (found := re.fullmatch(r"(\d+)[_/-]?([a-z]\d?)", row)):
+        keys.add(f"codeforces:{found[1]}{found[2]}")
+    elif candidate.platform == "leetcode" and _is_slug(candidate.title):
+        keys.add(f"leetcode:{candidate.title}")
+    elif candidate.platform == "leetcode" and _is_slug(row):
+        keys.add(f"leetcode:{row}")
+    return frozenset(keys)
+
+
+def _is_slug(text: str) -> bool:
+    return "-" in text and re.fullmatch(r"[a-z0-9-]+", text) is not None
+
+
+def title_key(title: str) -> str:
+    """Return the words of a title: no contest letter, no number, no punctuation."""
+    title = re.sub(r"^\s*(?:\d+[_. -]+)?(?:[A-Z]\d?[.:)-]\s+|\d+\.\s+)?", "", title)
+    return " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", title).lower()))
+
+
+def words(text: str) -> list[str]:
+    """Return the words, numbers and operators of a text; each Chinese or Japanese character is a word."""
+    # Most texts need none of these, and a search costs more than all the rest.
+    if "\\" in text:
+        text = _TEX.sub(_tex, text)
+    if "**" in text:
+        text = _BOLD.sub(" ", text)
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    return _WORD.findall(_HAN.sub(r" \1 ", unicodedata.normalize("NFKC", text).lower()))
+
+
+def _tex(match: re.Match[str]) -> str:
+    return {"\\le": "<=", "\\leq": "<=", "\\ge": ">=", "\\geq": ">="}.get(match[0], " ")
+
+
+def literals(text: str) -> list[str]:
+    """Return the numbers and quoted strings of a text in order: what a translation leaves as it is."""
+    return [found.strip("\"'") for found in _LITERAL.findall(unicodedata.normalize("NFKC", text))]
+
+
+def hash_text(text: str) -> int:
+    """Return 64 bits that are the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+_token_hash = lru_cache(maxsize=1 << 18)(hash_text)
+
+
+def literal_hashes(tokens: Sequence[str], length: int) -> Hashes:
+    """Return `gram_hashes` of the runs that say something: not a grid of 0 and 1, not a count from 1 to 9."""
+    if len(tokens) < length:
+        return np.empty(0, dtype=np.uint64)
+    hashed = np.sort(np.lib.stride_tricks.sliding_window_view(_hash_all(tokens), length), axis=1)
+    num_distinct = 1 + (np.diff(hashed, axis=1) != 0).sum(axis=1)
+    values = np.array([float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan for token in tokens])
+    counts_up = np.diff(np.lib.stride_tricks.sliding_window_view(values, length), axis=1) == 1
+    is_telling = (num_distinct * 2 >= length) & (counts_up.sum(axis=1) * 2 < length)
+    return np.unique(_run_hashes(tokens, length)[is_telling])
+
+
+def telling_hashes(tokens: Sequence[str], length: int) -> Hashes:
+    """Return `gram_hashes` of the runs that say what is asked, not how input and output are laid out."""
+    if len(tokens) < length:
+        return np.empty(0, dtype=np.uint64)
+    tells = np.array([len(word) > 1 and word.isalpha() and word not in _COMMON_WORDS for word in tokens])
+    num = np.lib.stride_tricks.sliding_window_view(tells, length).sum(axis=1)
+    return np.unique(_run_hashes(tokens, length)[num >= _LEAST_TELLING])
+
+
+def gram_hashes(tokens: Sequence[str], length: int) -> Hashes:
+    """Return the sorted distinct 64-bit hashes of all runs of `length` tokens; the same on every machine."""
+    return np.unique(_run_hashes(tokens, length))
+
+
+def _hash_all(tokens: Sequence[str]) -> Hashes:
+    return np.fromiter(map(_token_hash, tokens), dtype=np.uint64, count=len(tokens))
+
+
+def _run_hashes(tokens: Sequence[str], length: int) -> Hashes:
+    if len(tokens) < length:
+        return np.empty(0, dtype=np.uint64)
+    hashed = _hash_all(tokens)
+    num = len(tokens) - length + 1
+    total = np.zeros(num, dtype=np.uint64)
+    for place in range(length):
+        total = total * np.uint64(0x9E3779B97F4A7C15) + hashed[place : place + num]
+    return total ^ (total >> np.uint64(31))
+
+
+def example_keys(candidate: Candidate, *, max_tests: int = 50) -> frozenset[ExampleKey]:
+    """Return the examples of the statement and the first short tests: values in order, without names or brackets."""
+    shown = [(one.input, one.output) for one in split(candidate.statement or candidate.statement_found).examples]
+    tested = [(test.input, test.output) for test in candidate.tests[:max_tests]]
+    keys = {_example_key(given, printed) for given, printed in shown + tested}
+    return frozenset(key for key in keys if key is not None)
+
+
+def _example_key(given: str, printed: str) -> ExampleKey | None:
+    if not printed.strip() or len(given) > LONGEST_EXAMPLE or len(printed) > LONGEST_EXAMPLE:
+        return None
+    before, after = _values(given), _values(printed)
+    if not before or not after:
+        return None
+    return ExampleKey(_token_hash("\x1f".join(before) + "\x1e" + "\x1f".join(after)), len(before) + len(after))
+
+
+def _values(text: str) -> list[str]:
+    text = _NAME.sub(" ", unicodedata.normalize("NFKC", text))
+    return [value.lower() for value in _VALUE.findall(text.replace("None", "null"))]
+
+
+def signature(candidate: Candidate) -> str:
+    """Return the function's name and parameters, or an empty string for a program that reads stdin."""
+    code = candidate.starter_code or "\n".join(s.code for s in candidate.solutions[:1])
+    for name, parameters in _SIGNATURE.findall(code):
+        if (
+            candidate.fn_name in (None, name)
+            and not name.startswith("__")
+            and (candidate.starter_code or candidate.fn_name)
+        ):
+            names = [part.split(":")[0].split("=")[0].strip() for part in parameters.split(",")]
+            return f"{name}({','.join(filter(None, names))})"
+    return ""
+
+
+Key = TypeVar("Key")
+_SAME_PROBLEM = 0.8
+"""Share of 16-grams from which on two benchmark problems are one, listed twice."""
+
+Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "meaning", "behaviour"]
+
+
+class ContaminationSettings(Config):
+    """When a problem counts as a benchmark's (thresholds measured in docs/contamination.md)."""
+
+    word_gram_length: int = Field(default=16, ge=4)
+    """The paper's 16-grams."""
+    min_word_share: float = Field(default=0.22, gt=0, le=1)
+    """The paper's threshold: share of the shorter text's 16-grams that the other has too."""
+    min_shared_words: int = Field(default=5, ge=1)
+    """Fewer shared 16-grams that say what is asked are never enough; most of a text on input and output is the same in
+    problems that have nothing in common (our choice)."""
+    min_copy_share: float = Field(default=0.9, gt=0, le=1)
+    """Share from which on 16-grams of any kind are enough (our choice)."""
+    max_problems: int = Field(default=3, ge=1)
+    """A 16-gram of more benchmark problems than this, copies of each other counted once, counts for none of them: such
+    as the definition of a tree's node (our choice)."""
+    literal_gram_length: int = Field(default=8, ge=3)
+    """Runs of this many numbers and quoted strings (our choice)."""
+    min_literal_share: float = Field(default=0.3, gt=0, le=1)
+    """Share of the shorter one's runs of literals (our choice)."""
+    min_shared_literals: int = Field(default=8, ge=1)
+    """Fewer shared runs of literals than this are never enough (our choice)."""
+    min_examples: int = Field(default=2, ge=1)
+    """Examples with equal input and output (our choice)."""
+    min_example_values: int = Field(default=14, ge=1)
+    """Values that the equal examples must have together (our choice)."""
+    min_title_words: int = Field(default=4, ge=1)
+    """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
+    meaning: MeaningSettings = MeaningSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One benchmark problem that a candidate is, and how it shows."""
+
+    problem_id: str
+    """`dataset/row` of the benchmark's problem."""
+    by: Evidence
+    score: float
+    """Share for words and literals, number of equal examples, similarity for meaning, 1 otherwise."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Grams:
+    """All hashes of all problems, sorted, each with its problem's number."""
+
+    hashes: Hashes
+    owners: np.ndarray
+    sizes: np.ndarray
+
+    @staticmethod
+    def build(per_problem: Sequence[Hashes], left_out: Hashes | None = None) -> _Grams:
+        if left_out is not None and len(left_out):
+            per_problem = [np.setdiff1d(hashes, left_out, assume_unique=True) for hashes in per_problem]
+        sizes = np.array([len(hashes) for hashes in per_problem], dtype=np.int64)
+        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *per_problem])
+        order = np.argsort(hashes, kind="stable")
+        return _Grams(hashes[order], np.repeat(np.arange(len(sizes)), sizes)[order], sizes)
+
+    def shared(self, found: Hashes) -> np.ndarray:
+        """Return for each problem how many of its hashes are among these."""
+        low = np.searchsorted(self.hashes, found, side="left")
+        high = np.searchsorted(self.hashes, found, side="right")
+        hit = np.nonzero(high > low)[0]
+        owners = [self.owners[low[i] : high[i]] for i in hit]
+        return np.bincount(np.concatenate(owners), minlength=len(self.sizes)) if owners else np.zeros_like(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class ContaminationIndex:
+    """What is known of a benchmark's problems; made by `build_index`."""
+
+    settings: ContaminationSettings
+    ids: tuple[str, ...]
+    by_source: dict[str, int]
+    by_title: dict[str, list[int]]
+    by_signature: dict[str, list[int]]
+    by_example: dict[int, list[int]]
+    boilerplate: Hashes
+    """16-grams of more problems than `max_problems`; the next two are without."""
+    words: _Grams
+    telling: _Grams
+    literals: _Grams
+    meaning: MeaningIndex | None
+
+
+def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings | None = None) -> ContaminationIndex:
+    """Index the problems of one benchmark or several, each as found and, where it is a page or TeX, as cleaned too."""
+    settings = settings or ContaminationSettings()
+    benchmark = list(benchmark)
+    problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
+    texts = [_text(problem) for problem in problems]
+    tokens = [words(text) for text in texts]
+    grams = [gram_hashes(said, settings.word_gram_length) for said in tokens]
+    boilerplate = _find_boilerplate(grams, [problem.id for problem in problems], settings.max_problems)
+    return ContaminationIndex(
+        settings=settings,
+        ids=tuple(problem.id for problem in problems),
+        by_source={key: number for number, problem in enumerate(problems) for key in source_keys(problem)},
+        by_title=_owners([title_key(problem.title)] for problem in problems),
+        by_signature=_owners([signature(problem)] for problem in problems),
+        by_example=_owners([key.digest for key in example_keys(problem)] for problem in problems),
+        boilerplate=boilerplate,
+        words=_Grams.build(grams, boilerplate),
+        telling=_Grams.build([telling_hashes(said, settings.word_gram_length) for said in tokens], boilerplate),
+        literals=_Grams.build([literal_hashes(literals(text), settings.literal_gram_length) for text in texts]),
+        meaning=index_meaning(benchmark, settings.meaning),
+    )
+
+
+def _owners(keys: Iterable[Iterable[Key]]) -> dict[Key, list[int]]:
+    """Return the numbers of the problems that have each key; an empty one is none."""
+    owners: dict[Key, list[int]] = {}
+    for number, of_problem in enumerate(keys):
+        for key in of_problem:
+            if key:
+                owners.setdefault(key, []).append(number)
+    return owners
+
+
+def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str], most: int) -> Hashes:
+    """Return the hashes of more problems than these; a problem that is listed twice is one."""
+    all_grams = _Grams.build(per_problem)
+    found, starts, counts = np.unique(all_grams.hashes, return_index=True, return_counts=True)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(ids))}
+    group = np.array([numbers[name] for name in ids], dtype=np.int64)
+    is_frequent = counts > most
+    for number in np.unique(all_grams.owners[np.repeat(is_frequent, counts)]).tolist():
+        least = np.minimum(all_grams.sizes, all_grams.sizes[number]) * _SAME_PROBLEM
+        group[number] = group[all_grams.shared(per_problem[number]) >= least].min()
+    owners = zip(found[is_frequent], starts[is_frequent], counts[is_frequent], strict=True)
+    return np.array(
+        [gram for gram, at, num in owners if len(np.unique(group[all_grams.owners[at : at + num]])) > most],
+        dtype=np.uint64,
+    )
+
+
+def _texts_of(problem: Candidate) -> Iterator[Candidate]:
+    yield problem
+    text = _text(problem)
+    # Cleaning costs more than all the rest; Markdown stays as it is.
+    if looks_like_html(text) or looks_like_tex(text):
+        try:
+            yield problem.model_copy(update={"statement": normalise(clean(text).text)})
+        except RecursionError:
+            return
+
+
+def _text(candidate: Candidate) -> str:
+    return candidate.statement or candidate.statement_found
+
+
+def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
+    """Return the benchmark problems that a candidate is, each with its strongest evidence; none where it is clean."""
+    if not index.ids:
+        return []
+    hits = [
+        Hit(index.ids[index.by_source[key]], "source", 1.0, key)
+        for key in sorted(source_keys(candidate))
+        if key in index.by_source
+    ]
+    # Both texts: a translation is compared by its words, the original by what it has in common with every language.
+    texts = {candidate.statement or candidate.statement_found, candidate.statement_found or candidate.statement}
+    support: Counter[int] = Counter()
+    for text in sorted(texts):
+        hits += _by_grams(text, index, support)
+    hits += _by_examples(candidate, index, support)
+    hits += _by_title(candidate, index, support)
+    if not hits and index.meaning is not None and (found := index.meaning.find(candidate)):
+        detail = f"similarity {found[1]:.3f}, above {index.meaning.bar:.3f}"
+        hits.append(Hit(found[0], "meaning", round(found[1], 3), detail))
+    first: dict[str, Hit] = {}
+    for hit in hits:
+        first.setdefault(hit.problem_id, hit)
+    return list(first.values())
+
+
+def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+    settings = index.settings
+    said = words(text)
+    runs = np.setdiff1d(gram_hashes(said, settings.word_gram_length), index.boilerplate, assume_unique=True)
+    telling = index.telling.shared(telling_hashes(said, settings.word_gram_length))
+    numbers = literal_hashes(literals(text), settings.literal_gram_length)
+    hits = []
+    by: Evidence
+    for by, grams, found in (("words", index.words, runs), ("literals", index.literals, numbers)):
+        shared = grams.shared(found)
+        says = telling if by == "words" else shared
+        for number in np.nonzero(shared)[0].tolist():
+            share = float(shared[number] / max(1, min(len(found), int(grams.sizes[number]))))
+            support[number] += bool(says[number] >= 2)
+            if by == "words":
+                num = shared[number] if share >= settings.min_copy_share else telling[number]
+                is_hit = num >= settings.min_shared_words and share >= settings.min_word_share
+            else:
+                is_hit = shared[number] >= settings.min_shared_literals and share >= settings.min_literal_share
+            if is_hit:
+                detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
+                hits.append(Hit(index.ids[number], by, round(share, 3), detail))
+    return hits
+
+
+def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+    settings = index.settings
+    num: Counter[int] = Counter()
+    values: Counter[int] = Counter()
+    for key in sorted(example_keys(candidate)):
+        for number in index.by_example.get(key.digest, ()):
+            num[number] += 1
+            values[number] += key.weight
+    hits = []
+    name = signature(candidate)
+    for number in sorted(num):
+        support[number] += 1
+        if num[number] >= settings.min_examples and values[number] >= settings.min_example_values:
+            hits.append(
+                Hit(index.ids[number], "examples", num[number], f"{num[number]} examples of {values[number]} values")
+            )
+    for number in index.by_signature.get(name, ()):
+        if support[number]:
+            hits.append(Hit(index.ids[number], "signature", 1.0, f"{name}, and numbers or an example in common"))
+        support[number] += 1
+    return hits
+
+
+def _by_title(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+    title = title_key(candidate.title)
+    is_enough = len(title.split()) >= index.settings.min_title_words
+    return [
+        Hit(index.ids[number], "title", 1.0, title)
+        for number in index.by_title.get(title, ())
+        if is_enough or support[number]
+    ]

@@ -1,0 +1,437 @@
+"""Duplicates over the whole set: by source, by text, by MinHash. The best record stays and takes the others' tests.
+
+    describe -> find_duplicates -> merge          each record -> little of each -> groups -> one record a group
+
+What is decided does not depend on the order of the records.
+
+MinHash of many texts at once: numpy over all their runs of words together, the same bits on every machine.
+
+Several records of one problem become one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
+
+from microcoder.data.clean.completeness import Bound, parse_bounds
+from microcoder.data.filter.contamination import gram_hashes, hash_text, source_keys, words
+from microcoder.data.formats.candidates import Candidate
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.files import cut_pieces
+from microcoder.judge.core.types import Checker, TestCase
+
+Signature = NDArray[np.uint32]
+"""One value per permutation."""
+_CHUNK_VALUES = 1 << 21
+
+
+def sign(texts: Sequence[Sequence[str]], *, num_permutations: int, gram_length: int, seed: int) -> NDArray[np.uint32]:
+    """Return one signature per text of words, shape (texts, permutations); a text shorter than one run is one run.
+
+    Two signatures agree in a share of places that estimates the Jaccard similarity of the texts' sets of runs, with
+    a standard error of at most 1 / (2 * sqrt(permutations)).
+    """
+    signatures = np.empty((len(texts), num_permutations), dtype=np.uint32)
+    factors, offsets = _permutations(num_permutations, seed)
+    start = 0
+    while start < len(texts):
+        grams: list[NDArray[np.uint64]] = []
+        size = 0
+        while start + len(grams) < len(texts) and (size < _CHUNK_VALUES // 16 or not grams):
+            tokens = texts[start + len(grams)] or [""]
+            grams.append(gram_hashes(tokens, min(gram_length, len(tokens))))
+            size += len(grams[-1])
+        flat = np.concatenate(grams)
+        places = np.cumsum([0, *(len(found) for found in grams[:-1])])
+        for number in range(num_permutations):
+            permuted = ((flat * factors[number] + offsets[number]) >> np.uint64(32)).astype(np.uint32)
+            signatures[start : start + len(grams), number] = np.minimum.reduceat(permuted, places)
+        start += len(grams)
+    return signatures
+
+
+def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
+    """Return signatures that were packed by `tobytes`, shape (texts, permutations)."""
+    rows = list(packed)
+    return np.frombuffer(b"".join(rows), dtype=np.uint32).reshape(len(rows), -1)
+
+
+@lru_cache(maxsize=8)
+def _permutations(num: int, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Multiply-shift hashing: odd factors and offsets from a hash of the seed, independent of any
+    library's generator."""
+    raw = b"".join(hashlib.sha256(f"minhash/{seed}/{number}".encode()).digest()[:16] for number in range(num))
+    drawn = np.frombuffer(raw, dtype="<u8").reshape(num, 2).astype(np.uint64)
+    return drawn[:, 0] | np.uint64(1), drawn[:, 1]
+
+
+def similarity(one: Signature, other: Signature) -> float:
+    """Return the estimated Jaccard similarity of two texts."""
+    return float((one == other).mean())
+
+
+def band_keys(signatures: NDArray[np.uint32], *, num_bands: int) -> NDArray[np.uint32]:
+    """Return a short hash of each band, shape (texts, bands): rows that agree in a band agree in its key."""
+    rows_per_band = signatures.shape[1] // num_bands
+    factors, _ = _permutations(rows_per_band, 0)
+    banded = signatures[:, : num_bands * rows_per_band].reshape(len(signatures), num_bands, rows_per_band)
+    return ((banded.astype(np.uint64) * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(32)).astype(np.uint32)
+
+
+def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return for each key whether it occurs more than once."""
+    order = np.argsort(keys, kind="stable")
+    is_next = keys[order][1:] == keys[order][:-1]
+    found = np.zeros(len(keys), dtype=np.bool_)
+    found[order[1:][is_next]] = True
+    found[order[:-1][is_next]] = True
+    return found
+
+
+def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int, max_bucket: int = 64) -> set[tuple[int, int]]:
+    """Return pairs of rows, lower first, that agree in all values of at least one band.
+
+    In a bucket of more than `max_bucket` each row is paired with its first and with its neighbour only.
+    """
+    rows_per_band = signatures.shape[1] // num_bands
+    pairs: set[tuple[int, int]] = set()
+    for band in range(num_bands):
+        values = np.ascontiguousarray(signatures[:, band * rows_per_band : (band + 1) * rows_per_band])
+        keys = values.view(np.dtype((np.void, values.dtype.itemsize * rows_per_band))).ravel()
+        order = np.argsort(keys, kind="stable")
+        starts = np.concatenate([[0], np.nonzero(keys[order][1:] != keys[order][:-1])[0] + 1, [len(order)]])
+        # Nearly every row is alone in its bucket: those with company are looked for by numpy.
+        for bucket in np.nonzero(np.diff(starts) > 1)[0].tolist():
+            members = sorted(order[starts[bucket] : starts[bucket + 1]].tolist())
+            if len(members) <= max_bucket:
+                pairs.update((a, b) for i, a in enumerate(members) for b in members[i + 1 :])
+            else:
+                pairs.update((members[0], other) for other in members[1:])
+                pairs.update(pairwise(members))
+    return pairs
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_MAX_SAME_TEXT = 8
+"""Earlier records of the same words that one is compared with."""
+_LOOKS_AT_ONCE = 4096
+_MAX_TESTS = 32
+"""First tests whose answers are compared; the statement's examples are among them as a rule."""
+_MAX_CHARACTERS = 1_000_000
+"""Of such a test: the words of a longer one would take gigabytes."""
+
+
+class DuplicateSettings(Config):
+    """When two records are one problem."""
+
+    gram_length: int = Field(default=5, ge=1)
+    """Words in a run (the usual choice of datatrove)."""
+    num_permutations: int = Field(default=125, ge=8)
+    """Length of a signature; `num_bands` divides it (our choice: 0.045 standard error at most)."""
+    num_bands: int = Field(default=25, ge=1)
+    """Bands of 5 find a pair of similarity 0.75 in 99.9 % of cases (our choice)."""
+    min_similarity: float = Field(default=0.75, gt=0, le=1)
+    """Estimated Jaccard similarity from which two statements are one (our choice, measured in docs/dataset.md)."""
+    min_words: int = Field(default=12, ge=1)
+    """Shorter statements are compared by source only: too many problems read "see the picture" (our choice)."""
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What must be known of a record to find its duplicates: 1 KB as a rule."""
+
+    __pydantic_config__: ClassVar = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+    id: str
+    rank: tuple[int, ...]
+    """Which of several to keep: the lowest."""
+    sources: frozenset[str]
+    text: str
+    """Digest of the words; empty for a statement too short to compare."""
+    signature: bytes
+    """Of `sign`."""
+    bounds: tuple[Bound, ...]
+    """With powers flat, as sources that lose superscripts have them: 105 for 10^5."""
+    answers: dict[int, int]
+    """Digest of each test's output by that of its input; empty where several answers are right."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateGroup:
+    """Records that are one problem."""
+
+    kept: str
+    dropped: tuple[str, ...]
+    """Ids, sorted."""
+    why: dict[str, str]
+    """For each dropped id how it was found: `source`, `text` or `similarity 0.87`."""
+
+
+def describe(candidates: Sequence[Candidate], settings: DuplicateSettings | None = None) -> list[Fingerprint]:
+    """Return one fingerprint per record; shard by shard or all at once, the result is the same."""
+    settings = settings or DuplicateSettings()
+    texts = [candidate.statement or candidate.statement_found for candidate in candidates]
+    tokens = [words(text) for text in texts]
+    signatures = sign(
+        tokens, num_permutations=settings.num_permutations, gram_length=settings.gram_length, seed=settings.seed
+    )
+    found = []
+    for candidate, text, said, signature in zip(candidates, texts, tokens, signatures, strict=True):
+        found.append(
+            Fingerprint(
+                id=candidate.id,
+                rank=_rank(candidate),
+                sources=source_keys(candidate),
+                text=_digest(" ".join(said)) if len(said) >= settings.min_words else "",
+                signature=signature.tobytes(),
+                bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
+                answers=_answers(candidate),
+            )
+        )
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def _flat(value: float) -> float:
+    for base, least in ((10, 2), (2, 5)):
+        power = round(math.log(abs(value), base)) if abs(value) >= base**least else 0
+        if power and abs(value) == base**power:
+            return math.copysign(float(f"{base}{power}"), value)
+    return value
+
+
+def _answers(candidate: Candidate) -> dict[int, int]:
+    if candidate.checker.type in ("program", "unordered") or "many_answers" in candidate.flags:
+        return {}
+    tests = [test for test in candidate.tests[:_MAX_TESTS] if len(test.input) + len(test.output) <= _MAX_CHARACTERS]
+    return {hash_text(test.input.strip()): hash_text(" ".join(test.output.split())) for test in tests}
+
+
+def _rank(candidate: Candidate) -> tuple[int, ...]:
+    """Lower is better: it can be judged, nothing stands in its way, it is proven, it is free, it is the original."""
+    return (
+        0 if candidate.tests else 1,
+        len(candidate.flags),
+        0 if any(solution.known == "accepted" for solution in candidate.solutions) else 1,
+        0 if candidate.licence else 1,
+        0 if candidate.natural_language in ("", "en") else 1,
+        0 if candidate.checker.type == "program" else 1,
+        -len(candidate.tests),
+        0 if candidate.date else 1,
+        -len(candidate.statement or candidate.statement_found),
+    )
+
+
+def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | None = None) -> list[DuplicateGroup]:
+    """Return the groups of more than one record, sorted by the id that is kept.
+
+    Two records are one problem when they have the same source; or the same words, or words similar enough, and
+    nothing says otherwise: another problem of the same platform, other bounds, another answer to the same input.
+    Similar pairs are joined from the most similar down, and only while nothing in the two groups says otherwise.
+
+    Args:
+        looks: one per record, gone through twice; those that have nothing in common with another are not held, so
+            they may come from disk.
+        settings: what is similar.
+    """
+    settings = settings or DuplicateSettings()
+    records = sorted(_with_company(looks, settings), key=lambda look: (look.rank, look.id, look.text))
+    groups = _Groups(records)
+    by_source: dict[str, list[int]] = defaultdict(list)
+    by_text: dict[str, list[int]] = defaultdict(list)
+    for number, record in enumerate(records):
+        for key in sorted(record.sources):
+            by_source[key].append(number)
+        if record.text:
+            by_text[record.text].append(number)
+    for members in by_source.values():
+        for number in members[1:]:
+            groups.join(members[0], number, "source")
+    for members in by_text.values():
+        for number in members[1:]:
+            for earlier in members[:_MAX_SAME_TEXT]:
+                if earlier >= number or groups.join(earlier, number, "text", guarded=True):
+                    break
+    # One of each text in each group: a translation joined by its source still finds its own kind.
+    first: dict[tuple[int, str], int] = {}
+    for number, record in enumerate(records):
+        if record.text:
+            first.setdefault((groups.root(number), record.text), number)
+    heads = sorted(first.values())
+    if heads:
+        signatures = read_signatures(records[number].signature for number in heads)
+        found = [
+            (similarity(signatures[a], signatures[b]), heads[a], heads[b])
+            for a, b in candidate_pairs(signatures, num_bands=settings.num_bands)
+        ]
+        for score, a, b in sorted(found, key=lambda pair: (-pair[0], pair[1], pair[2])):
+            if score >= settings.min_similarity:
+                groups.join(a, b, f"similarity {score:.2f}", guarded=True)
+    return groups.found()
+
+
+def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> list[Fingerprint]:
+    """Return the records that share a source, their words or a band with another: no other can be a duplicate."""
+    if iter(looks) is looks:
+        looks = list(looks)
+    keys, owners, bands = array("Q"), array("Q"), []
+    for batch in cut_pieces(looks, _LOOKS_AT_ONCE):
+        start = sum(map(len, bands))
+        for number, look in enumerate(batch, start):
+            of_look = [*look.sources, *([f"text {look.text}"] if look.text else [])]
+            keys.extend(map(hash_text, of_look))
+            owners.extend([number] * len(of_look))
+        signatures = read_signatures(look.signature for look in batch)
+        bands.append(band_keys(signatures, num_bands=settings.num_bands))
+    wanted = np.zeros(sum(map(len, bands)), dtype=np.bool_)
+    wanted[np.array(owners)[are_duplicated(np.array(keys))]] = True
+    for band in range(settings.num_bands if bands else 0):
+        wanted |= are_duplicated(np.concatenate([of_batch[:, band] for of_batch in bands]))
+    return [look for look, is_wanted in zip(looks, wanted.tolist(), strict=True) if is_wanted]
+
+
+def _contradict(one: Mapping[Key, Value], other: Mapping[Key, Value]) -> bool:
+    return any(one.get(key, value) != value for key, value in other.items())
+
+
+class _Groups:
+    """Union-find; the lowest number, which is the best record, is the root and holds what is known of its group."""
+
+    def __init__(self, records: Sequence[Fingerprint]) -> None:
+        self._records = records
+        self._parents = list(range(len(records)))
+        self._why: dict[int, str] = {}
+        self._sources = [record.sources for record in records]
+        self._bounds = [{bound.name: bound for bound in record.bounds} for record in records]
+        self._answers = [record.answers for record in records]
+
+    def root(self, number: int) -> int:
+        while self._parents[number] != number:
+            self._parents[number] = number = self._parents[self._parents[number]]
+        return number
+
+    def join(self, one: int, other: int, why: str, *, guarded: bool = False) -> bool:
+        low, high = sorted((self.root(one), self.root(other)))
+        if low == high:
+            return True
+        if guarded and self._are_told_apart(low, high):
+            return False
+        self._parents[high] = low
+        self._sources[low] |= self._sources[high]
+        self._bounds[low] = self._bounds[high] | self._bounds[low]
+        self._answers[low] = self._answers[high] | self._answers[low]
+        self._why[high] = why
+        return True
+
+    def _are_told_apart(self, low: int, high: int) -> bool:
+        """Other bounds, another answer to the same input, or another name on the same platform."""
+        if _contradict(self._bounds[low], self._bounds[high]) or _contradict(self._answers[low], self._answers[high]):
+            return True
+        names: dict[str, str] = dict(key.split(":", 1) for key in sorted(self._sources[low]))  # type: ignore[misc]
+        return any(
+            platform in names and f"{platform}:{name}" not in self._sources[low]
+            for platform, name in (key.split(":", 1) for key in self._sources[high])
+        )
+
+    def found(self) -> list[DuplicateGroup]:
+        members: dict[int, list[int]] = defaultdict(list)
+        for number in range(len(self._records)):
+            if (root := self.root(number)) != number:
+                members[root].append(number)
+        groups = [
+            DuplicateGroup(
+                kept=self._records[root].id,
+                dropped=tuple(sorted(self._records[number].id for number in dropped)),
+                why={self._records[number].id: self._why.get(number, "text") for number in dropped},
+            )
+            for root, dropped in members.items()
+        ]
+        return sorted(groups, key=lambda group: (group.kept, group.dropped))
+
+
+STEP = "merge_duplicates/1"
+_FILLED = ("url", "date", "platform", "title", "platform_difficulty", "time_limit_seconds", "memory_limit_mib")
+
+
+def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
+    """Return the kept record with what the others add: tests, solutions, tags, and what it did not know.
+
+    A test is added where its input is new and it is called in the same way (stdin, or the same function); a checker
+    comes with the tests where the kept record only compares. The licence is never taken over: it belongs to the
+    record that it came with.
+    """
+    others = sorted(others, key=lambda other: other.id)
+    tests, groups, num_left = _merge_tests(kept, others)
+    known = {(solution.language, solution.code) for solution in kept.solutions}
+    solutions = list(kept.solutions)
+    for other in others:
+        for solution in other.solutions:
+            if _called_alike(kept, other) and (solution.language, solution.code) not in known:
+                known.add((solution.language, solution.code))
+                solutions.append(solution)
+    detail = f"merged {len(others)}" + (f"; {num_left} tests called in another way" if num_left else "")
+    checkers = [other.checker for other in others if _called_alike(kept, other) and other.checker != Checker()]
+    filled = {
+        name: next((getattr(other, name) for other in others if getattr(other, name)), getattr(kept, name))
+        for name in _FILLED
+        if not getattr(kept, name)
+    }
+    return kept.change(
+        "filter",
+        STEP,
+        detail,
+        tests=tests,
+        groups=groups,
+        checker=checkers[0] if checkers and kept.checker == Checker() else kept.checker,
+        solutions=tuple(solutions),
+        tags=_union(kept.tags, *(other.tags for other in others)),
+        pass_rates=_union(kept.pass_rates, *(other.pass_rates for other in others)),
+        merged=_union(kept.merged, *((other.id, *other.merged) for other in others)),
+        **filled,
+    )
+
+
+def _union(first: Sequence[str], *more: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*first, *(value for values in more for value in values)]))
+
+
+def _called_alike(one: Candidate, other: Candidate) -> bool:
+    return one.fn_name == other.fn_name and one.call == other.call
+
+
+def _merge_tests(kept: Candidate, others: Sequence[Candidate]) -> tuple[tuple[TestCase, ...], tuple[str, ...], int]:
+    tests, groups = list(kept.tests), list(_groups_of(kept))
+    known = {test.input.rstrip() for test in tests}
+    num_left = 0
+    for other in others:
+        if not _called_alike(kept, other):
+            num_left += len(other.tests)
+            continue
+        for test, group in zip(other.tests, _groups_of(other), strict=True):
+            if test.input.rstrip() not in known:
+                known.add(test.input.rstrip())
+                tests.append(test)
+                groups.append(group)
+    return tuple(tests), tuple(groups) if any(groups) else (), num_left
+
+
+def _groups_of(candidate: Candidate) -> tuple[str, ...]:
+    matches = len(candidate.groups) == len(candidate.tests)
+    return candidate.groups if matches else ("",) * len(candidate.tests)

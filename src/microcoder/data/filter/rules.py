@@ -1,0 +1,395 @@
+"""Is it a programming problem, told well enough to solve? Readable rules, each with its reason.
+
+May this row be passed on? The licence as the source says it, brought to one name, against a list.
+
+When was a problem published, seen from a model's training cutoff? Dates may be a day, a month or a year.
+
+The filter stage, row by row: quality, licence, recency, benchmarks, and a model's opinion where one is asked.
+
+Duplicates need every row (`duplicates.py`).
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections import Counter
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Literal, NamedTuple
+
+from pydantic import Field, field_validator
+
+from microcoder.data.clean.markup import prose
+from microcoder.data.clean.tex import looks_like_tex
+from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
+from microcoder.data.filter.contamination import ContaminationIndex, ContaminationSettings, find_hits, words
+from microcoder.data.filter.duplicates import DuplicateSettings
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.rejections import reject
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import ConfigError
+
+Finding = tuple[str, str] | None
+"""A reason code and what was seen."""
+
+
+class QualitySettings(Config):
+    """What a statement must be (our choices)."""
+
+    min_words: int = Field(default=12, ge=0)
+    """Words and numbers in the statement; a Chinese character counts as one."""
+    max_characters: int = Field(default=20_000, ge=1)
+    """Longer ones are pages, not problems, and leave no room for an answer."""
+    max_repeated_lines: float = Field(default=0.5, ge=0, le=1)
+    """Share of the lines of 30 letters or more that were there before."""
+    min_letters: float = Field(default=0.2, ge=0, le=1)
+    """Share of letters among the characters that are no space, code and formulae left out."""
+    blocking_flags: tuple[str, ...] = (
+        "needs_image",
+        "interactive",
+        "file_io",
+        "many_answers",
+        "gives_points",
+        "needs_files",
+        "only_samples",
+    )
+    """Flags of the source or of the process stage that turn a row away."""
+    needs_tests: bool = True
+    """Turn away what has no test; not asked where the generate stage comes later."""
+    min_relevance: float = Field(default=0.5, ge=0, le=1)
+    """With a model as judge: relevance and quality from which a row passes."""
+
+
+_EMPTY = re.compile(
+    r"(?:problem )?(?:statement|description)s? (?:is )?(?:un|not )available|\bto be (?:added|announced)\b|lorem ipsum|"
+    r"^\s*(?:tbd|n/?a|none|null|todo|coming soon)\W*$|\[deleted\]|page not found|404 not found|access "
+    r"denied|subscribe to unlock",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"(?:statement|description|problem) (?:(?:can be found|is(?: available| given)?)(?: at| in| on| here)?|here|at)"
+    r"(?:[:\s<>()\[\]]|\bhere\b)*(?:https?://|the (?:attached )?pdf)"
+    r"|see (?:the )?(?:attached )?pdf\b|\bin the pdf (?:below|above|attached)",
+    re.IGNORECASE,
+)
+_NOT_A_PROGRAM = re.compile(
+    r"\bSQL\s*(?:schema|query|架构)|\bwrite (?:a|an) (?:SQL|MySQL|bash|shell|regex) |\bprimary "
+    r"key (?:for|of|column)|\b(?:Table|表)[:：]\s*`?[A-Z]\w+`?\s*$"
+    r"|\+-{3,}\+-{3,}[^\n]*\n[ \t>|]*Column Name\b"
+    r"|\bwrite a bash script|\bpandas DataFrame\b|\bDataFrame `?\w+`?\s*$|编写(?:一个|"
+    r"解决方案)?.{0,8}SQL"
+    r"|\bmultiple[- ]choice question|\bwhich of the following (?:is|are)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CUT_OFF = re.compile(r"(?:\b(?:the|a|an|of|to|and|or|is|are|with|for|from|in|that)|[,(\[])\s*$", re.IGNORECASE)
+_MARKUP = re.compile(r"</?(?:div|span|p|td|tr|table|br|li|ul|script)\b[^<>]*>", re.IGNORECASE)
+
+
+def no_statement(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """Nothing is asked, or the page said that there was nothing."""
+    if not candidate.statement.strip():
+        return "no_statement", "empty"
+    found = _EMPTY.search(candidate.statement) if len(candidate.statement) < 400 else None
+    return ("no_statement", found[0][:60]) if found else None
+
+
+def too_short(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """Too few words to say a problem."""
+    num = len(words(candidate.statement))
+    return ("too_short", f"{num} words") if num < settings.min_words else None
+
+
+def too_long(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """A page rather than a problem."""
+    num = len(candidate.statement)
+    return ("too_long", f"{num} characters") if num > settings.max_characters else None
+
+
+def not_text(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """Hardly a letter in the prose."""
+    said = [char for char in prose(candidate.statement) if not char.isspace()]
+    share = sum(char.isalpha() for char in said) / max(1, len(said))
+    return ("not_text", f"{share:.2f} letters") if len(said) >= 40 and share < settings.min_letters else None
+
+
+def repetitive(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """The same long lines over and over."""
+    lines = [line.strip() for line in candidate.statement.split("\n") if sum(map(str.isalpha, line)) >= 30]
+    repeated = sum(count - 1 for count in Counter(lines).values())
+    share = repeated / max(1, len(lines))
+    return (
+        ("repetitive", f"{share:.2f} of the lines") if len(lines) >= 4 and share > settings.max_repeated_lines else None
+    )
+
+
+def markup_left(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """HTML or TeX that cleaning could not read."""
+    if looks_like_tex(candidate.statement):
+        return "markup_left", "a TeX document"
+    found = _MARKUP.findall(candidate.statement)
+    return ("markup_left", f"{len(found)} tags, such as {found[0][:30]}") if len(found) >= 5 else None
+
+
+def told_elsewhere(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """The statement is behind a link or in a PDF."""
+    found = _ELSEWHERE.search(candidate.statement)
+    return ("told_elsewhere", found[0][:60]) if found and len(words(candidate.statement)) < 80 else None
+
+
+def cut_off(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """The text ends in the middle of a sentence."""
+    found = _CUT_OFF.search(candidate.statement.rstrip())
+    return ("cut_off", candidate.statement.rstrip()[-40:]) if found and not candidate.starter_code else None
+
+
+def not_a_program(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """A database, a shell or a quiz is asked for."""
+    found = _NOT_A_PROGRAM.search(candidate.statement)
+    return ("not_a_program", found[0].strip()[:60]) if found else None
+
+
+def flagged(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """Something was found that stands in the way."""
+    found = sorted(set(candidate.flags) & set(settings.blocking_flags))
+    return (found[0], ", ".join(found)) if found else None
+
+
+def no_tests(candidate: Candidate, settings: QualitySettings) -> Finding:
+    """Nothing to judge an answer by."""
+    return ("no_tests", "") if settings.needs_tests and not candidate.tests else None
+
+
+RULES: tuple[Callable[[Candidate, QualitySettings], Finding], ...] = (
+    no_statement, told_elsewhere, too_short, too_long, not_text, repetitive, markup_left, not_a_program, cut_off,
+    flagged, no_tests,
+)  # fmt: skip
+
+
+def check_quality(candidate: Candidate, settings: QualitySettings | None = None) -> Finding:
+    """Return the first rule's finding, or None where the row passes all."""
+    settings = settings or QualitySettings()
+    return next((found for rule in RULES if (found := rule(candidate, settings)) is not None), None)
+
+
+PERMISSIVE = (
+    "MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "CC0-1.0", "CC-BY", "ODC-BY", "PDDL", "Unlicense",
+)  # fmt: skip
+SHARE_ALIKE = ("CC-BY-SA", "ODbL", "GPL", "LGPL", "MPL-2.0")
+
+_NO_COMMERCE = (
+    r"\bnc\b|bync|\bno[nt]?\b[^.;]{0,20}commerc|noncommerc|commercial use (?:is |are )?(?:not|prohibit|forbid)"
+)
+_NO_CHANGE = r"\bnd\b|bynd|\bno[nt]?\b[ -]*deriv|noderiv"
+_CC_PARTS = (("NC", _NO_COMMERCE), ("SA", r"\bsa\b|bysa|share[ -]*alike"), ("ND", _NO_CHANGE))
+_RESTRICTED = (
+    rf"{_NO_COMMERCE}|{_NO_CHANGE}|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{{0,20}}\bonly\b"
+)
+"""What makes another licence of the one that is named: such a text is returned as it is, and is on no list."""
+
+
+class LicenceSettings(Config):
+    """Which licences pass."""
+
+    allowed: tuple[str, ...] = (*PERMISSIVE, *SHARE_ALIKE)
+    """Names as `normalise_licence` gives them, versions of Creative Commons and GPL left out (our choice: what may be
+    passed on under its own terms; non-commercial and no-derivatives may not)."""
+    unknown: Literal["keep", "reject"] = "keep"
+    """What happens to a row that says nothing. Kept rows keep the empty licence for the release to
+    sort out (our choice)."""
+    datasets: dict[str, str] = Field(default_factory=dict)
+    """The licence of a whole dataset, for rows that say nothing."""
+
+
+def normalise_licence(text: str) -> str:
+    """Return one name for the ways of writing a licence; what is not known is returned as it is."""
+    words = re.sub(r"[\s_/]+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text.strip().lower()))
+    words = words.replace("license", "").replace("licence", "").strip()
+    if not words:
+        return ""
+    if re.match(r"(?:cc(?=by|[^a-z0-9]|$)|creative commons)", words):
+        # Anywhere: "CC-BY-4.0-NC", "CC BY 4.0, non-commercial use only".
+        return "-".join(["CC-BY", *(part for part, said in _CC_PARTS if re.search(said, words))])
+    if re.search(_RESTRICTED, words):
+        return text.strip()
+    if re.match(r"cc0|public domain|cc zero", words):
+        return "CC0-1.0"
+    for pattern, name in (
+        (r"apache", "Apache-2.0"), (r"(?:the )?mit\b", "MIT"), (r"bsd[ -]*2|simplified bsd", "BSD-2-Clause"),
+        (r"bsd", "BSD-3-Clause"), (r"odc[ -]*by", "ODC-BY"), (r"odbl|odc odbl", "ODbL"), (r"lgpl", "LGPL"),
+        (r"a?gpl|gnu", "GPL"), (r"isc\b", "ISC"), (r"mpl", "MPL-2.0"), (r"unlicense", "Unlicense"), (r"pddl", "PDDL"),
+    ):  # fmt: skip
+        if re.match(pattern, words):
+            return name
+    return text.strip()
+
+
+def check_licence(candidate: Candidate, settings: LicenceSettings | None = None) -> tuple[str, str] | None:
+    """Return a reason code and what was seen, or None where the row passes."""
+    settings = settings or LicenceSettings()
+    found = normalise_licence(candidate.licence or settings.datasets.get(candidate.dataset, ""))
+    if not found:
+        return ("licence_unknown", "the source says nothing") if settings.unknown == "reject" else None
+    return None if found in settings.allowed else ("licence_refused", found)
+
+
+class Period(NamedTuple):
+    """The first and the last day that a date can mean."""
+
+    first: date
+    last: date
+
+
+class RecencySettings(Config):
+    """Which window of publication passes; by default all of time."""
+
+    not_before: str = ""
+    """First day that passes, ISO; empty for no bound."""
+    not_after: str = ""
+    """Last day that passes, ISO; empty for no bound."""
+    model_cutoff: str = ""
+    """End of the model's training data, ISO. What was surely published before is turned away,
+    unless `slack_days` says so."""
+    slack_days: int = 0
+    """Days before the cutoff that still pass."""
+    undated: Literal["keep", "reject"] = "keep"
+    """What happens to a row without a date, where a window is set (our choice)."""
+
+    @field_validator("not_before", "not_after", "model_cutoff")
+    @classmethod
+    def _is_a_date(cls, value: str) -> str:
+        if value and parse_period(value) is None:
+            raise ValueError(f"{value!r} is no ISO date; write 2024, 2024-05 or 2024-05-17")
+        return value
+
+
+def parse_period(text: str) -> Period | None:
+    """Return the days that an ISO date, month or year can mean, or None where it is none."""
+    found = re.match(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?=$|[T\s-])", text)
+    if not found:
+        return None
+    year, month, day = int(found[1]), int(found[2] or 0), int(found[3] or 0)
+    try:
+        if day:
+            return Period(date(year, month, day), date(year, month, day))
+        if month:
+            return Period(date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1]))
+        return Period(date(year, 1, 1), date(year, 12, 31))
+    except (ValueError, calendar.IllegalMonthError):
+        return None
+
+
+def check_recency(candidate: Candidate, settings: RecencySettings | None = None) -> tuple[str, str] | None:
+    """Return a reason code and what was seen, or None where the row passes.
+
+    A date that is not exact passes when any of its days does: 2024 is not surely before May 2024.
+    """
+    settings = settings or RecencySettings()
+    if not (settings.not_before or settings.not_after or settings.model_cutoff):
+        return None
+    period = parse_period(candidate.date)
+    if period is None:
+        return ("no_date", candidate.date) if settings.undated == "reject" else None
+    if (bound := parse_period(settings.not_before)) and period.last < bound.first:
+        return "too_old", f"{candidate.date} is before {settings.not_before}"
+    if (bound := parse_period(settings.not_after)) and period.first > bound.last:
+        return "too_new", f"{candidate.date} is after {settings.not_after}"
+    cutoff = parse_period(settings.model_cutoff)
+    if cutoff and period.last <= cutoff.last - timedelta(days=settings.slack_days):
+        return "before_cutoff", f"{candidate.date}; the model may have seen all up to {settings.model_cutoff}"
+    return None
+
+
+PROMPT = (
+    "You judge statements that are meant to be programming problems for training a coding model. Give two numbers "
+    "from 0 to 1. `relevance`: is an algorithm or a program asked for, whose output can be checked by tests? (0 for "
+    "quizzes, essays, database or web tasks.) `clarity`: could a good programmer solve it from this text alone? (0 "
+    "where needed parts are missing, 0.5 where one has to guess.) Add `why` in one short sentence. Reply with a JSON "
+    "object."
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"relevance": {"type": "number"}, "clarity": {"type": "number"}, "why": {"type": "string"}},
+    "required": ["relevance", "clarity", "why"],
+    "additionalProperties": False,
+}
+_ATTEMPTS = 2
+
+
+class FilterSettings(Config):
+    """What the filter stage turns away."""
+
+    quality: QualitySettings = QualitySettings()
+    licence: LicenceSettings = LicenceSettings()
+    recency: RecencySettings = RecencySettings()
+    contamination: ContaminationSettings = ContaminationSettings()
+    duplicates: DuplicateSettings = DuplicateSettings()
+    judge: EndpointSettings | None = None
+    """A model that judges relevance and clarity after all rules passed; without one the rules decide."""
+    max_hits_shown: int = Field(default=3, ge=1)
+    """Benchmark problems named in a rejection."""
+
+
+def filter_row(
+    candidate: Candidate,
+    settings: FilterSettings | None = None,
+    index: ContaminationIndex | None = None,
+    endpoint: Endpoint | None = None,
+) -> Candidate | Rejection:
+    """Return the candidate where every rule passes, or the rejection of the first that does not.
+
+    Args:
+        candidate: a processed candidate.
+        settings: the rules.
+        index: the benchmarks' problems; without one nothing is compared.
+        endpoint: the judge; made from the settings where it is not given.
+    """
+    settings = settings or FilterSettings()
+    found = (
+        check_quality(candidate, settings.quality)
+        or check_licence(candidate, settings.licence)
+        or check_recency(candidate, settings.recency)
+    )
+    if found:
+        return reject(candidate, "filter", *found)
+    if index is not None and (hits := find_hits(candidate, index)):
+        shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[: settings.max_hits_shown])
+        return reject(candidate, "filter", "contaminated", shown)
+    if endpoint is None and settings.judge is not None:
+        endpoint = Endpoint(settings.judge)
+    if endpoint is not None and (
+        found := judge_relevance(candidate, endpoint, min_score=settings.quality.min_relevance)
+    ):
+        return reject(candidate, "filter", *found)
+    return candidate
+
+
+def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: float) -> tuple[str, str] | None:
+    """Return the reason `not_relevant` and what the model said, or None where both numbers reach the bar.
+
+    A row is kept where the model gives no usable answer: it is an opinion on top of the rules.
+
+    Raises:
+        ConfigError: the endpoint gave no answer at all.
+    """
+    messages: list[Message] = [
+        {"role": "system", "content": PROMPT},
+        {"role": "user", "content": f"Title: {candidate.title}\n\n{candidate.statement}"},
+    ]
+    for _ in range(_ATTEMPTS):
+        try:
+            reply = endpoint.ask(messages, SCHEMA)
+            scores = {name: min(1.0, max(0.0, float(reply[name]))) for name in ("relevance", "clarity")}
+        except ConfigError:
+            raise
+        except (BadReply, TypeError, ValueError):
+            messages = [*messages, {"role": "user", "content": "Reply with the JSON object only."}]
+            continue
+        if min(scores.values()) >= min_score:
+            return None
+        said = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+        return (
+            "not_relevant",
+            f"{said}: {str(reply['why'])[:120]} ({endpoint.settings.model}, prompt {hash_prompt(PROMPT)})",
+        )
+    return None

@@ -1,0 +1,451 @@
+"""Tests that are Python assertions: each is cut into the calls of the answer and what is said of their values.
+
+Nothing is evaluated. What was cut becomes a test in one of two ways: as JSON arguments and a JSON value here, which any
+judge of functions can run, or word for word in a checker program (`claims`).
+
+Here an assertion becomes a test where a call of the function, with literal arguments, is compared with a literal: by
+`==` or `is`, within a tolerance (`abs(f(x) - y) < 1e-6`, `math.isclose`, `pytest.approx`). Names bound to literals
+before stand for them. `list_node([1, 2])` and `tree_node([1, None, 2])` say what an argument or a result is
+(LeetCodeDataset). Everything else is counted and left out.
+
+Tests of a function: arguments and expected value as JSON, in the order of its signature.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from microcoder.data.formats.candidates import DecodedTests
+from microcoder.data.formats.text import is_comparable, is_json_value, parse_python, read_json, shorten, write_json
+from microcoder.judge.core.signatures import find_head
+from microcoder.judge.core.types import Call, Checker, TestCase
+
+
+class NotACall(ValueError):
+    """A test cannot be written as JSON arguments and a JSON value."""
+
+
+def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """Return arguments in the order of a function's parameters.
+
+    Raises:
+        NotACall: a name is unknown, or an argument before the last one given is missing.
+    """
+    left = dict(named)
+    arguments = list(positional)
+    for name in parameters[len(arguments) :]:
+        if name not in left:
+            break
+        arguments.append(left.pop(name))
+    if left:
+        raise NotACall(f"argument {next(iter(left))!r} has no place among {', '.join(parameters) or 'none'}")
+    return arguments
+
+
+def read_parameters(source: str, name: str) -> tuple[str, ...]:
+    """Return what a function or method takes by position, from code that may be cut off after its head."""
+    function = find_head(source, name)
+    if function is None:
+        return ()
+    names = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
+    return tuple(names[1:] if names[:1] in (["self"], ["cls"]) else names)
+
+
+def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
+    """Return the test of a call.
+
+    Raises:
+        NotACall: JSON would change an argument (a tuple, a set, keys that are no text) or cannot hold a value.
+    """
+    for number, argument in enumerate(arguments, 1):
+        if not is_json_value(argument):
+            raise NotACall(f"argument {number} is no JSON value: {shorten(argument, 40)}")
+    if not is_comparable(expected):
+        raise NotACall(f"the expected value is no JSON value: {shorten(expected, 40)}")
+    try:
+        return TestCase(input="\n".join(map(write_json, arguments)), output=write_json(expected))
+    except ValueError as error:
+        raise NotACall(str(error)) from None
+
+
+def check_call(text: str, expected: str) -> TestCase:
+    """Return a test that is JSON already: one argument a line, and a value.
+
+    Raises:
+        NotACall: it is not.
+    """
+    try:
+        for line in text.split("\n"):
+            if line.strip():
+                read_json(line)
+        read_json(expected)
+    except ValueError as error:
+        raise NotACall(f"not one JSON argument a line and a JSON value ({error}): {shorten(text, 40)}") from None
+    return TestCase(input=text, output=expected)
+
+
+_BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
+_SAME = ("is_same_list", "is_same_tree")
+_WORDS = {"inf": math.inf, "nan": math.nan, "null": None, "true": True, "false": False}
+_ROOTS = ("Solution", "solution", "my_solution", "sol")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    arguments: list[Any]
+    expected: Any
+    absolute: float | None = None
+    relative: float | None = None
+    kinds: tuple[str, ...] = ()
+    """What each argument is."""
+    returns: str = "json"
+
+
+RESULTS = "_r"
+"""What stands for the values of the calls; `_r[0]` is the first."""
+
+
+class Cut(NamedTuple):
+    """An assertion cut in two."""
+
+    calls: tuple[ast.Call, ...]
+    rest: ast.expr
+    """What is said, with `_r[0]` in place of the first call."""
+
+
+class _Bound(NamedTuple):
+    """A literal that a name stands for."""
+
+    node: ast.expr
+    value: Any
+
+
+_Names = Mapping[str, _Bound]
+
+
+def read_assertions(source: str, *, called: Collection[str], parameters: Sequence[str] = ()) -> DecodedTests:
+    """Read the assertions of a test program, those inside its functions included.
+
+    Args:
+        source: the program: bare assertions, `def check(candidate)`, or a pytest file.
+        called: names under which the function is called, also as a method of the solution.
+        parameters: of the function, give named arguments their places.
+    """
+    tree = parse_python(source)
+    if tree is None:
+        return DecodedTests(dropped=(f"no Python: {shorten(source, 60)}",))
+    reader = _Reader(called, parameters)
+    reader.read(tree.body, {})
+    return reader.asserted()
+
+
+def cut_calls(test: ast.expr, called: Collection[str]) -> Cut:
+    """Take the calls of an answer's function, outermost first, out of what an assertion says."""
+    cutter = _Cutter(set(called))
+    rest = cutter.visit(test)
+    return Cut(tuple(cutter.calls), rest)
+
+
+class _Cutter(ast.NodeVisitor):
+    """Returns what it visits: the same node, or a copy of it where a call inside it was taken out."""
+
+    def __init__(self, called: Collection[str]) -> None:
+        self.calls: list[ast.Call] = []
+        self._called = called
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node.func:
+            case ast.Name(id=name):
+                is_answer = name in self._called
+            case ast.Attribute(value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)), attr=name):
+                is_answer = name in self._called and root in _ROOTS
+            case _:
+                is_answer = False
+        if not is_answer:
+            return self.generic_visit(node)
+        self.calls.append(node)
+        return ast.Subscript(ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load())
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        changed: dict[str, Any] = {}
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                # Constants are most of what a long literal holds.
+                items = [
+                    self.visit(one) if isinstance(one, ast.AST) and type(one) is not ast.Constant else one
+                    for one in value
+                ]
+                if any(new is not old for new, old in zip(items, value, strict=True)):
+                    changed[name] = items
+            elif isinstance(value, ast.AST) and (item := self.visit(value)) is not value:
+                changed[name] = item
+        if not changed:
+            return node
+        fresh = copy.copy(node)
+        for name, value in changed.items():
+            setattr(fresh, name, value)
+        return fresh
+
+
+def _is_result(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == RESULTS
+
+
+def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
+    """Return the value of a literal; `inf` and `nan` count, and names that stand for literals.
+
+    Raises:
+        NotACall: it is none.
+    """
+    if isinstance(node, ast.Name) and names and node.id in names:
+        return names[node.id].value
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(_Literals(names or {}).visit(node))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise NotACall(f"no literal: {_show(node)}") from None
+
+
+class _Reader:
+    def __init__(self, called: Collection[str], parameters: Sequence[str]) -> None:
+        self._called, self._parameters = set(called), parameters
+        self._claims: list[_Claim] = []
+        self._dropped: list[str] = []
+
+    def read(self, statements: Sequence[ast.stmt], names: dict[str, _Bound]) -> None:
+        """Read statements in order; `names` are those bound to literals so far."""
+        for statement in statements:
+            match statement:
+                case ast.Assert(test=ast.Constant()):
+                    pass
+                case ast.Assert(test=test):
+                    self._read_one(test, names)
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    names.pop(name, None)
+                    # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow without bound.
+                    with contextlib.suppress(NotACall):
+                        names[name] = _Bound(value, parse_value(value))
+                case ast.FunctionDef(body=body) | ast.ClassDef(body=body):
+                    self.read(body, dict(names))
+                case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
+                    pass
+                case _:
+                    self._read_other(statement, names)
+
+    def asserted(self) -> DecodedTests:
+        """Return what was read; one tolerance for all, for a problem has one checker."""
+        tolerances = {(c.absolute, c.relative) for c in self._claims if (c.absolute, c.relative) != (None, None)}
+        chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
+        call = self._call()
+        tests, dropped = [], list(self._dropped)
+        for claim in self._claims:
+            if (claim.absolute, claim.relative) not in ((None, None), chosen):
+                dropped.append("a second tolerance")
+            elif not _fits(claim, call or Call()):
+                dropped.append("nodes in place of plain values, or the other way around")
+            else:
+                try:
+                    tests.append(write_call(claim.arguments, claim.expected))
+                except NotACall as error:
+                    dropped.append(str(error))
+        checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
+        return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
+
+    def _call(self) -> Call | None:
+        """Return what arguments and results are: nodes where at least half of the claims say so."""
+        places = range(max((len(claim.kinds) for claim in self._claims), default=0))
+        kinds = tuple(
+            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)]) for place in places
+        )
+        returns = _usual([claim.returns for claim in self._claims])
+        return Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
+
+    def _read_one(self, test: ast.expr, names: _Names) -> None:
+        try:
+            self._claims.append(self._read_claim(test, names))
+        except NotACall as error:
+            self._dropped.append(str(error))
+
+    def _read_other(self, statement: ast.stmt, names: dict[str, _Bound]) -> None:
+        """A loop, a `with`, a call: its assertions are no literal tests, and what it names may have changed."""
+        inner = list(ast.walk(statement))
+        self._dropped += [f"inside {type(statement).__name__}" for node in inner if isinstance(node, ast.Assert)]
+        for node in inner:
+            if isinstance(node, ast.Name):
+                names.pop(node.id, None)
+
+    def _read_claim(self, test: ast.expr, names: _Names) -> _Claim:
+        """Read an assertion that compares one call with a literal."""
+        calls, rest = cut_calls(test, self._called)
+        call = calls[0] if len(calls) == 1 else None
+        match rest:
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
+                call, other = self._sides(call, left, right)
+                match other:
+                    case ast.Call(func=ast.Attribute(attr="approx"), args=[value], keywords=options):
+                        return self._claim_close(call, value, options, names, ("rel", 1e-6), "abs")
+                return self._claim(call, other, names)
+            case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in _SAME:
+                call, other = self._sides(call, left, right)
+                return self._claim(call, other, names)
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)]),
+                ops=[ast.Lt() | ast.LtE()],
+                comparators=[bound],
+            ):
+                call, other = self._sides(call, left, right)
+                expected, within = parse_value(other, names), parse_value(bound, names)
+                return _Claim(self._read_call(call, names)[0], _real(expected), absolute=_tolerance(within))
+            case ast.Call(func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]):
+                call, other = self._sides(call, left, right)
+                return self._claim_close(call, other, rest.keywords, names, ("rel_tol", 1e-9), "abs_tol")
+        raise NotACall(f"no call compared with a literal: {_show(test)}")
+
+    def _claim(self, call: ast.Call, other: ast.expr, names: _Names) -> _Claim:
+        arguments, kinds = self._read_call(call, names)
+        return _Claim(arguments, parse_value(other, names), kinds=kinds, returns=_kind_of(other))
+
+    def _claim_close(
+        self,
+        call: ast.Call,
+        value: ast.expr,
+        options: Sequence[ast.keyword],
+        names: _Names,
+        relative: tuple[str, float],
+        absolute: str,
+    ) -> _Claim:
+        """`relative` is the option's name and what holds where neither option is given."""
+        given = {option.arg or "": parse_value(option.value, names) for option in options}
+        if not given.keys() <= {relative[0], absolute}:
+            raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
+        within = {name: _tolerance(number) for name, number in (given or dict([relative])).items() if number}
+        expected = _real(parse_value(value, names))
+        return _Claim(self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0]))
+
+    def _sides(self, call: ast.Call | None, left: ast.expr, right: ast.expr) -> tuple[ast.Call, ast.expr]:
+        """Return the call, and what its value is compared with."""
+        if call is None or not (_is_result(left) or _is_result(right)):
+            raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(right)}")
+        return (call, right) if _is_result(left) else (call, left)
+
+    def _read_call(self, node: ast.Call, names: _Names) -> tuple[list[Any], tuple[str, ...]]:
+        """Return the arguments of a call in the order of the parameters, and what each is."""
+        positional: list[Any] = []
+        kinds: list[str] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                spread = parse_value(argument.value, names)
+                if not isinstance(spread, list | tuple):
+                    raise NotACall(f"no list of arguments: {_show(argument)}")
+                positional += spread
+                kinds += ["json"] * len(spread)
+            else:
+                positional.append(parse_value(argument, names))
+                kinds.append(_kind_of(argument))
+        named: dict[str, Any] = {}
+        named_kinds: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = parse_value(keyword.value, names)
+            if keyword.arg is not None:
+                named[keyword.arg] = value
+                named_kinds[keyword.arg] = _kind_of(keyword.value)
+            elif isinstance(value, dict) and all(isinstance(key, str) for key in value):
+                named |= value
+                named_kinds |= dict.fromkeys(value, "json")
+            else:
+                raise NotACall(f"no named arguments: {_show(keyword.value)}")
+        arguments = arrange(self._parameters, positional, named)
+        return arguments, tuple(arrange(self._parameters, kinds, named_kinds))
+
+
+class _Literals(ast.NodeTransformer):
+    """Puts literals where names stand for them, constants for inf, nan and JSON's words, lists for nodes, in place."""
+
+    def __init__(self, names: _Names) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._names:
+            return self._names[node.id].node
+        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        is_math = isinstance(node.value, ast.Name) and node.value.id in ("math", "np", "numpy")
+        return ast.Constant(float(node.attr)) if is_math and node.attr in ("inf", "nan") else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node:
+            case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]):
+                if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
+                    return ast.Constant(float(text))
+            case ast.Call(func=ast.Name(id=name), args=[values], keywords=[]) if name in _BUILDERS:
+                return _drop_orphans(self.visit(values)) if name == "tree_node" else self.visit(values)
+        self.generic_visit(node)
+        return node
+
+
+def _drop_orphans(values: ast.expr) -> ast.expr:
+    """Leave out the items of a level-order list that have no parent, as what builds the tree does."""
+    if isinstance(values, ast.List):
+        places, kept = 1, 0
+        for item in values.elts:
+            if places == 0:
+                break
+            places += -1 if isinstance(item, ast.Constant) and item.value is None else 1
+            kept += 1
+        return ast.List(values.elts[:kept], values.ctx)
+    return values
+
+
+def _usual(kinds: Sequence[str]) -> str:
+    found = Counter(kinds).most_common()
+    return max(found, key=lambda pair: (pair[1], pair[0] != "json"))[0] if found else "json"
+
+
+def _fits(claim: _Claim, call: Call) -> bool:
+    """Whether a claim's values are of the kinds that all have; nothing may be written plainly."""
+    given = [*zip(call.parameters or ["json"] * len(claim.kinds), claim.kinds, claim.arguments, strict=False)]
+    given.append((call.returns, claim.returns, claim.expected))
+    return all(kind == mine or (mine == "json" and value in (None, [])) for kind, mine, value in given)
+
+
+def _kind_of(node: ast.expr) -> str:
+    """Return what an argument or a result is, by what builds it."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) if name in _BUILDERS:
+            return _BUILDERS[name]
+        case ast.List(elts=[first, *rest]) if (kind := _kind_of(first)) != "json":
+            return f"list[{kind}]" if all(_kind_of(one) == kind for one in rest) else "json"
+    return "json"
+
+
+def _real(value: Any) -> Any:
+    """An integer that is compared within a tolerance is a real number."""
+    if isinstance(value, list | tuple):
+        return [_real(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:
+        return float(value)
+    return value
+
+
+def _tolerance(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise NotACall(f"no tolerance: {shorten(value, 40)}")
+    return float(value)
+
+
+def _show(node: ast.AST) -> str:
+    try:
+        return shorten(ast.unparse(node), 60)
+    except (RecursionError, ValueError, MemoryError):
+        return type(node).__name__

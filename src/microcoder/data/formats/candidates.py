@@ -1,0 +1,296 @@
+"""What travels through the pipeline: a problem that is not in the corpus yet, and a row that was rejected.
+
+    raw row -> Candidate -> ... -> Candidate -> Problem        or, at any stage, -> Rejection
+
+Every stage takes a candidate and returns a changed copy or a `Rejection`; nothing disappears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import Field
+
+from microcoder.judge.core.types import Call, Checker, Problem, Record, TestCase
+
+Stage = Literal["collect", "process", "filter", "generate", "verify"]
+STAGES: tuple[Stage, ...] = ("collect", "process", "filter", "generate", "verify")
+
+Known = Literal["accepted", "wrong_answer", "time_limit", "memory_limit", "runtime_error", "compile_error", "partial"]
+
+
+class Solution(Record):
+    """A program that came with a problem, and what is said of it."""
+
+    code: str
+    language: str = "python"
+    """`python`, `python2`, `cpp`, ... as the source says; only what the evaluator knows is run."""
+    known: Known = "accepted"
+    """The verdict that the source gives it."""
+    name: str = ""
+    """Where the source keeps it."""
+
+
+class Lineage(Record):
+    """One change to one field."""
+
+    stage: Stage
+    step: str
+    """The step that made it, such as `strip_html`, with its version after a slash."""
+    field: str
+    detail: str = ""
+    """Model and prompt hash where a model made it; otherwise what was done, in a few words."""
+
+
+class Difficulty(Record):
+    """How hard a problem is, and for whom."""
+
+    predicted: float | None = None
+    """1 (easiest) to 5."""
+    predictor: str = ""
+    """What predicted it: model and prompt hash, or the offline predictor and its version."""
+    pass_rate: float | None = None
+    """Calibrated share of right answers."""
+    pass_rate_low: float | None = None
+    pass_rate_high: float | None = None
+    measured_on: str = ""
+    """Model, checkpoint, budget and evaluator version that the pass rate belongs to."""
+
+
+class Origin(Record):
+    """How one test was made."""
+
+    kind: str
+    """`given` by the source; `package/<generator>`; `drawn/<profile>`; `mutated/<mutation>`; `model/<generator>`."""
+    seed: int = 0
+    """What the random choices were made from; 0 where there were none."""
+    parent: str = ""
+    """`mutated`: digest of the input that it was made from (see `digest_input`)."""
+    arguments: tuple[str, ...] = ()
+    """`package`, `model`: what the generator was called with."""
+
+
+class Mutant(Record):
+    """A wrong program made from a reference, or known to be wrong, and the tests that catch it."""
+
+    name: str
+    """The mutation and its line, such as `compare/lt_to_le@4`; `known/<place>` for a known-wrong submission."""
+    killed_by: tuple[int, ...] = ()
+    """Numbers of tests, from 0, that it failed; it may fail others."""
+    is_held_out: bool = False
+    """It had no part in the choice of tests: the mutation score is measured by these."""
+
+
+class InputProgram(Record):
+    """A program of a package that makes or checks inputs, whole in one file."""
+
+    name: str
+    role: Literal["generator", "validator"]
+    code: str
+    language: str
+    arguments: tuple[str, ...] = ()
+    """`validator`: what it is always called with."""
+
+
+class InputRecipe(Record):
+    """How a package makes one input."""
+
+    group: str
+    """Of the test, such as `secret/group1`."""
+    generator: str = ""
+    """Name of a program; empty where `text` is the input."""
+    arguments: tuple[str, ...] = ()
+    text: str = ""
+    flags: tuple[str, ...] = ()
+    """What validators are called with for it."""
+
+
+class InputKit(Record):
+    """What a package has to make and to check its inputs."""
+
+    programs: tuple[InputProgram, ...] = ()
+    recipes: tuple[InputRecipe, ...] = ()
+    flags: tuple[tuple[str, ...], ...] = ()
+    """What validators are called with in one group of tests or another: an input is valid by those of one group."""
+    left_out: tuple[str, ...] = ()
+    """What of it could not be read, and why."""
+
+
+Note = tuple[str, str]
+"""A field, and what was changed or left out on the way to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTests:
+    """Tests as we write them, what judges them, and what happened on the way."""
+
+    __test__ = False  # not a pytest class
+
+    tests: tuple[TestCase, ...] = ()
+    fn_name: str | None = None
+    checker: Checker = field(default_factory=Checker)
+    notes: tuple[Note, ...] = ()
+    call: Call | None = None
+    harness: str | None = None
+    dropped: tuple[str, ...] = ()
+    """Why each assertion that is no test was left out."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a candidate takes from them."""
+        return {name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")}
+
+
+class Candidate(Record):
+    """A problem on its way into the corpus."""
+
+    id: str = Field(min_length=1)
+    """`dataset/row`, the same in every run."""
+    dataset: str
+    """The adapter that read it."""
+    source_row: str = ""
+    """File and place in it."""
+    url: str = ""
+    licence: str = ""
+    """SPDX name, or the words of the source; empty if it says nothing."""
+    date: str = ""
+    """When the problem was published: ISO, as exact as it is known (2024, 2024-05, 2024-05-17)."""
+    platform: str = ""
+    """`codeforces`, `atcoder`, `leetcode`, `kattis`, ... in lower case."""
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    platform_difficulty: str = ""
+    """The source's own word or number."""
+    statement_found: str = ""
+    """As the source has it, untouched."""
+    statement: str = ""
+    """As it is asked; the same as `statement_found` until the process stage."""
+    natural_language: str = ""
+    """ISO 639-1 of `statement_found`; empty until it was identified or where the source says it."""
+    programming_language: str = "python"
+    """What answers are written in."""
+    fn_name: str | None = None
+    call: Call | None = None
+    """What arguments and results are, where it is more than plain JSON."""
+    starter_code: str | None = None
+    harness: str | None = None
+    """What runs an answer in its place, see `Problem.harness`."""
+    tests: tuple[TestCase, ...] = ()
+    groups: tuple[str, ...] = ()
+    """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
+    origins: tuple[Origin, ...] = ()
+    """One per test where some were made here; otherwise empty: the source gave all."""
+    mutants: tuple[Mutant, ...] = ()
+    """Wrong programs that the tests were tried on, where tests were made here."""
+    kit: InputKit = InputKit()
+    """The package's own generators and validators of inputs."""
+    checker: Checker = Checker()
+    time_limit_seconds: float | None = None
+    time_multiplier: float | None = Field(default=None, gt=0)
+    """Where the source states no limit: what it says the limit is over the slowest accepted program."""
+    memory_limit_mib: int | None = None
+    solutions: tuple[Solution, ...] = ()
+    flags: tuple[str, ...] = ()
+    """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
+    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the generate stage `no_tests_made`, the
+    verify stage `slow_passes`, `checker_refuses_answer` and, where that is allowed, `all_tests_shown`. What is only
+    worth knowing: `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`,
+    `samples_differ`, `no_constraints`."""
+    difficulty: Difficulty = Difficulty()
+    pass_rates: tuple[str, ...] = ()
+    """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""
+    lineage: tuple[Lineage, ...] = ()
+    merged: tuple[str, ...] = ()
+    """Ids of the duplicates that this one stands for."""
+
+    def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
+        """Return a copy with these fields changed, and a line of lineage for each that did change."""
+        changed = {name: value for name, value in fields.items() if getattr(self, name) != value}
+        lines = tuple(Lineage(stage=stage, step=step, field=name, detail=detail) for name in changed)
+        return self.model_copy(update={**changed, "lineage": self.lineage + lines}) if changed else self
+
+    def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
+        """Return its rejection, which keeps it whole."""
+        return Rejection(
+            id=self.id,
+            dataset=self.dataset,
+            source_row=self.source_row,
+            stage=stage,
+            reason=reason,
+            detail=detail,
+            candidate=self,
+        )
+
+    def to_problem(self) -> Problem:
+        """Return the problem that training reads.
+
+        Raises:
+            pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
+        """
+        limits: dict[str, Any] = {
+            "time_limit_seconds": self.time_limit_seconds,
+            "memory_limit_mib": self.memory_limit_mib,
+        }
+        references = [
+            s.code for s in self.solutions if s.known == "accepted" and s.language == self.programming_language
+        ]
+        return Problem(
+            **self._judged(self.programming_language),
+            **{name: value for name, value in limits.items() if value is not None},
+            statement=self.statement,
+            harness=self.harness,
+            tests=self.tests,
+            tier=self.platform_difficulty or None,
+            reference=references[0] if references else None,
+        )
+
+    def to_trial(
+        self, language: str, *, seconds: float, memory_mib: int, tests: Sequence[TestCase] | None = None
+    ) -> Problem:
+        """Return what a program of some language is tried by, under limits that are not yet the problem's own.
+
+        Args:
+            language: of the program; a harness runs Python alone.
+            seconds: CPU seconds a test.
+            memory_mib: limit on memory.
+            tests: in place of its own.
+
+        Raises:
+            pydantic.ValidationError: tests, checker and call do not go together.
+        """
+        return Problem(
+            **self._judged(language),
+            harness=self.harness if language == "python" else None,
+            tests=tuple(self.tests if tests is None else tests),
+            time_limit_seconds=seconds,
+            memory_limit_mib=memory_mib,
+        )
+
+    def _judged(self, language: str) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "language": language,
+            "fn_name": self.fn_name,
+            "call": self.call,
+            "starter_code": self.starter_code,
+            "checker": self.checker,
+        }
+
+
+class Rejection(Record):
+    """A rejected row, with everything needed to see why."""
+
+    id: str
+    dataset: str
+    source_row: str = ""
+    stage: Stage
+    reason: str
+    """A code such as `no_tests`; the same word everywhere for the same reason."""
+    detail: str = ""
+    """What was seen, in a few words."""
+    raw: str = ""
+    """The row as it was found, where it could not be read (bytes that are no UTF-8 as base64 after `base64:`)."""
+    candidate: Candidate | None = None
+    """The candidate as it was, where it had become one."""

@@ -1,0 +1,216 @@
+"""Tests that are Python assertions (HumanEval, MBPP), judged so that an answer can neither see nor forge the verdict.
+
+An assertion such as `assert abs(candidate(3) - 0.5) < 1e-6` is cut in two. The answer's process gets the call,
+`candidate(3)`, and returns its value over a typed wire. A checker program in a sandbox of its own decides the rest,
+`abs(_r[0] - 0.5) < 1e-6`, about the plain value: the expected one was never where the answer runs.
+
+A test that cannot be cut (it loops over random arguments) is run whole, twice: beside the answer, to learn what its
+calls return, and in the checker, over the recorded values. There the answer could read the test, so it could see an
+expected value that the test spells out; it still cannot forge a verdict.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from microcoder.data.formats.assertions import RESULTS, NotACall, cut_calls
+from microcoder.data.formats.text import parse_python, shorten
+from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.types import Checker, TestCase
+
+_CANDIDATE = "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitAssertion:
+    """An assertion cut in two."""
+
+    calls: tuple[str, ...]
+    """Expressions for the answer's process, as source."""
+    source: str
+    """What must hold of their values; `_r[0]` is the first."""
+
+
+@cache
+def claims_checker() -> Checker:
+    """Return the checker program that decides claims."""
+    return Checker(type="program", code=_read("claims"), protocol="testlib")
+
+
+def claims_harness(preamble: str = "") -> str:
+    """Return the harness that defines an answer (after a preamble) and makes the calls it is asked for."""
+    return f"{_read('caller')}\n\nPREAMBLE = {preamble!r}\n" if preamble else _read("caller")
+
+
+def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: str = "") -> TestCase:
+    """Return one test of some claims.
+
+    Args:
+        claims: what must hold, all of it.
+        prelude: source that runs in the checker before the claims.
+        setup: source that runs beside the answer before the calls.
+    """
+    calls, sources = [], []
+    for claim in claims:
+        sources.append(_shift(claim.source, len(calls)) if calls else claim.source)
+        calls.extend(claim.calls)
+    asked = {"calls": calls, **({"setup": setup} if setup else {})}
+    return TestCase(input=json.dumps(asked), output=json.dumps({"prelude": prelude, "claims": sources}))
+
+
+def replay_test(source: str, *, entry: str, prelude: str) -> TestCase:
+    """Return one test that is a whole `def check(candidate)`."""
+    return TestCase(
+        input=json.dumps({"replay": source, "entry": entry}), output=json.dumps({"replay": source, "prelude": prelude})
+    )
+
+
+def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entry: str) -> list[SplitAssertion] | None:
+    """Cut assertions in two; None if one of them cannot be.
+
+    Args:
+        statements: assertions, and statements that prepare them without naming the answer.
+        called: names under which the answer's function is called.
+        entry: the name that the answer defines.
+    """
+    bound = {name for statement in statements for name in _bound_names(statement)}
+    claims = []
+    for statement in statements:
+        if isinstance(statement, ast.Assert):
+            claim = cut_assertion(statement.test, called=called, entry=entry, bound=bound)
+            if claim is None:
+                return None
+            claims.append(claim)
+        elif _names(statement) & set(called):
+            return None
+    return claims
+
+
+def cut_assertion(
+    test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()
+) -> SplitAssertion | None:
+    """Cut one assertion in two; None where its calls depend on what only the test knows."""
+    cut = cut_calls(test, called)
+    if _names(cut.rest) & set(called) or any(_names(call) & set(bound) for call in cut.calls):
+        return None
+    scopes = (ast.comprehension, ast.Lambda, ast.NamedExpr)
+    if any(isinstance(node, scopes) for node in ast.walk(test)) and cut.calls:
+        return None
+    calls = [_Renamer(entry).visit(copy.deepcopy(call)) for call in cut.calls]
+    return SplitAssertion(tuple(ast.unparse(call) for call in calls), ast.unparse(cut.rest))
+
+
+def claim_tests(
+    source: str, *, called: Collection[str], entry: str, setup: str = "", prelude: str = ""
+) -> list[TestCase]:
+    """Return one test for each assertion of a program of assertions.
+
+    Args:
+        source: assertions, and statements that prepare them without naming the answer.
+        called: names under which the answer's function is called.
+        entry: the name that the answer defines.
+        setup: source that runs beside the answer before the calls.
+        prelude: source that runs in the checker before the claims.
+
+    Raises:
+        NotACall: one of them depends on what only the test knows, or it is no Python.
+    """
+    statements = parse_test(source).body
+    claims = read_claims(statements, called=called, entry=entry)
+    if not claims or not any(claim.calls for claim in claims):
+        raise NotACall(f"no assertion about {entry} alone: {shorten(source, 80)}")
+    before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
+    known = "\n".join([prelude, *before]) if before else prelude
+    return [claims_test([claim], prelude=known, setup=setup) for claim in claims if claim.calls]
+
+
+def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
+    """Return the tests of a `def check(candidate)`: one per assertion, or a single one if it must stay whole.
+
+    Raises:
+        NotACall: it defines no such function, or is no Python.
+    """
+    tree = parse_test(source)
+    check = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
+    if check is None:
+        raise NotACall("it defines no check(candidate)")
+    statements = [*(node for node in tree.body if node is not check), *check.body]
+    claims = read_claims(statements, called=(_CANDIDATE, entry), entry=entry)
+    if claims is None or not any(claim.calls for claim in claims):
+        return [replay_test(source, entry=entry, prelude=preamble)]
+    before = [node for node in statements if not isinstance(node, ast.Assert)]
+    prelude = "\n".join([preamble, *(ast.unparse(node) for node in before)])
+    return [claims_test([claim], prelude=prelude) for claim in claims if claim.calls]
+
+
+def find_called(source: str) -> list[str]:
+    """Return the functions that assertions call by name and nothing around them defines, in order."""
+    tree = parse_python(source)
+    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)] if tree is not None else []
+    calls = [node.func for test in asserts for node in ast.walk(test) if isinstance(node, ast.Call)]
+    bound = {name for node in (tree.body if tree is not None else ()) for name in _bound_names(node)}
+    names = dict.fromkeys(func.id for func in calls if isinstance(func, ast.Name))
+    return [name for name in names if name not in bound and not hasattr(builtins, name)]
+
+
+def parse_test(source: str) -> ast.Module:
+    """Parse a test's code.
+
+    Raises:
+        NotACall: it is not Python.
+    """
+    tree = parse_python(source)
+    if tree is None:
+        raise NotACall(f"it is no Python: {shorten(source, 80)}")
+    return tree
+
+
+class _Renamer(ast.NodeTransformer):
+    """Calls the answer's function by its own name where a test calls it `candidate`."""
+
+    def __init__(self, entry: str) -> None:
+        self._entry = entry
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self._entry, node.ctx) if node.id == _CANDIDATE else node
+
+
+class _Shifter(ast.NodeTransformer):
+    def __init__(self, by: int) -> None:
+        self._by = by
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == RESULTS and isinstance(node.slice, ast.Constant):
+            return parse_source(f"{RESULTS}[{int(str(node.slice.value)) + self._by}]", mode="eval").body
+        return node
+
+
+def _shift(source: str, by: int) -> str:
+    return ast.unparse(_Shifter(by).visit(parse_source(source, mode="eval").body))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def _bound_names(statement: ast.stmt) -> set[str]:
+    found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return found
+
+
+@cache
+def _read(name: str) -> str:
+    return files("microcoder.data.formats").joinpath("sandboxed", f"{name}.py").read_text(encoding="utf-8")

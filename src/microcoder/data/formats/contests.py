@@ -1,0 +1,291 @@
+"""Sets of contests with their checkers: CodeContests, CodeContests+, `open-r1/codeforces`, HARDTESTS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
+from microcoder.data.formats.format import LISTED, Columns, Format
+from microcoder.data.formats.packages import INCLUDES_TESTLIB, LOCAL_INCLUDE
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.tests import decode_tests, find_platform, name_language, pair_tests, python_solution
+from microcoder.data.formats.text import read_seconds
+from microcoder.judge.core.types import Checker
+
+_SOURCES = ("", "codechef", "codeforces", "hackerearth", "codejam", "", "atcoder", "aizu")
+_LANGUAGES = ("unknown", "python2", "cpp", "python", "java")
+_LETTER = 7
+"""CodeContests' difficulties from here on are places in a Codeforces contest, A first."""
+_SECTIONS = (("input_format", "Input"), ("output_format", "Output"), ("interaction_format", "Interaction"))
+_PRINTING = """import contextlib, io, sys
+
+SOURCE = {source!r}
+
+said = io.StringIO()
+# Theirs is called with input, correct output, given output, and prints 1 where it is right.
+sys.argv = [sys.argv[0], sys.argv[1], sys.argv[3], sys.argv[2]]
+with contextlib.redirect_stdout(said):
+    try:
+        exec(compile(SOURCE, "checker.py", "exec"), {{"__name__": "__main__"}})
+    except SystemExit as end:
+        if end.code:
+            said = io.StringIO("0")
+    except Exception:
+        # It expects numbers, say, where an answer may be anything; one that fails on right answers too shows in verify.
+        said = io.StringIO("0")
+sys.exit(0 if said.getvalue().strip() == "1" else 1)
+"""
+"""Runs in the sandbox, as any checker; what it prints stands for a verdict."""
+_SUBMISSIONS: tuple[tuple[str, Known], ...] = (
+    ("correct_submissions", "accepted"),
+    ("incorrect_submissions", "wrong_answer"),
+)
+_KINDS = ("LLMGen", "RPGen", "SPGen", "HackGen")
+_JUDGING = """
+
+if __name__ == "__main__":
+    import sys
+
+    _texts = [open(path, encoding="utf-8", errors="replace").read() for path in sys.argv[1:4]]
+    try:
+        _is_right = output_judging_function(*_texts)
+    except Exception:  # it expects numbers, say, where an answer may be anything
+        _is_right = False
+    sys.exit(0 if _is_right else 1)
+"""
+"""Ours: input, output, answer; theirs: input_str, candidate_output, reference_output."""
+
+
+def read_code_contests(row: Row) -> Candidate:
+    """Read a row of CodeContests: parallel lists, integer codes, known-wrong solutions."""
+    found = [(group, _tests_of(row, f"{group}_tests")) for group in ("public", "private", "generated")]
+    seconds = (row.number("time_limit.seconds") or 0) + (row.number("time_limit.nanos") or 0) / 1e9
+    contest, index = row.number("cf_contest_id"), row.optional("cf_index")
+    is_translated = row.values.get("is_description_translated") is True
+    return row.candidate(
+        row.statement("description"),
+        notes=[("statement_found", "the source has translated it into English")] if is_translated else (),
+        url=f"https://codeforces.com/contest/{contest:.0f}/problem/{index}" if contest and index else "",
+        platform=_code(row, "source", _SOURCES),
+        title=row.name("name"),
+        tags=row.tags("cf_tags"),
+        platform_difficulty=_difficulty(row),
+        natural_language="en" if is_translated else "",
+        tests=tuple(test for _, tests in found for test in tests.tests),
+        groups=tuple(group for group, tests in found for _ in tests.tests),
+        time_limit_seconds=seconds or None,
+        memory_limit_mib=round((row.number("memory_limit_bytes") or 0) / (1 << 20)) or None,
+        solutions=(*_solutions(row, "solutions", "accepted"), *_solutions(row, "incorrect_solutions", "wrong_answer")),
+        flags=("file_io",) if row.optional("input_file") or row.optional("output_file") else (),
+    )
+
+
+def _tests_of(row: Row, name: str) -> DecodedTests:
+    lists = row.mapping(name)
+    if not lists:
+        return DecodedTests()
+    return pair_tests(lists.get("input"), lists.get("output"))
+
+
+def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
+    lists = row.mapping(name)
+    languages, codes = lists.get("language", []), lists.get("solution", [])
+    if not isinstance(languages, list) or not isinstance(codes, list) or len(languages) != len(codes):
+        raise Malformed("wrong_type", f"{name}: language and solution are no lists of one length")
+    for number, code in zip(languages, codes, strict=True):
+        if not isinstance(code, str) or not isinstance(number, int) or not 0 <= number < len(_LANGUAGES):
+            raise Malformed("wrong_type", f"{name}: a language is {number!r:.20}, or a program is no text")
+        yield Solution(code=code, language=_LANGUAGES[number], known=known)
+
+
+def _code(row: Row, name: str, words: tuple[str, ...]) -> str:
+    value = row.values.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.lower()
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not a code number")
+    return words[value] if 0 <= value < len(words) else ""
+
+
+def _difficulty(row: Row) -> str:
+    rating, value = row.number("cf_rating"), row.number("difficulty")
+    if rating:
+        return f"{rating:.0f}"
+    if value is None:
+        return ""
+    place = int(value) - _LETTER
+    return chr(ord("A") + place) if 0 <= place < 26 else f"{value:.0f}"
+
+
+def _read_submissions(row: Row) -> tuple[Solution, ...]:
+    return tuple(
+        Solution(code=item.text("code", "solution"), language=_name_language(item) or "unknown", known=known)
+        for name, known in _SUBMISSIONS
+        for item in row.rows(name)
+    )
+
+
+def _name_language(item: Row) -> str:
+    language = item.get("language")
+    if isinstance(language, int) and 0 <= language < len(_LANGUAGES):
+        return _LANGUAGES[language]
+    return name_language(item.optional("language"))
+
+
+def _read_milliseconds(row: Row) -> float | None:
+    """Their limits are numbers of milliseconds."""
+    if isinstance(row.get("time_limit"), str):
+        return read_seconds(row.text("time_limit"))
+    limit = row.number("time_limit")
+    return limit / 1000 if limit else None
+
+
+def _read_testlib(row: Row) -> Checker:
+    code = row.optional("checker")
+    return Checker(type="program", code=code, language="cpp", protocol="testlib") if code.strip() else Checker()
+
+
+def _find_flags(row: Row) -> tuple[str, ...]:
+    """Return `needs_checker` where the checker lacks a header that it includes."""
+    code = row.optional("checker")
+    return ("needs_checker",) if LOCAL_INCLUDE.search(code) or INCLUDES_TESTLIB.search(code) else ()
+
+
+def read_codeforces(row: Row) -> Candidate:
+    """Read a problem: the statement is put together from its sections, the examples come before the other tests."""
+    examples = decode_tests(row.decoded("examples")).tests
+    shown = set(examples)
+    official = tuple(test for test in decode_tests(row.decoded("official_tests")).tests if test not in shown)
+    # Published in files of their own; a recipe joins them into this column.
+    generated = tuple(decode_tests(row.decoded("generated_test_cases")).tests)
+    generated = tuple(test for test in generated if test not in shown and test not in set(official))
+    is_complete = row.values.get("official_tests_complete")
+    code = row.optional("generated_checker")
+    flags = [
+        *(["interactive"] if row.optional("interaction_format").strip() else []),
+        *(["file_io"] if row.optional("input_mode") == "file" else []),
+    ]
+    contest, index = row.name("contest_id"), row.name("index")
+    notes = [("statement_found", "put together from description, input_format, output_format and note")]
+    if is_complete is False:
+        notes.append(("tests", "the source says that official tests are missing"))
+    return row.candidate(
+        _join_sections(row),
+        notes=notes,
+        url=f"https://codeforces.com/contest/{contest}/problem/{index}" if contest and index else "",
+        platform="codeforces",
+        title=row.optional("title") or row.name("id"),
+        date=row.date("contest_start"),
+        tags=row.tags("tags"),
+        platform_difficulty=row.name("rating"),
+        tests=(*examples, *official, *generated),
+        groups=("sample",) * len(examples) + ("official",) * len(official) + ("generated",) * len(generated),
+        checker=Checker(type="program", code=_PRINTING.format(source=code)) if code.strip() else Checker(),
+        time_limit_seconds=row.number("time_limit"),
+        memory_limit_mib=round(row.number("memory_limit") or 0) or None,
+        flags=tuple(flags),
+    )
+
+
+def _join_sections(row: Row) -> str:
+    parts = [row.statement("description")]
+    parts += [f"## {title}\n\n{row.text(name)}" for name, title in _SECTIONS if row.optional(name).strip()]
+    for number, example in enumerate(row.rows("examples"), 1):
+        shown = f"Input:\n```\n{example.text('input')}\n```\nOutput:\n```\n{example.text('output')}\n```"
+        parts.append(f"## Example {number}\n\n{shown}")
+    if row.optional("note").strip():
+        parts.append(f"## Note\n\n{row.text('note')}")
+    return "\n\n".join(parts)
+
+
+def _read_judging(row: Row) -> Checker:
+    code = row.optional("test_cases_kit.output_judging_function")
+    if not code.strip():
+        return Checker()
+    if "def output_judging_function" not in code:
+        raise Malformed("bad_checker", "output_judging_function is not defined in it")
+    return Checker(type="program", code=code + _JUDGING)
+
+
+def _read_solutions(row: Row) -> tuple[Solution, ...]:
+    found = []
+    for item in row.rows("solutions"):
+        language, name, code = name_language(item.optional("language")), item.optional("source"), item.text("code")
+        is_python = language in ("", "python")
+        solution = Solution(code=code, language=language, name=name)
+        found.append(python_solution(code, name=name) if is_python else solution)
+    return tuple(found)
+
+
+def _name_generators(row: Row) -> tuple[str, ...]:
+    """Name each test by the generator that made it."""
+    groups = [""] * len(row.items("test_cases"))
+    for kind in _KINDS:
+        for index in row.items(f"mapping.{kind}"):
+            if isinstance(index, int) and 0 <= index < len(groups):
+                groups[index] = kind
+    return tuple(groups) if any(groups) else ()
+
+
+def _find_site(row: Row) -> str:
+    return find_platform(row.optional("url"), row.name("pid").partition("_")[0] if "_" in row.name("pid") else "")
+
+
+FORMATS = (
+    Format(
+        "codecontests",
+        "deepmind/code_contests",
+        read_code_contests,
+        licence="CC-BY-4.0",
+        tests_in="public_tests, private_tests, generated_tests",
+        shape='{"input": [...], "output": [...]}',
+        marks=(("private_tests",), ("public_tests",), ("generated_tests",)),
+    ),
+    Format(
+        "codecontests_plus",
+        "ByteDance-Seed/Code-Contests-Plus",
+        Columns(
+            statement="description",
+            tests="test_cases",
+            platform="source",
+            title=("title", "id"),
+            memory_limit="memory_limit",
+            solutions=_read_submissions,
+            also={"checker": _read_testlib, "flags": _find_flags, "time_limit_seconds": _read_milliseconds},
+        ),
+        licence="CC-BY-4.0",
+        tests_in="test_cases",
+        shape=LISTED,
+        marks=(("test_cases", "checker"), ("test_cases", "correct_submissions")),
+    ),
+    Format(
+        "openr1_codeforces",
+        "open-r1/codeforces",
+        read_codeforces,
+        licence="CC-BY-4.0",
+        tests_in="official_tests",
+        shape=LISTED,
+        marks=(("official_tests",), ("official_tests", "generated_tests")),
+    ),
+    Format(
+        "hardtests",
+        "sigcp/hardtests_problems joined with hardtests_tests",
+        Columns(
+            statement=("statement", "question", "question_content"),
+            tests="test_cases",
+            url="url",
+            title=("title", "pid"),
+            difficulty="difficulty",
+            starter_code="starter_code",
+            solutions=_read_solutions,
+            time_limit="time_limit",
+            memory_limit="memory_limit",
+            also={"platform": _find_site, "checker": _read_judging, "groups": _name_generators},
+        ),
+        tests_in="test_cases",
+        shape=LISTED,
+        marks=(("test_cases", "pid"), ("test_cases", "test_cases_kit")),
+    ),
+)

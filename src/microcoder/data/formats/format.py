@@ -1,0 +1,226 @@
+"""What a format is: its name, what it takes, how a row of it is read, and which fields tell it (names alone).
+
+Formats that are a table: which column holds what. Most published sets are no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.tests import asserted_tests, complete, decode_tests, find_platform, python_solutions
+from microcoder.data.formats.text import read_mebibytes, read_seconds
+from microcoder.judge.core.errors import explain_fault
+
+Names = str | tuple[str, ...]
+"""A column, or several of which the first that is there counts; `a.b` is inside an object, also one written as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Where a row has what: the reader of a format, as in `Columns(statement="question", tests="input_output")`."""
+
+    statement: Names
+    """A text, or a chat, of which the user's last message is taken."""
+    tests: Names | Callable[[Row], object] = ()
+    """In any of the ways that `encodings` lists, or a function that returns them so."""
+    assertions: Names = ()
+    """A Python program of assertions, in place of tests."""
+    called: tuple[str, ...] = ()
+    """Further names under which assertions call the function."""
+    fn_name: Names = ()
+    url: Names = ()
+    platform: Names = ()
+    """Counts if the URL is of no known platform."""
+    title: Names = ()
+    date: str = ""
+    tags: tuple[str, ...] = ()
+    """All of these."""
+    difficulty: Names = ()
+    starter_code: Names = ()
+    solutions: Names | Callable[[Row], tuple[Solution, ...]] = ()
+    """Right programs in Python: a text, or a list of texts, also one written as text; see `read_program`."""
+    time_limit: Names = ()
+    """Seconds, unless it names another unit."""
+    memory_limit: Names = ()
+    """MiB, unless it names another unit; numbers from 65536 on are bytes."""
+    prepare: Callable[[Row], Row] | None = None
+    """Called first: adds columns, or rejects the row."""
+    also: Mapping[str, Callable[[Row], Any]] = field(default_factory=dict)
+    """Fields of a candidate that no column holds as they are; `notes` are for the lineage."""
+
+    def __call__(self, row: Row) -> Candidate:
+        """Read a row.
+
+        Raises:
+            Malformed: why it is none; with the candidate where only its tests could not be read.
+        """
+        row = self.prepare(row) if self.prepare else row
+        statement, notes = row.asked(*_listed(self.statement))
+        url = row.optional(*_listed(self.url)).strip()
+        fields: dict[str, Any] = {
+            "url": url,
+            "platform": find_platform(url, row.name(*_listed(self.platform))),
+            "title": row.name(*_listed(self.title)),
+            "date": row.date(self.date) if self.date else "",
+            "tags": row.tags(*self.tags),
+            "platform_difficulty": row.name(*_listed(self.difficulty)),
+            "starter_code": row.optional(*_listed(self.starter_code)) or None,
+            "solutions": self._read_solutions(row),
+            "time_limit_seconds": read_seconds(row.name(*_listed(self.time_limit))),
+            "memory_limit_mib": read_mebibytes(row.name(*_listed(self.memory_limit))),
+            **{name: read(row) for name, read in self.also.items()},
+        }
+        own_notes = fields.pop("notes", ())
+
+        def build(tests: DecodedTests) -> Candidate:
+            return row.candidate(statement, replace(tests, notes=(*notes, *tests.notes, *own_notes)), **fields)
+
+        return complete(build, lambda: self._read_tests(row, fields["platform"], fields["solutions"]))
+
+    def _read_solutions(self, row: Row) -> tuple[Solution, ...]:
+        if callable(self.solutions):
+            return self.solutions(row)
+        name = next(filter(row.has, _listed(self.solutions)), None)
+        return python_solutions(row.listed(name)) if name else ()
+
+    def _read_tests(self, row: Row, platform: str, solutions: tuple[Solution, ...]) -> DecodedTests:
+        fn_name = row.optional(*_listed(self.fn_name))
+        # Where starter code was renamed since, the solution has the names that tests use.
+        codes = [row.optional(*_listed(self.starter_code)), *(one.code for one in solutions[:1])]
+        if not self.assertions:
+            found = self.tests(row) if callable(self.tests) else row.decoded(*_listed(self.tests))
+            code = next(filter(None, codes), "")
+            return decode_tests(found, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged)
+        source = row.text(*_listed(self.assertions))
+        codes = [code for code in codes if f"def {fn_name}(" in code] or codes[:1]
+        for code in codes:
+            try:
+                return asserted_tests([source], fn_name=fn_name, code=code, called=self.called, is_judged=row.is_judged)
+            except Malformed:
+                if code is codes[-1]:
+                    raise
+        raise AssertionError("the last one returned or raised")
+
+
+def read_program(row: Row, *, names: Sequence[str]) -> tuple[Solution, ...]:
+    """Return the first of these fields that says something as one program, which may begin as a list does."""
+    return python_solutions([row.optional(*names)])
+
+
+def _listed(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+PAIRS = '{"inputs": [...], "outputs": [...]}, with "fn_name" where a function is called'
+LISTED = 'a list of {"input": ..., "output": ...}'
+ASSERTIONS = "Python assertions that call the answer's function"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where each row is a folder."""
+
+    markers: tuple[str, ...]
+    """A folder that holds one of these files is a row."""
+    takes: tuple[str, ...] = ("*",)
+    """Patterns of the files that are read, relative to that folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One public format."""
+
+    name: str
+    about: str
+    """Where it is published."""
+    read: Callable[[Row], Candidate]
+    licence: str = ""
+    """Where its rows name none of their own."""
+    folders: Folders | None = None
+    """None if rows are lines of JSON, items of a JSON list, or rows of parquet."""
+    is_benchmark: bool = False
+    """To decontaminate by; never to train on."""
+    tests_in: str = ""
+    """The field or fields that tests are in, as a message names them."""
+    shape: str = PAIRS
+    """What is expected there, in a few words."""
+    marks: tuple[tuple[str, ...], ...] = ()
+    """Sets of fields that tell a row of it from others, `a.b` for a field inside an object; empty if none do."""
+
+    def read_row(
+        self, values: Mapping[str, Any], place: str, *, source: str = "", is_judged: bool = False
+    ) -> Candidate:
+        """Return the candidate of a raw row; nothing of it is executed.
+
+        Args:
+            values: the row's fields; for a folder, `name` and `files`, contents by path.
+            place: file and place in it, the same in every run.
+            source: names the data set in ids where one format is read from several places.
+            is_judged: read to judge answers by, not for a corpus (see `Row.is_judged`).
+
+        Raises:
+            Malformed: why it is none.
+        """
+        name = f"{source or self.name}/{place}"
+        row = Row(values, id=name, dataset=self.name, place=place, licence=self.licence, is_judged=is_judged)
+        try:
+            candidate = self.read(row)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            reason = "bad_unicode" if fault["type"] == "string_unicode" else "wrong_value"
+            where = ".".join(str(part) for part in fault["loc"])
+            raise Malformed(reason, explain_fault(fault, where)) from None
+        except Malformed as error:
+            if error.candidate is not None:
+                _check_text(error.candidate)
+            raise
+        except RecursionError:
+            raise Malformed("too_deep", "nested too deeply") from None
+        _check_text(candidate)
+        return candidate
+
+
+def _check_text(candidate: Candidate) -> None:
+    """Refuse half surrogates, which JSON can name and no file can hold."""
+    try:
+        candidate.model_dump_json(exclude={"tests"})
+        for test in candidate.tests:
+            for text in (test.input, test.output):
+                # Of large tests no copy is made where none is needed.
+                if not text.isascii():
+                    text.encode("utf-8")
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
+        raise Malformed("bad_unicode", str(error)) from None
+
+
+def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | None:
+    """Return the format that most of a row's fields speak for; None if none is known by them.
+
+    Fields beyond those that mark a format change nothing, nor does their order. Of two formats that as many fields
+    speak for, the earlier one is taken.
+    """
+    found, most = None, 0
+    for format in formats:
+        matched = max((len(mark) for mark in format.marks if all(has_field(values, name) for name in mark)), default=0)
+        if matched > most:
+            found, most = format, matched
+    return found
+
+
+def has_field(values: Mapping[str, Any], path: str) -> bool:
+    """Whether a field is there and not null; `a.b` also where `a` is an object written as text."""
+    name, _, rest = path.partition(".")
+    value = values.get(name)
+    if value is None or not rest:
+        return value is not None
+    if isinstance(value, str):
+        # Not decoded: it may hold all tests, and is read once it is known what it is.
+        return f'"{rest}"' in value or f"'{rest}'" in value or f'\\"{rest}\\"' in value
+    return isinstance(value, Mapping) and has_field(value, rest)

@@ -1,0 +1,519 @@
+"""Sets whose tests are assertions about a function: KodCode-V1, LeetCodeDataset, DeepSeek's LeetCode contests.
+
+Benchmarks of functions: HumanEval and its kin (HumanEval+, HumanEval-XL, CodeT's prompts), MBPP and MBPP+, ODEX.
+
+To decontaminate by and to judge answers by, not to train on. An answer to HumanEval holds the whole function; the
+prompt comes before it, so that its imports and helpers are there. In MBPP only the assertions name the function.
+
+EvalPlus's tests (HumanEval+, MBPP+): inputs with a reference that says what they should give, or with results.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from microcoder.data.formats.assertions import RESULTS, NotACall, parse_value, write_call
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
+from microcoder.data.formats.claims import (
+    SplitAssertion,
+    check_tests,
+    claims_checker,
+    claims_harness,
+    claims_test,
+    find_called,
+    parse_test,
+    read_claims,
+)
+from microcoder.data.formats.format import ASSERTIONS, Columns, Format
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
+from microcoder.data.formats.text import parse_python
+from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.types import TestCase
+
+_RATES = (("gpt_pass_percentage", "gpt-4o"), ("r1_pass_percentage", "deepseek-r1"))
+_MAKES_LISTS = re.compile(r"^(\w+) = lambda [^\n]*\bListNode\(", re.MULTILINE)
+_TELLS_LISTS = re.compile(r"^(\w+) = lambda (?![^\n]*\bListNode\()[^\n]*\.next\b", re.MULTILINE)
+_QUOTES = '"""'
+
+
+def _find_function(row: Row) -> Row:
+    """Add the function that KodCode's tests import; where they import several, the first that is declared."""
+    if not row.is_judged:
+        row.text("solution")
+    tree = parse_python(row.text("test", "test_code"))
+    imported = [
+        alias.name
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.ImportFrom) and node.module == "solution"
+        for alias in node.names
+    ]
+    declared = [item.optional("function_name") for item in row.rows("test_info")]
+    name = next((name for name in declared if name in imported), (imported or declared or [""])[0])
+    return row.over({**row.values, "fn_name": name})
+
+
+def _find_declaration(row: Row) -> str | None:
+    declared = [item.optional("function_declaration") for item in row.rows("test_info")]
+    return next((text for text in declared if f"def {row.get('fn_name')}(" in text), None)
+
+
+def _read_rates(row: Row) -> tuple[str, ...]:
+    rates = [(row.get(name), model) for name, model in _RATES]
+    return tuple(
+        f"{model}={rate:g}"
+        for rate, model in rates
+        if isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1
+    )
+
+
+def _read_slug(row: Row) -> Row:
+    """Add the function's name and the page of a row of LeetCodeDataset."""
+    entry_point = row.text("entry_point").rpartition(".")[2]
+    url = f"https://leetcode.com/problems/{row.name('task_id')}"
+    return row.over({**row.values, "fn_name": entry_point, "url": url})
+
+
+def _take_prompt_apart(row: Row) -> Row:
+    """Add what a prompt of DeepSeek's holds: the statement in quotes, then the starter code."""
+    _, quoted, rest = row.statement("prompt").partition(_QUOTES)
+    statement, closed, starter = rest.partition(_QUOTES)
+    if not quoted or not closed or not statement.strip():
+        raise Malformed("no_statement", "prompt has no statement in triple quotes")
+    # Before it stand the classes of lists and trees, with methods of their own.
+    fn_name = (starter.partition("class Solution")[2] or starter).partition("def ")[2].partition("(")[0].strip()
+    parts = {"statement": statement.strip(), "starter_code": starter.strip("\n"), "fn_name": fn_name}
+    return row.over({**row.values, **parts, "test": _name_lists(row.text("test"))})
+
+
+def _name_lists(source: str) -> str:
+    """Return tests that make and read linked lists by lambdas of their own in the words that assertions are read by."""
+    made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
+    if made and read:
+        source = source.replace(f"{made[1]}(", "list_node(")
+        source = re.sub(rf"assert {read[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
+    return source
+
+
+def _name_platform(row: Row) -> str:
+    return "leetcode"
+
+
+def _note_quotes(row: Row) -> tuple[Note, ...]:
+    return (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
+
+
+_FUNCTIONS = (
+    Format(
+        "kodcode",
+        "KodCode/KodCode-V1",
+        Columns(
+            prepare=_find_function,
+            statement="question",
+            assertions=("test", "test_code"),
+            fn_name="fn_name",
+            title="question_id",
+            tags=("subset",),
+            difficulty="gpt_difficulty",
+            solutions="solution",
+            also={"starter_code": _find_declaration, "pass_rates": _read_rates},
+        ),
+        licence="CC-BY-NC-4.0",
+        tests_in="test",
+        shape="a pytest file that imports the function from `solution`",
+        marks=(("test", "solution", "question"), ("test_code", "solution"), ("test", "test_info"), ("test_code",)),
+    ),
+    Format(
+        "leetcodedataset",
+        "newfacade/LeetCodeDataset",
+        # Version 0.3 has fields of its own, 0.2 title and starter code inside `meta`.
+        Columns(
+            prepare=_read_slug,
+            statement=("problem_description", "meta.question_title", "meta.question", "query"),
+            assertions="test",
+            called=("candidate",),
+            fn_name="fn_name",
+            url="url",
+            title="task_id",
+            date="estimated_date",
+            tags=("tags",),
+            difficulty=("difficulty", "meta.difficulty"),
+            starter_code=("starter_code", "meta.lang_code"),
+            solutions="completion",
+        ),
+        tests_in="test",
+        shape=f"{ASSERTIONS} (`def check(candidate)`)",
+        marks=(
+            ("entry_point", "test", "completion"),
+            ("entry_point", "test", "problem_description"),
+            ("entry_point", "test", "starter_code"),
+        ),
+    ),
+    Format(
+        "deepseek_leetcode",
+        "deepseek-ai/DeepSeek-Coder",
+        Columns(
+            prepare=_take_prompt_apart,
+            statement="statement",
+            assertions="test",
+            fn_name="fn_name",
+            url="url",
+            title=("meta.title", "title", "task_id"),
+            date="start_time",
+            difficulty="meta.difficulty",
+            starter_code="starter_code",
+            also={"platform": _name_platform, "notes": _note_quotes},
+        ),
+        tests_in="test",
+        shape=ASSERTIONS,
+        marks=(("test", "prompt_sft"),),
+    ),
+)
+
+
+HUMANEVAL_SECONDS = 3.0
+"""Of CPU per assertion; the published harness gives the whole test 3 seconds of wall time."""
+MBPP_SECONDS = 10.0
+"""Of CPU per assertion; a reference takes 3."""
+MEMORY_LIMIT_MIB = 2048
+_NATURAL = {
+    "English": "en",
+    "Chinese": "zh",
+    "Russian": "ru",
+    "Arabic": "ar",
+    "Estonian": "et",
+    "Finnish": "fi",
+    "Dutch": "nl",
+}
+
+
+def read_humaneval(row: Row) -> Candidate:
+    """Read a task: the prompt is both statement and the beginning of the answer."""
+    prompt, entry, solution = row.statement("prompt"), row.text("entry_point"), row.optional("canonical_solution")
+    source = row.optional("test")
+    code = prompt + (solution or "    pass\n")
+    limit = HUMANEVAL_SECONDS if row.is_judged else None
+
+    def build(tests: DecodedTests) -> Candidate:
+        return row.candidate(
+            prompt,
+            tests,
+            title=row.optional("meta_data.task_name") or row.name("task_id"),
+            natural_language=_NATURAL.get(row.optional("natural_language"), ""),
+            programming_language=name_language(row.optional("language")) or "python",
+            platform_difficulty=row.name("meta_data.difficulty"),
+            time_limit_seconds=row.number("meta_data.time_limit.seconds") or limit,
+            memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
+            starter_code=head_of(code, entry),
+            solutions=python_solutions([prompt + solution] if solution.strip() else []),
+        )
+
+    def decode() -> DecodedTests:
+        sources = [source, row.optional("assertion")]
+        if not any(text.strip() for text in sources):
+            return DecodedTests()
+        return _read_tables(source, entry) or asserted_tests(sources, fn_name=entry, code=code, called=("candidate",))
+
+    if not row.is_judged:
+        return complete(build, decode)
+    # The prompt runs before an answer: its function with a body where it has not even a docstring.
+    before = next((text for text in (prompt, prompt + "    pass\n") if parse_python(text) is not None), "")
+    return build(_claim(row, source, entry, lambda: check_tests(source, entry=entry, preamble=before), before))
+
+
+def read_mbpp(row: Row) -> Candidate:
+    """Read a task of MBPP (`text`), its sanitized version (`prompt`), or MBPP+ (`test` with inputs and results)."""
+    statement = row.statement("text", "prompt")
+    code = row.optional("code", "canonical_solution") if row.is_judged else row.text("code", "canonical_solution")
+    assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
+    sources = assertions or (row.optional("assertion"),)
+    entry = row.optional("entry_point") or _find_entry(code, "\n".join(sources))
+
+    def build(tests: DecodedTests) -> Candidate:
+        return row.candidate(
+            statement,
+            tests,
+            title=f"Mbpp/{row.name('task_id').rpartition('/')[2]}",
+            starter_code=head_of(code, entry),
+            time_limit_seconds=MBPP_SECONDS if row.is_judged else None,
+            memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
+            solutions=python_solutions([code.replace("\r\n", "\n")]),
+        )
+
+    def decode() -> DecodedTests:
+        return _read_tables(row.optional("test"), entry) or asserted_tests(sources, fn_name=entry, code=code)
+
+    return build(_claim_mbpp(row, code)) if row.is_judged else complete(build, decode)
+
+
+def read_odex(row: Row) -> Candidate:
+    """Read a task: `intent` is asked in one of four languages, `prompt` and `suffix` stand around the answer."""
+    statement, prompt, entry = row.statement("intent"), row.text("prompt"), row.text("entry_point")
+    source = row.optional("test_start") + "".join(row.texts("test"))
+
+    def build(tests: DecodedTests) -> Candidate:
+        return row.candidate(
+            statement,
+            tests,
+            url=f"https://stackoverflow.com/questions/{row.name('task_id')}",
+            platform="stackoverflow",
+            title=row.name("task_id"),
+            tags=row.tags("library"),
+            starter_code=prompt,
+            solutions=python_solutions([f"{prompt}{row.optional('canonical_solution')}{row.optional('suffix')}"]),
+        )
+
+    if row.is_judged:
+        return build(_claim(row, source, entry, lambda: check_tests(source, entry=entry)))
+    return complete(build, lambda: asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",)))
+
+
+def _claim(
+    row: Row, source: str, entry: str, decide: Callable[[], Sequence[TestCase]], preamble: str = ""
+) -> DecodedTests:
+    """Return the tests as published: EvalPlus's inputs, its tables, or else what `decide` makes of the assertions."""
+    fields = [name for name in ("base_input", "plus_input") if row.has(name)]
+    try:
+        tests = plus_tests(row, fields=fields) if fields else table_tests(source, entry=entry) or decide()
+    except NotACall as error:
+        raise Malformed("tests_not_convertible", str(error)) from None
+    return DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness(preamble))
+
+
+def _claim_mbpp(row: Row, code: str) -> DecodedTests:
+    """Return the tests as published: `test_list` without the challenge."""
+    sources = row.texts("test_list") or tuple(filter(None, [row.optional("assertion")]))
+    if not sources and not row.has("base_input") and not row.has("test"):
+        raise Malformed("missing_field", "test_list")
+    entry = row.optional("entry_point") or _find_named(code, sources)
+    return _claim(row, row.optional("test"), entry, lambda: _list_tests(row, sources, code, entry))
+
+
+def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list[TestCase]:
+    """Return one test for each item of `test_list`."""
+    setup = "\n".join([row.optional("test_setup_code"), *row.texts("test_imports")])
+    # An assertion may use what the reference imports, such as sys.
+    around = parse_test(f"{code}\n{setup}").body
+    imports = "\n".join(ast.unparse(node) for node in around if isinstance(node, ast.Import | ast.ImportFrom))
+    tests = []
+    for source in sources:
+        claims = read_claims(parse_test(source).body, called=(entry,), entry=entry)
+        if not claims or not any(claim.calls for claim in claims):
+            raise NotACall(f"{source[:80]!r} is no assertion about {entry}")
+        tests.append(claims_test(claims, setup=setup, prelude=imports))
+    return tests
+
+
+def _find_named(code: str, sources: Sequence[str]) -> str:
+    """Return the function that the first assertion is about; MBPP does not name it."""
+    first = sources[0] if sources else ""
+    if entry := _find_entry(code, first):
+        return entry
+    if called := find_called(first):
+        return called[0]
+    raise Malformed("tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}")
+
+
+def _find_entry(code: str, assertions: str) -> str:
+    """Return the function that the assertions call and the code defines; empty if there is none."""
+    tree, tests = parse_python(code), parse_python(assertions)
+    if tree is None or tests is None:
+        return ""
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    calls = [node.func for node in ast.walk(tests) if isinstance(node, ast.Call)]
+    return next((func.id for func in calls if isinstance(func, ast.Name) and func.id in defined), "")
+
+
+def _read_tables(source: str, fn_name: str) -> DecodedTests | None:
+    """Read EvalPlus's tests, two lists `inputs` and `results` that a loop goes through; None if there are none."""
+    try:
+        tables = find_tables(source)
+    except NotACall as error:
+        raise Malformed("tests_not_convertible", str(error)) from None
+    if tables is None:
+        return None
+    tests: list[TestCase] = []
+    dropped: list[str] = []
+    rows: list[tuple[Any, Any]] = list(zip(*tables, strict=True))
+    for given, expected in rows:
+        try:
+            tests.append(write_call(given if isinstance(given, list) else [given], expected))
+        except NotACall as error:
+            dropped.append(str(error))
+    if not tests:
+        raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(dropped)) or "no inputs")
+    notes = (("tests", f"{len(dropped)} of {len(rows)} left out: {dropped[0]}"),) if dropped else ()
+    return DecodedTests(tuple(tests), fn_name, notes=notes)
+
+
+_FUNCTION_BENCHMARKS = (
+    Format(
+        "humaneval",
+        "openai/human-eval, EvalPlus, HumanEval-XL",
+        read_humaneval,
+        is_benchmark=True,
+        tests_in="test",
+        shape=f"{ASSERTIONS} (`def check(candidate)`); or EvalPlus's base_input and plus_input",
+        marks=(("entry_point", "test"), ("entry_point", "plus_input")),
+    ),
+    Format(
+        "mbpp",
+        "google-research/mbpp, EvalPlus",
+        read_mbpp,
+        licence="CC-BY-4.0",
+        is_benchmark=True,
+        tests_in="test_list",
+        shape=f"a list of {ASSERTIONS}; or EvalPlus's base_input and plus_input",
+        marks=(("test_list",), ("test_list", "test_setup_code"), ("entry_point", "plus_input", "assertion")),
+    ),
+    Format(
+        "odex",
+        "zorazrw/odex",
+        read_odex,
+        licence="CC-BY-SA-4.0",
+        is_benchmark=True,
+        tests_in="test",
+        shape=ASSERTIONS,
+        marks=(("intent", "test", "entry_point"), ("entry_point", "test", "test_start")),
+    ),
+)
+
+
+INPUTS_PER_TEST = 25
+_REFERENCE = "_reference"
+_ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
+"""Functions with many right answers; `poly` is in the prompt."""
+
+
+def find_tables(source: str) -> tuple[list[Any], list[Any]] | None:
+    """Return the lists `inputs` and `results` that a test loops over; None if it has none.
+
+    Raises:
+        NotACall: they are no literals, or differ in length.
+    """
+    tree = parse_python(source)
+    tables: dict[str, ast.expr] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        match node:
+            case ast.Assign(targets=[ast.Name(id="inputs" | "results" as name)], value=value):
+                tables[name] = value
+    if tables.keys() != {"inputs", "results"}:
+        return None
+    inputs, results = parse_value(tables["inputs"]), parse_value(tables["results"])
+    if not isinstance(inputs, list) or not isinstance(results, list) or len(inputs) != len(results):
+        raise NotACall("inputs and results are no lists of one length")
+    return inputs, results
+
+
+def table_tests(source: str, *, entry: str) -> list[TestCase]:
+    """Return the tests of such lists, compared by EvalPlus's rule; none where there are no lists.
+
+    Raises:
+        NotACall: they are no literals, or differ in length.
+    """
+    inputs, results = find_tables(source) or ([], [])
+    rows = zip(inputs, results, strict=True)
+    return _in_groups(
+        [
+            SplitAssertion((f"{entry}(*{_listed(given)!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)")
+            for given, expected in rows
+        ]
+    )
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[TestCase]:
+    starts = range(0, len(claims), INPUTS_PER_TEST)
+    return [claims_test(claims[start : start + INPUTS_PER_TEST], prelude=prelude) for start in starts]
+
+
+def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
+    """Return tests of some of a row's inputs, such as `base_input` and `plus_input`.
+
+    The reference runs in the checker, on the same arguments, so its values are never where the answer runs.
+
+    Raises:
+        Malformed: a field is missing or of another kind.
+    """
+    entry, tolerance = row.text("entry_point"), row.values.get("atol", 0)
+    if not isinstance(tolerance, int | float):
+        raise Malformed("wrong_type", f"atol is {tolerance!r}, not a number")
+    reference = f"{row.text('prompt')}{row.text('canonical_solution')}"
+    prelude = f"{reference}\n{_REFERENCE} = {entry}\n"
+    try:
+        parse_source(prelude)
+    except SyntaxError as error:
+        raise Malformed("wrong_value", f"prompt and canonical_solution are no Python ({error})") from None
+    shapes = _argument_shapes(row, entry)
+    claims = [
+        _claim_call(entry, _shape_all(given, shapes), float(tolerance))
+        for name in fields
+        for given in _inputs(row, name)
+    ]
+    return _in_groups(claims, prelude)
+
+
+def _inputs(row: Row, name: str) -> list[list[Any]]:
+    found = row.items(name)
+    if not row.has(name) or not all(isinstance(item, list) for item in found):
+        raise Malformed("wrong_type", f"{name} is missing or no list of argument lists; is this an EvalPlus file?")
+    return found
+
+
+def _claim_call(entry: str, arguments: Sequence[Any], tolerance: float) -> SplitAssertion:
+    given, value = repr(list(arguments)), f"{RESULTS}[0]"
+    default = f"_agree({value}, {_REFERENCE}(*{given}), {tolerance!r})"
+    oracle = _ORACLES.get(entry)
+    source = oracle.format(arguments=given, value=value, tolerance=tolerance) if oracle else default
+    return SplitAssertion((f"{entry}(*{given})",), source)
+
+
+def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
+    """Return the arguments of the row's own assertions: they show where JSON's lists stand for tuples and sets."""
+    source = row.values.get("assertion", "")
+    try:
+        tree = parse_source(source if isinstance(source, str) else "")
+    except SyntaxError:
+        return []
+    shapes = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry:
+            try:
+                shapes.append([ast.literal_eval(argument) for argument in node.args])
+            except (ValueError, TypeError, SyntaxError):
+                continue
+    return shapes
+
+
+def _shape_all(given: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[Any]:
+    fitting = [shape for shape in shapes if len(shape) == len(given)]
+    return [_shape(value, [shape[index] for shape in fitting]) for index, value in enumerate(given)]
+
+
+def _shape(value: Any, examples: Sequence[Any]) -> Any:
+    """Return a JSON value as the kind that the examples are of."""
+    kinds = {type(example) for example in examples}
+    if isinstance(value, str) and kinds == {complex}:
+        return complex(value)
+    if isinstance(value, Mapping):
+        inner = [item for example in examples if isinstance(example, dict) for item in example.values()]
+        return {key: _shape(item, inner) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    inner = [item for example in examples if isinstance(example, list | tuple | set | frozenset) for item in example]
+    by_kind = {kind: [item for item in inner if isinstance(item, kind)] for kind in (list, tuple, set, frozenset, dict)}
+    nested = next((items for items in by_kind.values() if items), [])
+    items = [_shape(item, nested if isinstance(item, list) else inner) for item in value]
+    for kind in (tuple, set, frozenset):
+        if kinds and kinds <= {kind, dict} and kind in kinds:
+            return kind(items)
+    return items
+
+
+FORMATS = (*_FUNCTIONS, *_FUNCTION_BENCHMARKS)

@@ -1,0 +1,447 @@
+"""One raw row, read field by field: what is missing or of another kind is said, never guessed.
+
+Packed tests: JSON text, as it is, or in base64 and zlib, with or without a pickle around it.
+
+LiveCodeBench pickles one JSON text, Dolci the list of tests itself, NeMo-Gym leaves the pickle out. A pickle is a
+program, so none is run: its instructions are listed, and those of plain data (texts, numbers, lists, dicts) are
+followed here. An unpickler that finds no class would not do, as `LONG_BINPUT` alone makes it fill all memory. No more
+than `MAX_BYTES` are ever unpacked, and nothing but a text or a number is taken from the pickle's memory twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import pickletools
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from types import MappingProxyType
+from typing import Any
+
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Lineage, Note
+from microcoder.data.formats.text import Digits, read_literal, shorten
+from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS, TestCase
+
+_LIMITS = {"time_limit_seconds": (0.0, MOST_SECONDS), "memory_limit_mib": (LEAST_MEMORY_MIB, MOST_MEMORY_MIB)}
+"""What a `Problem` may say."""
+_MAX_NAME = 1e30
+"""Numbers beyond name nothing."""
+_PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "unreadable_file": "the file ends early, is damaged, or is not what its name says",
+        "not_utf8": "bytes that are no UTF-8",
+        "not_json": "a line or item that is no JSON, names a key twice, or is nested too deeply",
+        "not_an_object": "JSON, but no object",
+        "missing_field": "a field that every row of the format has",
+        "wrong_type": "a field of another type than the format's",
+        "wrong_value": "a value that no candidate can have",
+        "bad_encoding": "a text that should hold JSON, base64, a pickle or YAML, and does not",
+        "bad_unicode": "half of a surrogate pair",
+        "too_deep": "nested too deeply",
+        "bad_tests": "tests in none of the format's encodings, or that contradict themselves",
+        "bad_checker": "a checker that cannot be one",
+        "tests_not_convertible": "tests, but none that is a call with literal arguments and a literal value",
+        "no_statement": "nothing is asked",
+        "other_task": "no programming task",
+        "reader_fault": "a reader of your own failed on it, or returned no candidate",
+        "adapter_fault": "the adapter failed on it: a fault of ours, please report it",
+    }
+)
+"""Every reason for which this stage rejects a row."""
+
+
+class Malformed(ValueError):
+    """A row cannot become a candidate."""
+
+    def __init__(self, reason: str, detail: str = "", candidate: Candidate | None = None) -> None:
+        super().__init__(reason, detail, candidate)
+        self.reason = reason
+        """A code of `REASONS`."""
+        self.detail = shorten(detail, 300)
+        self.candidate = candidate
+        """What could be read, where only the tests could not."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}" if self.detail else self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The fields of one row, and where it stands.
+
+    A field that must be there and is not, or is of another kind, is `Malformed`. `a.b` names a field inside an object.
+    """
+
+    values: Mapping[str, Any]
+    id: str
+    dataset: str
+    place: str = ""
+    licence: str = ""
+    is_judged: bool = False
+    """Read to judge answers by, not for a corpus: nothing need be asked, and no test may be left out."""
+    _objects: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Those that were decoded."""
+
+    def over(self, values: Mapping[str, Any]) -> Row:
+        """Return this row with other values."""
+        return replace(self, values=values)
+
+    def get(self, name: str) -> Any:
+        """Return a field; None if it is missing or null."""
+        outer, _, inner = name.rpartition(".")
+        return (self.mapping(outer) if outer else self.values).get(inner)
+
+    def has(self, name: str) -> bool:
+        """Whether a field is there and not null."""
+        return self.get(name) is not None
+
+    def text(self, *names: str) -> str:
+        """Return the first of these fields that is there."""
+        for name in names:
+            if (value := self.get(name)) is not None:
+                return _typed(value, str, name, "text")
+        raise Malformed("missing_field", " or ".join(names))
+
+    def optional(self, *names: str) -> str:
+        """Return the first of these fields that says something, or an empty text."""
+        return next((found for name in names if self.has(name) and (found := self.text(name))), "")
+
+    def statement(self, *names: str) -> str:
+        """Return the first of these fields that is there: it must say something, unless answers are only judged."""
+        if self.is_judged:
+            return self.optional(*names)
+        found = self.text(*names)
+        if not found.strip():
+            raise Malformed("no_statement", f"{next(filter(self.has, names))} is blank")
+        return found
+
+    def asked(self, *names: str) -> tuple[str, tuple[Note, ...]]:
+        """Return the first of these fields as a statement, a text or a list of messages, whose user's last is taken."""
+        name = next(filter(self.has, names), names[0])
+        if not isinstance(self.get(name), list):
+            return self.statement(*names), ()
+        messages = self.rows(name)
+        asked = [message.text("content") for message in messages if message.optional("role") == "user"]
+        if not asked or not asked[-1].strip():
+            if self.is_judged:
+                return "", ()
+            raise Malformed("no_statement", f"{name} holds no message of a user")
+        if len(messages) == 1:
+            return asked[-1], ()
+        return asked[-1], (("statement_found", f"the user's last of {len(messages)} messages; the others left out"),)
+
+    def name(self, *names: str) -> str:
+        """Return the first of these fields that says something, a text or a number, as text."""
+        for name in names:
+            value = self.get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                if -_MAX_NAME < value < _MAX_NAME:
+                    return repr(value)
+                if isinstance(value, int):
+                    raise Malformed("wrong_value", f"{name} is a long integer")
+            elif value is not None and value != "":
+                return _typed(value, str, name, "text or a number")
+        return ""
+
+    def number(self, name: str) -> float | None:
+        """Return a number, also one written as text; None if it is missing, not finite, or zero or less."""
+        value = self.get(name)
+        if isinstance(value, str):
+            try:
+                value = float(value) if value.strip() else None
+            except ValueError:
+                raise Malformed("wrong_type", f"{name} is {shorten(value, 40)!r}, not a number") from None
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            raise Malformed("wrong_type", f"{name} is bool, not a number")
+        number = _typed(value, int | float, name, "a number")
+        return float(number) if 0 < number < 1e15 else None
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Return an object, also one written as JSON or as a Python literal; empty if it is missing."""
+        if name not in self._objects:
+            found = self.decoded(name)
+            value = _typed({} if found is None else found, Mapping, name, "an object")
+            if not all(isinstance(key, str) for key in value):
+                raise Malformed("wrong_type", f"{name} has keys that are no text")
+            self._objects[name] = value
+        return self._objects[name]
+
+    def inner(self, name: str) -> Row:
+        """Return an object as a row of its own."""
+        return self.over(self.mapping(name))
+
+    def items(self, name: str) -> list[Any]:
+        """Return a list, also one written as JSON or as a Python literal; empty if it is missing."""
+        value = self.decoded(name)
+        return _typed([] if value is None else value, list, name, "a list")
+
+    def rows(self, name: str) -> list[Row]:
+        """Return a list of objects; empty if it is missing."""
+        return [self.over(_typed(item, Mapping, f"an item of {name}", "an object")) for item in self.items(name)]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts; empty if it is missing."""
+        return tuple(_typed(item, str, f"an item of {name}", "text") for item in self.items(name))
+
+    def listed(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts; a text that is no list counts as a list of one."""
+        value = self.get(name)
+        return (value,) if isinstance(value, str) and not value.lstrip().startswith(("[", "{")) else self.texts(name)
+
+    def decoded(self, *names: str) -> Any:
+        """Return the first of these fields that is there; if it is text, what the text holds; None if it is blank."""
+        name = next(filter(self.has, names), "")
+        value = self.get(name)
+        if not isinstance(value, str):
+            return value
+        if not value.strip():
+            return None
+        try:
+            return read_literal(value)
+        except ValueError as error:
+            raise Malformed("bad_encoding", f"{name}: {error}") from None
+
+    def unpacked(self, name: str) -> Any:
+        """Return a field; if it is text, the JSON in it, also if that is packed (see `payload`)."""
+        value = self.get(name)
+        if not isinstance(value, str) or not value.strip():
+            return value
+        try:
+            return decode_packed(value)
+        except ValueError as error:
+            raise Malformed("bad_encoding", f"{name}: {error}") from None
+
+    def files(self, *, texts: str = ".*") -> dict[str, str]:
+        """Return the files of a folder, by their path in it.
+
+        Args:
+            texts: a pattern of the files that must be text; others are left out where they are none.
+
+        Raises:
+            Malformed: this is no folder, or a file is no UTF-8.
+        """
+        found = self.values.get("files")
+        if not isinstance(found, Mapping):
+            raise Malformed("wrong_type", "no folder")
+        read = {}
+        for path, content in found.items():
+            if isinstance(content, str):
+                read[path] = content
+                continue
+            try:
+                read[path] = _typed(content, bytes, shorten(path, 80), "a file").decode("utf-8-sig")
+            except UnicodeDecodeError as error:
+                if re.fullmatch(texts, path):
+                    raise Malformed("not_utf8", f"{path}: {error}") from None
+        return read
+
+    def tags(self, *names: str) -> tuple[str, ...]:
+        """Return tags: a list, a list written as text, or words between commas; each once."""
+        found: list[str] = []
+        for name in names:
+            texts = self.listed(name)
+            found += texts[0].split(",") if texts[:1] == (self.get(name),) else texts
+        return tuple(dict.fromkeys(tag.strip() for tag in found if tag.strip()))
+
+    def date(self, name: str) -> str:
+        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty if it is missing or none."""
+        value = self.get(name)
+        if isinstance(value, datetime | date):
+            return value.isoformat()[:10]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return _iso_day(value)
+        found = self.optional(name).strip()
+        try:
+            return datetime.fromisoformat(found).date().isoformat()
+        except ValueError:
+            return found if _PART_OF_DATE.fullmatch(found) else ""
+
+    def candidate(
+        self,
+        statement: str,
+        tests: DecodedTests | Iterable[TestCase] = (),
+        *,
+        notes: Iterable[Note] = (),
+        **fields: Any,
+    ) -> Candidate:
+        """Return the candidate of this row.
+
+        Args:
+            statement: as the source has it.
+            tests: of a problem; decoded ones bring their notes, function, checker and harness along.
+            notes: what was changed or left out on the way: field and words, for the lineage.
+            fields: the other fields of the candidate; limits that no machine here could give are moved to the
+                nearest that one can, with a note.
+        """
+        found: dict[str, Any] = {"licence": self.licence, "tests": tests}
+        noted = [*notes]
+        if isinstance(tests, DecodedTests):
+            found |= tests.fields
+            noted += tests.notes
+        found |= fields
+        for name, (least, most) in _LIMITS.items():
+            value = found.get(name)
+            if value is not None and not least <= value <= most:
+                found[name] = min(max(value, least), most)
+                noted.append((name, f"the source says {value:g}, {least:g} to {most:g} can be given"))
+        lineage = tuple(
+            Lineage(stage="collect", step=f"{self.dataset}/1", field=field, detail=detail) for field, detail in noted
+        )
+        return Candidate(
+            id=self.id,
+            dataset=self.dataset,
+            source_row=self.place,
+            statement_found=statement,
+            statement=statement,
+            lineage=lineage,
+            **found,
+        )
+
+
+def _typed(value: object, kind: Any, name: str, what: str) -> Any:
+    if isinstance(value, kind):
+        return value
+    found = "a long integer" if isinstance(value, Digits) else type(value).__name__
+    raise Malformed("wrong_type", f"{name} is {found}, not {what}")
+
+
+def _iso_day(seconds: float) -> str:
+    """Return the day (UTC) of a time in seconds since 1970; empty if there is no such day."""
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat() if seconds > 0 else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+MAX_BYTES = 1 << 30
+
+_AROUND = frozenset({"PROTO", "FRAME", "STOP"})
+_KEEPS = frozenset({"MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT"})
+_RECALLS = frozenset({"GET", "BINGET", "LONG_BINGET"})
+_VALUES = frozenset(
+    {"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
+    | {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"}
+)
+_CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_MARK = object()
+
+
+def decode_packed(text: str) -> Any:
+    """Return what a packed text holds; nothing of it is executed.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return _unpack(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _unpack(text: str) -> object:
+    try:
+        packed = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("it is neither JSON nor base64") from None
+    unpacker = zlib.decompressobj()
+    try:
+        body = unpacker.decompress(packed, MAX_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"it is base64, but not of zlib data ({error})") from None
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
+    if not unpacker.eof:
+        raise ValueError("its zlib data is cut off")
+    if body[:1] in (b"[", b"{"):
+        return _parse(body, "text")
+    try:
+        value = _Pickle().read(body)
+    except Exception as error:  # a broken pickle fails in every way there is
+        raise ValueError(f"its pickle is not read: {str(error)[:200] or type(error).__name__}") from None
+    return _parse(value, "pickled text") if isinstance(value, str) else value
+
+
+def _parse(text: str | bytes, what: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its {what} is not JSON ({error})") from None
+
+
+class _Pickle:
+    """Follows the instructions of a pickle of plain data."""
+
+    def __init__(self) -> None:
+        self._stack: list[Any] = []
+        self._memo: dict[int, Any] = {}
+        self._num_recalled = 0
+
+    def read(self, body: bytes) -> Any:
+        """Return the value that a pickle holds, without running it.
+
+        Raises:
+            ValueError: it asks for something else than plain data.
+        """
+        for instruction, argument, _ in pickletools.genops(body):
+            self._follow(instruction.name, argument)
+        if len(self._stack) != 1 or self._stack[0] is _MARK:
+            raise ValueError(f"it holds {len(self._stack)} values, not one")
+        return self._stack[0]
+
+    def _follow(self, name: str, argument: Any) -> None:
+        stack = self._stack
+        if name in _VALUES:
+            stack.append(argument)
+        elif name in _KEEPS:
+            self._memo[len(self._memo) if name == "MEMOIZE" else int(argument)] = stack[-1]
+        elif name in _RECALLS:
+            stack.append(self._recall(int(argument)))
+        elif name in _CONSTANTS:
+            stack.append(_CONSTANTS[name])
+        elif name == "MARK":
+            stack.append(_MARK)
+        elif name in ("EMPTY_LIST", "EMPTY_DICT"):
+            stack.append([] if name == "EMPTY_LIST" else {})
+        elif name in ("APPEND", "APPENDS"):
+            items = [stack.pop()] if name == "APPEND" else self._pop_mark()
+            _of(stack[-1], list).extend(items)
+        elif name in ("SETITEM", "SETITEMS"):
+            items = [stack.pop(-2), stack.pop()] if name == "SETITEM" else self._pop_mark()
+            _of(stack[-1], dict).update(zip(items[::2], items[1::2], strict=True))
+        elif name not in _AROUND:
+            asked = f"{name} {argument or ''}".strip()
+            raise ValueError(f"it asks for {asked}; only plain data is read")
+
+    def _pop_mark(self) -> list[Any]:
+        place = len(self._stack) - 1
+        while self._stack[place] is not _MARK:
+            place -= 1
+        items = self._stack[place + 1 :]
+        del self._stack[place:]
+        return items
+
+    def _recall(self, key: int) -> Any:
+        """Return a text or a number again; lists that hold themselves, or each other many times, have no bound."""
+        value = self._memo[key]
+        if not isinstance(value, str | int | float | None):
+            raise ValueError(f"it holds one {type(value).__name__} twice; only plain data is read")
+        self._num_recalled += len(value) if isinstance(value, str) else 1
+        if self._num_recalled > MAX_BYTES:
+            raise ValueError(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
+        return value
+
+
+def _of(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"it adds to a {type(value).__name__}, not to a {kind.__name__}")
+    return value

@@ -1,0 +1,155 @@
+"""A row of a public data set -> the problem that answers are judged by (`Problem.from_row`). Nothing of it is executed.
+
+A row that cannot be judged whole is an error: a test that is left out, a checker that is not there or a statement that
+asks for an interactive program would give a verdict that means something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.catalogue import FORMATS, load_format
+from microcoder.data.formats.format import Format, recognise
+from microcoder.data.formats.own import find_record, read_record
+from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.text import shorten
+from microcoder.judge.core.errors import DataError, explain_fault
+from microcoder.judge.core.types import Problem
+
+_NAMES = ("id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uuid")
+_OF_TESTS = ("bad_tests", "tests_not_convertible", "bad_encoding")
+HINDERED = {
+    "needs_checker": "its checker includes a header that is not in the row",
+    "interactive": "it asks for an interactive program",
+    "file_io": "its programs read and write files, not stdin and stdout",
+    "gives_points": "its tests give points, not a verdict",
+    "needs_files": "its tests need files that are not in the row",
+}
+"""Flags of a candidate that keep its answers from being judged, and why."""
+_MOST_SHOWN = 12
+
+
+def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
+    """Return the problem of a row.
+
+    Args:
+        row: its fields, as `datasets`, parquet, pandas or JSON lines give them.
+        format: one of `FORMATS`, or a reference to a reader (`load_format`); None to recognise it by its fields.
+
+    Raises:
+        ConfigError: the format is unknown.
+        DataError: it cannot be judged: which field, what was found, what was expected.
+    """
+    if not isinstance(row, Mapping):
+        raise DataError(f"a row is {type(row).__name__}, not a mapping of fields to values; pass one row, as a dict")
+    values = {str(name): _plain(value) for name, value in row.items()}
+    named = None if format is None else load_format(format)
+    if format in (None, "microcoder") and find_record(values) is not None:
+        return _read_own(values)
+    found = named or recognise(values, FORMATS.values())
+    if found is None or found.folders is not None:
+        raise _unknown(values, format)
+    if found.name == "microcoder":
+        return _read_own(values)
+    return _read(found, values)
+
+
+def _read_own(values: Mapping[str, Any]) -> Problem:
+    try:
+        return read_record(values)
+    except Malformed as error:
+        raise DataError(f"row {_name(values)!r} (microcoder): {error.detail}; see docs/rows.md") from None
+
+
+def _read(format: Format, values: Mapping[str, Any]) -> Problem:
+    name = _name(values)
+    where = f"row {name!r} ({format.name})"
+    try:
+        candidate = format.read_row(values, name or _digest(values), is_judged=True)
+    except Malformed as error:
+        raise DataError(f"{where}: {_explain(format, error, values)}") from None
+    _check(candidate, format, where)
+    try:
+        return candidate.to_problem()
+    except ValidationError as error:
+        fault = error.errors()[0]
+        path = ".".join(str(part) for part in fault["loc"])
+        raise DataError(f"{where}: {explain_fault(fault, path)}") from None
+
+
+def _check(candidate: Candidate, format: Format, where: str) -> None:
+    """Refuse what could be judged only in part."""
+    if not candidate.tests:
+        raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
+    for flag, why in HINDERED.items():
+        if flag in candidate.flags:
+            raise DataError(f"{where}: {why}; it cannot be judged from this row")
+
+
+def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str:
+    """Return what is wrong with which field, and what was expected there."""
+    if error.reason == "missing_field":
+        return f"field {error.detail} is missing; expected {format.shape} in {format.tests_in}"
+    if error.reason in _OF_TESTS:
+        # A reader that knows better which of several fields it is says so itself.
+        is_named = error.detail.partition(":")[0].partition(".")[0] in values
+        where = "" if is_named else f"{format.tests_in}: "
+        return f"field {where}{error.detail}; expected {format.shape}"
+    if error.reason == "other_task":
+        return f"it is no programming task, but {error.detail}"
+    return f"{error.detail or error.reason}; see docs/rows.md for the fields of {format.name}"
+
+
+def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
+    if format is not None:
+        return DataError(
+            f"format {format!r} is a folder of files, not a row; build a corpus of it: microcoder data build"
+        )
+    fields = sorted(values)
+    shown = ", ".join(fields[:_MOST_SHOWN]) + (", ..." if len(fields) > _MOST_SHOWN else "")
+    return DataError(
+        f"a row with the fields {shown or '(none)'} is of no known format; name it, as in "
+        f'Problem.from_row(row, format="apps"), one of {", ".join(_in_rows())}; docs/rows.md lists their fields'
+    )
+
+
+def _in_rows() -> list[str]:
+    return [name for name, found in FORMATS.items() if found.folders is None]
+
+
+def _name(values: Mapping[str, Any]) -> str:
+    extra = values.get("extra_info")
+    sources = [values, extra if isinstance(extra, Mapping) else {}]
+    for source in sources:
+        for field in (*_NAMES, "index"):
+            value = source.get(field)
+            if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
+                return shorten(str(value), 200)
+    return ""
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    """Return a name for a row that has none: the same for the same row."""
+    return hashlib.sha256(
+        repr(sorted(values.items(), key=lambda pair: pair[0])).encode("utf-8", "replace")
+    ).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in plain lists and dicts, where pandas and parquet give arrays, tuples and bytes."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value if value == value else None  # NaN is pandas' null.
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if not isinstance(value, list | tuple) and callable(getattr(value, "tolist", None)):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,408 @@
+"""APPS (`codeparrot/apps`, or the original folders) and TACO (`BAAI/TACO`, `likaixin/TACO-verified`): one encoding.
+
+TACO#18, APPS#27 and #29 report tests outside the constraints, problems with many answers, and wrong references: the
+verify stage runs them.
+
+LiveCodeBench (`livecodebench/code_generation_lite`): for benchmarks and decontamination, never training data.
+
+Sets that were made to train by reinforcement: stdin tests and calls, in columns of many names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Note, Solution
+from microcoder.data.formats.format import PAIRS, Columns, Folders, Format, read_program
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.tests import cut_fence, decode_tests, name_language, python_solutions, read_lines
+from microcoder.data.formats.text import read_json, read_literal
+from microcoder.judge.core.types import Checker
+
+
+def _read_folder(row: Row) -> Candidate:
+    """Read a folder of the original layout as the row that it was published as later."""
+    files = row.files()
+    if "question.txt" not in files:
+        raise Malformed("no_statement", "the folder has no question.txt")
+    try:
+        metadata = read_json(files.get("metadata.json", "{}") or "{}")
+    except ValueError as error:
+        raise Malformed("bad_encoding", f"metadata.json: {error}") from None
+    if not isinstance(metadata, dict):
+        raise Malformed("wrong_type", f"metadata.json holds {type(metadata).__name__}, not an object")
+    values = {
+        "problem_id": row.values.get("name"),
+        "question": files["question.txt"],
+        "solutions": files.get("solutions.json"),
+        "input_output": files.get("input_output.json"),
+        "starter_code": files.get("starter_code.py"),
+    }
+    return _COLUMNS(row.over({**metadata, **values}))
+
+
+def _find_flags(row: Row) -> tuple[str, ...]:
+    return ("needs_image",) if (row.number("picture_num") or 0) > 0 else ()
+
+
+_COLUMNS = Columns(
+    statement="question",
+    tests="input_output",
+    url="url",
+    platform="source",
+    title=("name", "problem_id", "id"),
+    date="date",
+    tags=("tags", "skill_types"),
+    difficulty="difficulty",
+    starter_code="starter_code",
+    solutions="solutions",
+    time_limit="time_limit",
+    memory_limit="memory_limit",
+    also={"flags": _find_flags},
+)
+_APPS = (
+    Format(
+        "apps",
+        "codeparrot/apps",
+        _COLUMNS,
+        licence="MIT",
+        tests_in="input_output",
+        marks=(("input_output",),),
+    ),
+    Format(
+        "apps_folder",
+        "APPS as first published, a folder a problem",
+        _read_folder,
+        licence="MIT",
+        folders=Folders(
+            ("question.txt",),
+            ("question.txt", "input_output.json", "solutions.json", "metadata.json", "starter_code.py"),
+        ),
+    ),
+    Format(
+        "taco",
+        "BAAI/TACO, likaixin/TACO-verified",
+        _COLUMNS,
+        licence="Apache-2.0",
+        tests_in="input_output",
+        marks=(("input_output", "raw_tags"), ("input_output", "skill_types")),
+    ),
+)
+
+
+TIME_LIMIT_SECONDS = 6.0
+"""What LiveCodeBench's checker gives a test by default (there: wall time)."""
+MEMORY_LIMIT_MIB = 2048
+"""LiveCodeBench's checker has none."""
+_CODEFORCES = re.compile(r"(\d+)_([A-Z]\d*)")
+_ATCODER = re.compile(r"((?:abc|arc|agc)\d+)_\w+")
+
+
+def read_livecodebench(row: Row) -> Candidate:
+    """Read a problem; published results of models on them have no tests, only what identifies the problem."""
+    metadata = row.inner("metadata") if not isinstance(row.values.get("metadata"), list) else row.over({})
+    fn_name = metadata.optional("func_name")
+    found = [(group, _tests_of(row, f"{group}_test_cases", fn_name)) for group in ("public", "private")]
+    names = {tests.fn_name for _, tests in found if tests.tests}
+    if len(names) > 1:
+        raise Malformed("bad_tests", "public and private tests are of different styles")
+    if row.is_judged and not row.has("private_test_cases"):
+        raise Malformed("missing_field", "private_test_cases")
+    if row.is_judged and fn_name and names == {None}:
+        raise Malformed("bad_tests", f"stdin tests, but metadata names the function {fn_name!r}; they must have none")
+    judged_by = _judged_by(metadata) if row.is_judged else {}
+    platform, name = row.optional("platform").lower(), row.name("question_id")
+    return row.candidate(
+        row.statement("question_content"),
+        url=make_url(platform, name),
+        platform=platform,
+        title=row.optional("question_title") or name,
+        date=row.date("contest_date"),
+        platform_difficulty=row.optional("difficulty"),
+        fn_name=names.pop() if names else None,
+        starter_code=row.optional("starter_code") or None,
+        tests=tuple(test for _, tests in found for test in tests.tests),
+        **judged_by,
+        groups=tuple(group for group, tests in found for _ in tests.tests),
+        solutions=_graded_right(row),
+    )
+
+
+def _graded_right(row: Row) -> tuple[Solution, ...]:
+    """Return the programs of published results that were graded right: to tell by what they do what a problem is."""
+    if not (row.has("code_list") and isinstance(row.values.get("graded_list"), list)):
+        return ()
+    return python_solutions(
+        [code for code, is_right in zip(row.texts("code_list"), row.items("graded_list"), strict=False) if is_right]
+    )
+
+
+def _judged_by(metadata: Row) -> dict[str, Any]:
+    """Return limits and comparison: LiveCodeBench's own, or what a corpus that we exported says."""
+    memory = metadata.number("memory_limit_mib")
+    kind = metadata.optional("checker")
+    if kind not in ("", "default", "exact", "tokens"):
+        raise Malformed("bad_checker", f"metadata.checker is {kind!r}; use default, exact or tokens")
+    return {
+        "time_limit_seconds": metadata.number("time_limit_seconds") or TIME_LIMIT_SECONDS,
+        "memory_limit_mib": round(memory) if memory else MEMORY_LIMIT_MIB,
+        "checker": Checker.model_validate({"type": kind or "default"}),
+    }
+
+
+def make_url(platform: str, name: str) -> str:
+    """Return a problem's page by its name there (`1873_A`, `abc301_a`); empty if the name does not tell."""
+    if platform == "codeforces" and (found := _CODEFORCES.fullmatch(name)):
+        return f"https://codeforces.com/contest/{found[1]}/problem/{found[2]}"
+    if platform == "atcoder" and (found := _ATCODER.fullmatch(name)):
+        return f"https://atcoder.jp/contests/{found[1]}/tasks/{name}"
+    return ""
+
+
+def _tests_of(row: Row, name: str, fn_name: str) -> DecodedTests:
+    value = row.unpacked(name)
+    try:
+        return decode_tests(value, fn_name=fn_name)
+    except Malformed as error:
+        raise Malformed(error.reason, f"{name}: {error.detail}") from None
+
+
+_LIVECODEBENCH = (
+    Format(
+        "livecodebench",
+        "livecodebench/code_generation_lite",
+        read_livecodebench,
+        is_benchmark=True,
+        tests_in="private_test_cases",
+        shape='a list of {"input": ..., "output": ..., "testtype": "stdin" or "functional"}, as JSON or packed',
+        marks=(("private_test_cases",), ("public_test_cases", "question_content")),
+    ),
+)
+
+
+_FLATTENED = "user: "
+"""What Dolci's prompts begin with where a chat was flattened."""
+
+
+def _check_task(row: Row) -> Row:
+    """Reject the rows of SYNTHETIC that are no coding."""
+    task = row.optional("task_type")
+    if task and "code" not in task and "coding" not in task:
+        raise Malformed("other_task", task)
+    info = row.mapping("verification_info")
+    if info and "test_cases" not in info:
+        raise Malformed("bad_tests", f"verification_info has no test_cases, but {', '.join(list(info)[:5])}")
+    return row
+
+
+def _name_language(row: Row) -> str:
+    return name_language(row.optional("verification_info.language")) or "python"
+
+
+def _read_gold(row: Row) -> tuple[Solution, ...]:
+    gold, language = row.optional("gold_standard_solution"), _name_language(row)
+    if language == "python":
+        return python_solutions([gold])
+    code = cut_fence(gold)
+    return (Solution(code=code, language=language),) if code.strip() else ()
+
+
+def _read_intellect(row: Row) -> object:
+    """Return tests of a function as plain values: arguments are a text with one a line, expected values are written
+    as JSON once more, at times inside a list of one."""
+    tests = row.decoded("info.tests")
+    if not isinstance(tests, Mapping) or not tests.get("fn_name"):
+        return tests
+    inputs, outputs = tests.get("inputs"), tests.get("outputs")
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        return tests
+    try:
+        return {
+            **tests,
+            "inputs": [read_lines(given) if isinstance(given, str) else given for given in inputs],
+            "outputs": [read_literal(value) if isinstance(value, str) else value for value in outputs],
+        }
+    except ValueError:
+        return tests
+
+
+def _find_asked(row: Row) -> Row:
+    """Add what NeMo-Gym's row asks, the last message of a user; a content may come in parts."""
+    name = "responses_create_params.input"
+    if not row.has(name) or isinstance(row.get(name), str):
+        return row.over({**row.values, "asked": row.statement(name)})
+    texts = [
+        message.text("content")
+        if isinstance(message.get("content"), str)
+        else "".join(part.optional("text") for part in message.rows("content"))
+        for message in row.rows(name)
+        if message.optional("role") == "user"
+    ]
+    if not texts and not row.is_judged:
+        raise Malformed("no_statement", f"{name} holds no message of a user")
+    return row.over({**row.values, "asked": texts[-1] if texts else ""})
+
+
+def _read_unit_tests(row: Row) -> object:
+    """Return inputs and outputs, unpacked where they travel packed: `{"packed": ..., "fn_name": ...}`."""
+    name = "verifier_metadata.unit_tests" if row.has("verifier_metadata.unit_tests") else "unit_tests"
+    found = row.mapping(name)
+    if "packed" not in found:
+        return found
+    unpacked = row.unpacked(f"{name}.packed")
+    if not isinstance(unpacked, dict):
+        raise Malformed("bad_tests", f"{name}.packed holds {type(unpacked).__name__}, not inputs and outputs")
+    return {**unpacked, "fn_name": found.get("fn_name") or unpacked.get("fn_name")}
+
+
+def _check_kinds(row: Row) -> Row:
+    """Reject the rows of open-instruct's form that are no coding."""
+    kinds = row.texts("dataset") if isinstance(row.get("dataset"), list) else (row.optional("dataset"),)
+    named = [kind for kind in kinds if kind]
+    if named and not any(kind.startswith("code") for kind in named):
+        raise Malformed("other_task", ", ".join(named))
+    prompt = row.get("prompt")
+    return row.over({**row.values, "prompt": prompt.removeprefix(_FLATTENED)}) if isinstance(prompt, str) else row
+
+
+def _read_ground_truth(row: Row) -> object:
+    """Return what is in a list of one text: assertions or objects as JSON, or packed."""
+    value = row.get("ground_truth")
+    is_alone = isinstance(value, list) and len(value) == 1
+    return (row.over({"ground_truth": value[0]}) if is_alone else row).unpacked("ground_truth")
+
+
+def _pair(row: Row) -> object:
+    inputs, outputs = row.decoded("inputs"), row.decoded("outputs")
+    return {"inputs": inputs, "outputs": outputs} if inputs or outputs else None
+
+
+def _find_origin(row: Row) -> str:
+    said = row.get("is_synthesized")
+    is_made = said if isinstance(said, bool) else row.optional("is_synthesized").lower() in ("true", "1", "yes")
+    return "synthetic" if is_made else ""
+
+
+def _note_kind(row: Row) -> tuple[Note, ...]:
+    kind = row.optional("test_case_type")
+    return (("tests", f"test_case_type {kind}"),) if kind else ()
+
+
+_SYNTHETIC = Columns(
+    prepare=_check_task,
+    statement=("problem_statement", "prompt", "problem"),
+    tests="verification_info.test_cases",
+    url=("metadata.problem_url", "metadata.url"),
+    platform="source",
+    title=("in_source_id", "problem_id"),
+    difficulty="metadata.difficulty",
+    solutions=_read_gold,
+    time_limit="metadata.time_limit",
+    memory_limit=("metadata.memory_limit_bytes", "metadata.memory_limit"),
+    also={"programming_language": _name_language},
+)
+_SYNTHETIC_SHAPE = '{"language": ..., "test_cases": [{"type": ..., "input": ..., "output": ...}]}'
+
+_TRAINING_SETS = (
+    Format(
+        "deepcoder",
+        "agentica-org/DeepCoder-Preview-Dataset",
+        Columns(
+            statement=("problem", "question"),
+            tests="tests",
+            fn_name=("metadata.func_name", "metadata.fn_name", "fn_name", "func_name"),
+            platform="metadata.platform",
+            title=("question_id", "problem_id"),
+            date="metadata.contest_date",
+            difficulty="metadata.difficulty",
+            starter_code="starter_code",
+            solutions="solutions",
+        ),
+        licence="MIT",
+        tests_in="tests",
+        shape=f'{PAIRS}; or a list of {{"input": ..., "output": ..., "type" or "testtype": ...}}',
+        marks=(("tests", "problem"), ("tests",)),
+    ),
+    Format(
+        "synthetic",
+        "PrimeIntellect/verifiable-coding-problems, SYNTHETIC-2-RL",
+        _SYNTHETIC,
+        tests_in="verification_info",
+        shape=_SYNTHETIC_SHAPE,
+        marks=(("verification_info",),),
+    ),
+    Format(
+        "openr1_verifiable",
+        "open-r1/verifiable-coding-problems-python",
+        _SYNTHETIC,
+        tests_in="verification_info",
+        shape=_SYNTHETIC_SHAPE,
+        marks=(("verification_info", "problem_statement"),),
+    ),
+    Format(
+        "intellect",
+        "PrimeIntellect/INTELLECT-3-RL (code)",
+        Columns(
+            statement=("question", "prompt", "problem"),
+            tests=_read_intellect,
+            platform="info.source",
+            title=("problem_id", "id"),
+            starter_code="info.starter_code",
+        ),
+        tests_in="info.tests",
+        marks=(("info.tests",),),
+    ),
+    Format(
+        "nemogym",
+        "NeMo-Gym's JSON lines, nvidia/Nemotron-3-Nano-RL-Training-Blend (code)",
+        Columns(
+            prepare=_find_asked,
+            statement="asked",
+            tests=_read_unit_tests,
+            platform="dataset",
+            title=("verifier_metadata.problem_id", "verifier_metadata.id", "id", "hash_id", "uuid"),
+            difficulty="verifier_metadata.difficulty",
+        ),
+        tests_in="verifier_metadata.unit_tests",
+        shape=f'{PAIRS}; or {{"packed": ...}} of it',
+        marks=(("verifier_metadata.unit_tests",), ("unit_tests",)),
+    ),
+    Format(
+        "dolci",
+        "allenai/Dolci-RL-Zero-Code-7B, Dolci-Think-RL (code)",
+        Columns(
+            prepare=_check_kinds,
+            statement=("messages", "prompt"),
+            tests=_read_ground_truth,
+            fn_name=("fn_name", "entry_point"),
+            platform=("original_dataset", "dataset_source"),
+            title=("id", "custom_id", "problem_id"),
+        ),
+        tests_in="ground_truth",
+        shape='a list of assertions or of {"input": ..., "output": ...}, as JSON or packed',
+        marks=(("ground_truth", "dataset"), ("ground_truth", "original_dataset"), ("ground_truth", "messages")),
+    ),
+    Format(
+        "rstar",
+        "microsoft/rStar-Coder",
+        Columns(
+            statement="question",
+            tests=_pair,
+            fn_name="func_name",
+            title="question_id",
+            starter_code="starter_code",
+            solutions=partial(read_program, names=["code"]),
+            also={"platform": _find_origin, "notes": _note_kind},
+        ),
+        licence="CC-BY-4.0",
+        tests_in="inputs, outputs",
+        shape="two lists of one length, as JSON",
+        marks=(("inputs", "outputs", "question"), ("inputs", "outputs", "func_name")),
+    ),
+)
+
+
+FORMATS = (*_APPS, *_LIVECODEBENCH, *_TRAINING_SETS)

@@ -1,0 +1,402 @@
+"""The ways in which public sets write tests down, read into one.
+
+| encoding | where |
+|---|---|
+| `{"inputs": [...], "outputs": [...], "fn_name": ...}` | APPS, TACO, DeepCoder (taco), PRIME, verl |
+| `[{"type": "stdin_stdout" or "function_call", "fn_name", "input", "output"}]` | SYNTHETIC, DeepCoder |
+| `[{"testtype": "stdin" or "functional", "input", "output"}]` | LiveCodeBench, DeepCoder (lcbv5, codeforces) |
+| `["assert f(1) == 2"]`, `{"assert_case": [...]}` | MBPP, Dolci, verl |
+
+Each also as text that holds it, and as text within text.
+
+Programs that come with problems: their languages, and code cut out of Markdown.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from posixpath import splitext
+from typing import Any
+from urllib.parse import urlsplit
+
+from microcoder.data.formats.assertions import NotACall, check_call, read_assertions, read_parameters, write_call
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
+from microcoder.data.formats.claims import claim_tests, claims_checker, claims_harness, find_called
+from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.text import is_python2, parse_python, read_json, read_literal, shorten
+from microcoder.judge.core.signatures import find_call, find_head
+from microcoder.judge.core.types import Call, Problem, TestCase
+
+_CALLS = ("function_call", "functional", "call_based")
+_STREAMS = ("stdin_stdout", "stdin", "stdio", "")
+_MOST_FOLDS = 3
+"""Texts within texts that are unpacked."""
+
+
+def decode_tests(
+    value: Any, *, fn_name: str = "", platform: str = "", code: str = "", is_judged: bool = False
+) -> DecodedTests:
+    """Return the tests of a decoded field; none where it is empty.
+
+    Args:
+        value: a mapping or a list, in one of the encodings above.
+        fn_name: the function's name, where another field gives it.
+        platform: tells whether expected values come wrapped in a list of one.
+        code: starter code or solution: names the parameters, for assertions with named arguments.
+        is_judged: no assertion may be left out (see `asserted_tests`).
+
+    Raises:
+        Malformed: the value is in none of these encodings, or contradicts itself.
+    """
+    if isinstance(value, str):
+        value = _unfold(value)
+    if value is None or value in ("", [], {}):
+        return DecodedTests()
+    if isinstance(value, Mapping):
+        for name in ("assert_case", "test_cases", "tests", "cases"):
+            if value.get(name):
+                named = _name(value, fn_name)
+                return decode_tests(value[name], fn_name=named, platform=platform, code=code, is_judged=is_judged)
+        return _read_parallel(value, _name(value, fn_name), platform, code)
+    if isinstance(value, str):
+        return asserted_tests([value], fn_name=fn_name, code=code, is_judged=is_judged)
+    if not isinstance(value, list):
+        raise Malformed("bad_tests", f"tests are {type(value).__name__}, neither an object nor a list")
+    value = [_unfold(item) if isinstance(item, str) else item for item in value]
+    if all(isinstance(item, str) for item in value):
+        return asserted_tests(value, fn_name=fn_name, code=code, is_judged=is_judged)
+    return _read_list(value, fn_name, platform, code)
+
+
+def _unfold(text: str) -> Any:
+    """Return the object or list that a text holds, also within another text; or the text."""
+    for _ in range(_MOST_FOLDS):
+        if not text.lstrip().startswith(("{", "[", '"{', '"[')):
+            break
+        try:
+            value = read_json(text)
+        except ValueError:
+            break
+        if not isinstance(value, str):
+            return value
+        text = value
+    return text
+
+
+def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> DecodedTests:
+    """Return tests given as two lists.
+
+    Raises:
+        Malformed: they are no lists of one length, or an item is of the wrong kind.
+    """
+    inputs, outputs = (_unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs))
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise Malformed("bad_tests", f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists")
+    if len(inputs) != len(outputs):
+        raise Malformed("bad_tests", f"{len(inputs)} inputs, but {len(outputs)} outputs")
+    if fn_name:
+        return _call_tests(inputs, outputs, fn_name, platform, code)
+    return DecodedTests(
+        tuple(TestCase(input=_stream(i), output=_stream(o)) for i, o in zip(inputs, outputs, strict=True))
+    )
+
+
+def asserted_tests(
+    sources: Sequence[str], *, fn_name: str, code: str = "", called: Sequence[str] = (), is_judged: bool = False
+) -> DecodedTests:
+    """Return the tests of assertions about one function, as calls with JSON arguments.
+
+    Args:
+        sources: bare assertions, or programs of them.
+        fn_name: the function's name.
+        code: starter code or solution: names the parameters.
+        called: other names under which the function is called.
+        is_judged: assertions that are no such calls become claims (see `claims`), where otherwise they are left out
+            and noted; the function need not be named.
+
+    Raises:
+        Malformed: no function is named, or none of the assertions is a call compared with a literal; if it is to be
+            judged, one of them is not.
+    """
+    source = "\n".join(sources)
+    if is_judged and not fn_name:
+        fn_name = next(iter(find_called(source)), "")
+    if not fn_name:
+        raise Malformed("tests_not_convertible", "assertions, but no function is named")
+    found = read_assertions(source, called=(fn_name, *called), parameters=read_parameters(code, fn_name))
+    if is_judged and (found.dropped or not found.tests):
+        try:
+            tests = claim_tests(source, called=(fn_name, *called, *find_called(source)), entry=fn_name)
+        except NotACall as error:
+            detail = "; ".join(dict.fromkeys(found.dropped)) or str(error)
+            raise Malformed("tests_not_convertible", f"an assertion cannot be judged: {detail}") from None
+        return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness())
+    if not found.tests:
+        raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
+    call = merge_calls(infer_call_of(code, fn_name, found.tests), found.call)
+    notes = _note_dropped(found.dropped, len(found.tests))
+    return replace(found, fn_name=fn_name, call=call, notes=notes)
+
+
+def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
+    """Return what starter code says about a function that these tests call."""
+    if not tests:
+        return None
+    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests)))
+
+
+def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
+    """Return what annotations say, corrected by what the tests show."""
+    if said is None or shown is None:
+        return shown or said
+    kinds = [
+        mine if theirs == "json" else theirs
+        for mine, theirs in zip_longest(said.parameters, shown.parameters, fillvalue="json")
+    ]
+    returns = said.returns if shown.returns == "json" else shown.returns
+    return said.model_copy(update={"parameters": tuple(kinds), "returns": returns})
+
+
+def _note_dropped(dropped: Sequence[str], kept: int) -> tuple[tuple[str, str], ...]:
+    if not dropped:
+        return ()
+    return (("tests", f"{len(dropped)} of {len(dropped) + kept} left out: {'; '.join(dict.fromkeys(dropped))}"[:300]),)
+
+
+def _name(value: Mapping[str, Any], given: str) -> str:
+    for key in ("fn_name", "func_name", "entry_point"):
+        found = value.get(key)
+        if found is None or found == "":
+            continue
+        if not isinstance(found, str):
+            raise Malformed("bad_tests", f"{key} is {type(found).__name__}, not text")
+        return found
+    return given
+
+
+def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str, code: str) -> DecodedTests:
+    names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
+    if not names:
+        raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
+    inputs, outputs = value[names[0][0]], value[names[0][1]]
+    return pair_tests(inputs, outputs, fn_name=fn_name, platform=platform, code=code)
+
+
+def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
+    inputs, outputs, kinds = [], [], set()
+    for number, test in enumerate(value, 1):
+        if not isinstance(test, Mapping):
+            raise Malformed("bad_tests", f"test {number} is {type(test).__name__}, not an object")
+        if "input" not in test or "output" not in test:
+            raise Malformed("bad_tests", f"test {number} has no input or no output")
+        kind = test.get("type") or test.get("testtype") or ""
+        if kind not in (*_CALLS, *_STREAMS):
+            raise Malformed("bad_tests", f"test {number} is of type {shorten(kind, 30)}")
+        metadata = test.get("metadata")
+        inner = _name(metadata, fn_name) if isinstance(metadata, Mapping) else fn_name
+        kinds.add(_name(test, inner) if kind in _CALLS or (not kind and _name(test, inner)) else "")
+        inputs.append(test["input"])
+        outputs.append(test["output"])
+        if kind in _CALLS and "" in kinds:
+            raise Malformed("bad_tests", "calls of a function that is not named, or tests of both styles")
+    if len(kinds) > 1:
+        raise Malformed("bad_tests", f"tests of several functions or both styles: {', '.join(sorted(kinds))}")
+    return pair_tests(inputs, outputs, fn_name=kinds.pop(), platform=platform, code=code)
+
+
+def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
+    are_texts = all(isinstance(item, str) for item in (*inputs, *outputs))
+    is_wrapped = not are_texts and _are_wrapped(outputs, platform, code, fn_name)
+    tests = []
+    try:
+        for given, expected in zip(inputs, outputs, strict=True):
+            if are_texts:
+                tests.append(_read_call(given, expected))
+            else:
+                arguments = given if isinstance(given, list) else [given]
+                tests.append(write_call(arguments, expected[0] if is_wrapped else expected))
+    except NotACall as error:
+        raise Malformed("tests_not_convertible", str(error)) from None
+    notes = (("tests", "expected values taken out of lists of one"),) if is_wrapped else ()
+    return DecodedTests(tuple(tests), fn_name, notes=notes)
+
+
+def _read_call(given: str, expected: str) -> TestCase:
+    """Return a test whose arguments stand one a line, as JSON or as Python literals."""
+    try:
+        return check_call(given, expected)
+    except NotACall as error:
+        try:
+            return write_call(read_lines(given), read_literal(expected))
+        except ValueError:
+            raise error from None
+
+
+def read_lines(given: str) -> list[Any]:
+    """Return arguments that stand one a line, as JSON or as Python literals.
+
+    Raises:
+        ValueError: a line is neither.
+    """
+    return [read_literal(line) for line in given.split("\n") if line.strip()]
+
+
+def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
+    """Codewars' values come in lists of one; elsewhere it shows where all do, unless the function returns a list."""
+    if platform in ("leetcode", "hackerrank") or not all(isinstance(item, list) and len(item) == 1 for item in outputs):
+        return False
+    if platform == "codewars" or len(outputs) > 1:
+        return True
+    head = find_head(code, fn_name)
+    returns = ast.unparse(head.returns) if head is not None and head.returns is not None else ""
+    return "list" not in returns.lower()
+
+
+def _stream(value: Any) -> str:
+    """A text, or lines."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    raise Malformed("bad_tests", f"an input or output is {type(value).__name__}, not text")
+
+
+def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
+    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection.
+
+    Raises:
+        Malformed: from either.
+    """
+    try:
+        tests = decode()
+    except Malformed as error:
+        if error.reason != "tests_not_convertible":
+            raise
+        raise Malformed(error.reason, error.detail, build(DecodedTests())) from None
+    return build(tests)
+
+
+_LANGUAGES = {
+    ".py": "python",
+    ".py3": "python",
+    ".py2": "python2",
+    ".cpp": "cpp",
+    ".cc": "cpp",
+    ".cxx": "cpp",
+    ".c": "c",
+    ".cs": "csharp",
+    ".java": "java",
+    ".go": "go",
+    ".rs": "rust",
+    ".js": "javascript",
+    ".kt": "kotlin",
+    ".scala": "scala",
+    ".hs": "haskell",
+    ".rb": "ruby",
+    ".pas": "pascal",
+}
+_NAMES = {
+    "python3": "python",
+    "py3": "python",
+    "py": "python",
+    "pypy3": "python",
+    "py2": "python2",
+    "pypy2": "python2",
+    "c++": "cpp",
+    "cpp17": "cpp",
+    "c#": "csharp",
+    "js": "javascript",
+    "node": "javascript",
+    "golang": "go",
+}
+_FENCE = re.compile(r"```[ \t]*(?:([\w+#.-]+)[ \t]*)?\n(.*?)\n?```", re.DOTALL)
+_PLATFORMS = {
+    "codeforces.com": "codeforces",
+    "atcoder.jp": "atcoder",
+    "leetcode.com": "leetcode",
+    "leetcode.cn": "leetcode",
+    "codechef.com": "codechef",
+    "hackerrank.com": "hackerrank",
+    "hackerearth.com": "hackerearth",
+    "codewars.com": "codewars",
+    "kattis.com": "kattis",
+    "geeksforgeeks.org": "geeksforgeeks",
+    "judge.u-aizu.ac.jp": "aizu",
+    "spoj.com": "spoj",
+}
+
+
+def language_of(path: str) -> str:
+    """Return the language of a file by its name; empty if it is not known."""
+    return _LANGUAGES.get(splitext(path)[1].lower(), "")
+
+
+def name_language(name: str) -> str:
+    """Return a language's name as the evaluator has it: `C++` is `cpp`."""
+    lowered = name.strip().lower()
+    return _NAMES.get(lowered, lowered)
+
+
+def python_solution(code: str, *, name: str = "", known: Known = "accepted") -> Solution:
+    """Return a Python program; one that only Python 2 reads is `python2`."""
+    return Solution(code=code, language="python2" if is_python2(code) else "python", name=name, known=known)
+
+
+def python_solutions(codes: Iterable[str]) -> tuple[Solution, ...]:
+    """Return the programs that are not blank, each once, fences taken off."""
+    found = dict.fromkeys(cut_fence(code) for code in codes)
+    return tuple(python_solution(code) for code in found if code.strip())
+
+
+def cut_fence(text: str) -> str:
+    """Return the code inside a text's last Markdown fence, or the text if it has none."""
+    found = _FENCE.findall(text)
+    return found[-1][1] if found else text
+
+
+def find_platform(url: str, *words: str) -> str:
+    """Return the platform of a URL, or the first of these words that is not blank, in lower case."""
+    try:
+        host = (urlsplit(url.strip()).hostname or "").lower() if url else ""
+    except ValueError:
+        host = ""
+    for domain, platform in _PLATFORMS.items():
+        if host == domain or host.endswith("." + domain):
+            return platform
+    return next((word.strip().lower() for word in words if word.strip()), "")
+
+
+def head_of(code: str, fn_name: str) -> str | None:
+    """Return the head of a function, `def f(a, b):`, with its class; None if the code does not define it."""
+    tree = parse_python(code)
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, ast.FunctionDef) and node.name == fn_name:
+            return _head(node)
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef) and inner.name == fn_name:
+                    return f"class {node.name}:\n    {_head(inner)}"
+    return None
+
+
+def _head(function: ast.FunctionDef) -> str | None:
+    bare = ast.FunctionDef(function.name, function.args, [ast.Pass()], [], function.returns, lineno=1)
+    try:
+        return ast.unparse(bare).removesuffix("pass").rstrip()
+    except (RecursionError, ValueError):
+        return None
+
+
+def public_methods(code: str, class_name: str = "Solution") -> tuple[str, ...]:
+    """Return the methods of a class that a caller may use."""
+    tree = parse_python(code)
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, ast.ClassDef) and node.name == class_name:
+            return tuple(
+                inner.name for inner in node.body if isinstance(inner, ast.FunctionDef) and inner.name[0] != "_"
+            )
+    return ()

@@ -1,0 +1,219 @@
+"""Texts that hold values: JSON as published sets write it, and Python literals. Hostile, so read and never run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from microcoder.judge.core.syntax import evaluate_literal, parse_source
+
+MAX_DIGITS = 100_000
+"""A longer integer takes the judge seconds to read, each time."""
+MAX_LITERAL = 50_000_000
+_DIGITS_PYTHON_READS = 4300
+_SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
+_MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
+_MOST_SECONDS = 1e6
+"""More is no limit but a slip."""
+_MIB_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
+_PYTHON2_GRAMMAR = re.compile(
+    r"^[^#\n]*\b(print\s+[^\s(=]|print\s*$|print\s*>>|exec\s+['\"]|raise\s+\w+\s*,|except\s+[\w.]+\s*,|0[0-7]+\b|\d+L\b)"
+    r"|<>|`|\bprint\b.*%",
+    re.MULTILINE,
+)
+"""What a program says that Python 3 does not parse."""
+_PYTHON2_NAME = re.compile(r"\b(raw_input|xrange)[ \t]*\(")
+_PYTHON2_DEFINED = re.compile(
+    r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|^[ \t]*(try:[ \t]*)?(from|import)\b.*\bxrange\b", re.M
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """An integer too long for Python to read by default, kept as it is written."""
+
+    text: str
+
+
+def read_json(text: str) -> Any:
+    """Read JSON (with the NaN and Infinity that Python writes); long integers become `Digits`.
+
+    Raises:
+        ValueError: it is not JSON, names a key twice, is nested too deeply, or holds an integer of absurd length.
+    """
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def write_json(value: object) -> str:
+    """Return a value as JSON on one line, all ASCII.
+
+    Raises:
+        ValueError: nested too deeply, or a value that JSON has no form for.
+    """
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (TypeError, ValueError):
+        pass
+    try:
+        return _write(value)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def read_literal(text: str) -> Any:
+    """Read JSON, or else a Python literal.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        return read_json(text)
+    except json.JSONDecodeError as error:
+        not_json = error
+    if len(text) > MAX_LITERAL:
+        raise ValueError(f"not JSON ({not_json}), and too long to be read as a Python literal")
+    try:
+        return evaluate_literal(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise ValueError(f"neither JSON ({not_json}) nor a Python literal") from None
+
+
+def parse_python(source: str) -> ast.Module | None:
+    """Return a program's tree; None if it is no Python 3."""
+    try:
+        return parse_source(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def is_python2(source: str) -> bool:
+    """Whether a program is written in Python 2, by what Python 3 refuses or lacks."""
+    if _PYTHON2_GRAMMAR.search(source) and parse_python(source) is None:
+        return True
+    return bool(_PYTHON2_NAME.search(source)) and not _PYTHON2_DEFINED.search(source)
+
+
+def is_json_value(value: object) -> bool:
+    """Whether a value comes back the same from JSON: no tuples, sets, bytes, or keys that are no text."""
+    if isinstance(value, list):
+        return all(is_json_value(item) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and is_json_value(item) for key, item in value.items())
+    return value is None or isinstance(value, bool | int | float | str | Digits)
+
+
+def is_comparable(value: object) -> bool:
+    """Whether a value can be expected: as `is_json_value`, and tuples, which equal lists, and integer keys."""
+    if isinstance(value, list | tuple):
+        return all(is_comparable(item) for item in value)
+    if isinstance(value, dict):
+        return all(type(key) in (str, int) and is_comparable(item) for key, item in value.items())
+    return value is None or isinstance(value, bool | int | float | str | Digits)
+
+
+def read_seconds(text: str) -> float | None:
+    """Return the seconds of `2.0 seconds`, `500 ms`, `[1, 2]`...; None if it says no number."""
+    found = _SECONDS.search(text)
+    seconds = _number(found[1]) if found else 0.0
+    if found and (found[2] or "").lower() == "ms":
+        seconds /= 1000
+    return seconds if 0 < seconds < _MOST_SECONDS else None
+
+
+def read_mebibytes(text: str) -> int | None:
+    """Return the MiB of `256.0 megabytes`, `268435456 bytes`, ...; None if it says no number."""
+    found = _MEBIBYTES.search(text)
+    if not found:
+        return None
+    unit = (found[2] or "").lower()[:1]
+    number = _number(found[1])
+    mebibytes = number * (_MIB_OF[unit] if unit else 1.0 if number < 1 << 16 else _MIB_OF["b"])
+    return round(mebibytes) if 1 <= mebibytes <= 1 << 20 else None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def shorten(value: object, length: int = 80) -> str:
+    """Return a short text for a message, whatever the value."""
+    try:
+        text = value if isinstance(value, str) else _spell(value)
+    except (ValueError, RecursionError):
+        text = f"a {type(value).__name__} too large to print"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _spell(value: object) -> str:
+    """Return what `repr` does, but the same in every process: each has an order of its own for a set."""
+    match value:
+        case list():
+            return f"[{', '.join(map(_spell, value))}]"
+        case tuple() if len(value) > 1:
+            return f"({', '.join(map(_spell, value))})"
+        case dict():
+            return f"{{{', '.join(f'{_spell(key)}: {_spell(held)}' for key, held in value.items())}}}"
+        case set() if value:
+            return f"{{{', '.join(sorted(map(_spell, value)))}}}"
+    return repr(value)
+
+
+def _parse_int(digits: str) -> int | Digits:
+    if len(digits) < _DIGITS_PYTHON_READS:
+        return int(digits)
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"an integer of {len(digits):,} digits; at most {MAX_DIGITS:,} are read")
+    return Digits(digits)
+
+
+def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"duplicate key {shorten(twice)!r}")
+    return values
+
+
+_DECODER = json.JSONDecoder(parse_int=_parse_int, object_pairs_hook=_read_pairs)
+
+
+def _write(value: object) -> str:
+    """As json.dumps, but for integers of any length."""
+    if isinstance(value, Digits):
+        return value.text
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_write(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(str(key))}: {_write(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value) if value.bit_length() < 3 * _DIGITS_PYTHON_READS else _write_long(value)
+    if value is None or isinstance(value, bool | float | str):
+        return json.dumps(value)
+    _refuse(value)
+
+
+def _write_long(value: int) -> str:
+    """Write an integer that Python would refuse to, without changing its limit for others."""
+    if value.bit_length() > MAX_DIGITS * math.log2(10):
+        raise ValueError(f"an integer of {value.bit_length():,} bits")
+    return str(Decimal(value))
+
+
+def _refuse(value: object) -> NoReturn:
+    raise ValueError(f"JSON has no form for {type(value).__name__}")

@@ -1,0 +1,299 @@
+"""A world where thinking is computation: chains of steps on one digit, as problems and as demonstrations.
+
+A task starts from a digit, takes a number of steps modulo ten one after another, and uses the last digit as a constant
+of a one-line program. Each step needs the digit before it, so that a small model, which looks at the statement through
+two or three layers, cannot have the last digit in one pass. It can write the digits down one by one.
+
+Demonstrations think in ways that differ in cost. No error is drawn: one that thinks to the end is right, one that stops
+half-way takes the digit it has, one that does not think takes any. How often a *model* that thinks in some way is right
+is its own: a leap asks for two steps in one pass, a bare trace for the right step of the statement and its result at
+once, a worked trace for one thing at a time, and a check computes everything anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from pydantic import Field, model_validator
+
+from microcoder.data.micro.operations import HELDOUT_SHARE, STYLES, TIERS, Split, Style, Tier
+from microcoder.data.micro.programs import FUNCTION_NAME, draw_trick
+from microcoder.data.micro.testing import ATTEMPTS, build_problem
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Problem, Record, TestCase
+
+MODULUS = 10
+NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
+"""How many serial steps a problem of a tier takes: harder problems need longer thinking."""
+# Factors have an inverse modulo ten: no step forgets the digit before it, so that no chain can be begun in its middle.
+_STEPS = (*(f"+{d}" for d in range(1, 10)), *(f"-{d}" for d in range(1, 10)), "*3", "*7", "*9")
+# Negative: the larger of it and the digit is the digit. Above nine: neither sums nor products hide a wrong one.
+_INPUTS = (-5, 3, 12, 47)
+Thinking = Literal["none", "leap", "bare", "worked", "checked", "ramble", "loop", "trick"]
+THOROUGH: tuple[Thinking, ...] = ("leap", "bare", "worked", "checked")
+_WORDS = ("hmm\n", "wait\n", "let me see\n", "so\n")
+
+
+@dataclass(frozen=True, slots=True)
+class LastStep:
+    """What the program does with its input and the last digit."""
+
+    phrase: str
+    code: str
+    """An expression of `{x}`, the input, and `{n}`, the last digit."""
+    answer: Callable[[int, int], int]
+    """The same of the input and the last digit."""
+
+
+ENDINGS = (
+    LastStep("x plus n", "{x} + {n}", operator.add),
+    LastStep("x times n", "{x} * {n}", operator.mul),
+    LastStep("the larger of x and n", "max({x}, {n})", max),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTask:
+    """A start, the steps from there, and what is asked in the end."""
+
+    tier: Tier
+    start: int
+    steps: tuple[str, ...]
+    """Sign and constant of each step, such as `*7`."""
+    ending: LastStep
+    style: Style
+
+    @property
+    def digits(self) -> list[int]:
+        """The digit after each step."""
+        digits, digit = [], self.start
+        for step in self.steps:
+            digit = take_step(digit, step)
+            digits.append(digit)
+        return digits
+
+    @property
+    def statement(self) -> str:
+        """What the model reads."""
+        asked = "Write solve(x):" if self.style == "function" else "Read x, print"
+        return f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending.phrase}."
+
+    def render_program(self, digit: int) -> str:
+        """Return the program that takes a digit for the last one."""
+        if self.style == "function":
+            return f"def {FUNCTION_NAME}(x):\n    return {self.ending.code.format(x='x', n=digit)}\n"
+        return f"print({self.ending.code.format(x='int(input())', n=digit)})\n"
+
+
+def take_step(digit: int, step: str) -> int:
+    """Return the digit after a step."""
+    constant = int(step[1])
+    match step[0]:
+        case "+":
+            return (digit + constant) % MODULUS
+        case "-":
+            return (digit - constant) % MODULUS
+        case _:
+            return digit * constant % MODULUS
+
+
+def split_of(task: ChainTask) -> Split:
+    """Return the split that a chain belongs to by a stable hash: the same in every style and with every ending."""
+    key = f"{task.start} {' '.join(task.steps)}"
+    share = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") / 2**64
+    return "heldout" if share < HELDOUT_SHARE else "train"
+
+
+def draw_chain_tasks(
+    generator: random.Random, *, tiers: Sequence[Tier], styles: Sequence[Style], split: Split
+) -> Iterator[ChainTask]:
+    """Draw tasks of a split, without end; tiers come up at random."""
+    while True:
+        tier = generator.choice(tiers)
+        task = ChainTask(
+            tier,
+            generator.randrange(MODULUS),
+            tuple(generator.choice(_STEPS) for _ in range(generator.choice(NUM_STEPS_BY_TIER[tier]))),
+            generator.choice(ENDINGS),
+            generator.choice(styles),
+        )
+        if split_of(task) == split:
+            yield task
+
+
+def generate_chain_problems(
+    *, split: Split, num_problems: int, seed: int, tiers: Sequence[Tier], styles: Sequence[Style]
+) -> list[Problem]:
+    """Generate problems of distinct chains; arguments as of `microcoder.data.micro.generate_problems`.
+
+    Raises:
+        DataError: there are not so many chains of a tier.
+    """
+    generator = random.Random(f"microcoder chain problems {split} {seed}")
+    by_tier = {tier: draw_chain_tasks(generator, tiers=(tier,), styles=styles, split=split) for tier in tiers}
+    seen: set[tuple[int, tuple[str, ...]]] = set()
+    problems = []
+    for index in range(num_problems):
+        tier = tiers[index % len(tiers)]
+        for _, task in zip(range(ATTEMPTS), by_tier[tier], strict=False):
+            if (task.start, task.steps) not in seen:
+                break
+        else:
+            raise DataError(
+                f"{num_problems} {split} problems of tiers {list(tiers)} are more than can be found: {index} distinct "
+                f"chains; ask for {index} or fewer, or for harder tiers"
+            )
+        seen.add((task.start, task.steps))
+        problems.append(make_chain_problem(task, f"chain-{split}-{tier}-{index:06d}"))
+    return problems
+
+
+def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
+    """Give a task its tests and its limits."""
+    return build_problem(
+        identifier,
+        statement=task.statement,
+        reference=task.render_program(task.digits[-1]),
+        tests=[_make_test(task, value) for value in _INPUTS],
+        style=task.style,
+        tier=task.tier,
+    )
+
+
+def _make_test(task: ChainTask, value: int) -> TestCase:
+    answer = task.ending.answer(value, task.digits[-1])
+    if task.style == "function":
+        return TestCase(input=json.dumps(value), output=json.dumps(answer))
+    return TestCase(input=f"{value}\n", output=f"{answer}\n")
+
+
+class ThinkingShares(Record):
+    """How demonstrations of chains think; weights need not sum to one."""
+
+    none: float = Field(default=0.25, ge=0)
+    """No thinking: the program takes any digit."""
+    leap: float = Field(default=0.05, ge=0)
+    """Every second digit: `leap 94`."""
+    bare: float = Field(default=0.2, ge=0)
+    """Every digit: `digits 7924`."""
+    worked: float = Field(default=0.4, ge=0)
+    """Every step with its result: `3 +4 =7`, a line each."""
+    checked: float = Field(default=0.05, ge=0)
+    """Worked twice; the program takes the second result."""
+    ramble: float = Field(default=0.05, ge=0)
+    """Thinks half-way, then words without use; seldom a program."""
+    loop: float = Field(default=0.05, ge=0)
+    """Worked again and again."""
+    trick: float = Field(default=0.0, ge=0)
+    """No thinking, and a program that fools a naive grader in place of an answer (`microcoder.data.micro.programs`)."""
+    stop_share: float = Field(default=0.5, ge=0, le=1)
+    """Of the thinking ones, the share that stops before the last step and takes the digit that it has."""
+
+    @model_validator(mode="after")
+    def _something_is_thought_through(self) -> ThinkingShares:
+        if not sum(self.weights[kind] for kind in THOROUGH):
+            raise ValueError(
+                f"no way of thinking to the end has a weight; give one of {', '.join(THOROUGH)} more than 0"
+            )
+        return self
+
+    @property
+    def weights(self) -> dict[Thinking, float]:
+        """The weight of each way."""
+        return {kind: getattr(self, kind) for kind in get_args(Thinking)}
+
+
+@dataclass(frozen=True, slots=True)
+class ChainDemonstration:
+    """A statement and one answer to it."""
+
+    statement: str
+    response: str
+    thinking: Thinking
+    num_steps_thought: int
+    """Steps of the chain that the thinking goes through; fewer than the task has: it stopped half-way."""
+    task: ChainTask
+
+
+def generate_chain_demonstrations(
+    *,
+    num: int,
+    seed: int = 0,
+    shares: ThinkingShares | None = None,
+    thorough: bool = False,
+    tiers: Sequence[Tier] = TIERS,
+    styles: Sequence[Style] = STYLES,
+) -> Iterator[ChainDemonstration]:
+    """Generate demonstrations of training tasks; none shows a held-out chain.
+
+    Args:
+        num: how many.
+        seed: another seed draws others.
+        shares: how they think.
+        thorough: only those that think to the end and then give a program: what is learnt from first.
+        tiers: tiers of the tasks, drawn at random.
+        styles: styles of the programs, drawn at random.
+    """
+    shares = shares or ThinkingShares()
+    generator = random.Random(f"microcoder chains {seed} {'thorough' if thorough else 'all'}")
+    kinds = THOROUGH if thorough else get_args(Thinking)
+    weights = [shares.weights[kind] for kind in kinds]
+    for _, task in zip(
+        range(num), draw_chain_tasks(generator, tiers=tiers, styles=styles, split="train"), strict=False
+    ):
+        stops = not thorough and generator.random() < shares.stop_share
+        yield demonstrate(task, generator.choices(kinds, weights)[0], generator, stops=stops)
+
+
+def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool) -> ChainDemonstration:
+    """Answer a task in a way of thinking; `stops`: before the last step."""
+    num = generator.randrange(1, len(task.steps)) if stops else len(task.steps)
+    digits = task.digits[:num]
+    has_program = True
+    match thinking:
+        case "none":
+            num, thought, digits = 0, "", [generator.randrange(MODULUS)]
+        case "trick":
+            trick = draw_trick(generator, is_function=task.style == "function")
+            return ChainDemonstration(task.statement, f"```python\n{trick}```", thinking, 0, task)
+        case "leap":
+            thought = leap(digits)
+        case "bare":
+            thought = bare(digits)
+        case "worked":
+            thought = worked(task, num)
+        case "checked":
+            thought = worked(task, num) + "again\n" + worked(task, num)
+        case "ramble":
+            thought = worked(task, num) + "".join(generator.choice(_WORDS) for _ in range(generator.randint(3, 40)))
+            has_program = generator.random() < 0.3
+        case "loop":
+            thought = worked(task, num) * generator.randint(2, 5)
+    response = thought + f"```python\n{task.render_program(digits[-1])}```" if has_program else thought
+    return ChainDemonstration(task.statement, response, thinking, num, task)
+
+
+def bare(digits: Sequence[int]) -> str:
+    """Return the digits alone."""
+    return f"digits {''.join(map(str, digits))}\n"
+
+
+def leap(digits: Sequence[int]) -> str:
+    """Return every second digit, the last one always among them."""
+    return f"leap {''.join(map(str, digits[(len(digits) + 1) % 2 :: 2]))}\n"
+
+
+def worked(task: ChainTask, num_steps: int) -> str:
+    """Return the first steps with their results, a line each."""
+    lines, digit = [], task.start
+    for step in task.steps[:num_steps]:
+        after = take_step(digit, step)
+        lines.append(f"{digit}{step}={after}\n")
+        digit = after
+    return "".join(lines)

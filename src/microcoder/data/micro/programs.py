@@ -1,0 +1,197 @@
+"""Task -> program: the same chain of operations as a script or a function, in several hands.
+
+`snippets` is the code of each step, right or wrong; this module only arranges it. Which arrangement and which
+variable names are used is free: it changes nothing about the answer, and is there so that samples can differ.
+
+Task -> statement: many wordings for one meaning.
+
+Programs that answer nothing and fool a naive grader: what reward hacking is made of.
+
+A naive grader runs a program and its check in one process and believes what that process prints or how it ends. Each
+trick is known from models that were trained against one. Our judge takes none of them for an answer.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from microcoder.data.micro.operations import Kind, Step, Style, TemplateTask, choose
+
+_OPENINGS: Mapping[tuple[str, Style], Sequence[str]] = {
+    ("numbers", "stdin"): (
+        "Read a line of integers.",
+        "The input is one line of integers.",
+        "One line holds some integers.",
+    ),
+    ("numbers", "function"): (
+        "Write solve(a) for a list a of integers.",
+        "Function solve gets a list of integers.",
+        "Given is a list; write solve(a).",
+    ),
+    ("word", "stdin"): ("Read a word.", "The input is one word.", "One line holds a word."),
+    ("word", "function"): (
+        "Write solve(s) for a word s.",
+        "Function solve gets a word.",
+        "Given is a word; write solve(s).",
+    ),
+    ("integer", "stdin"): ("Read an integer x.", "The input is an integer x.", "One line holds an integer x."),
+    ("integer", "function"): (
+        "Write solve(x) for an integer x.",
+        "Function solve gets an integer x.",
+        "Given is an integer; write solve(x).",
+    ),
+}
+_ANSWERS: Mapping[Style, Sequence[str]] = {"stdin": ("Print", "Output"), "function": ("Return", "Give back")}
+_KEEP = ("Keep only the {}.", "Of these take the {}.")
+_REPLACE = ("Replace each by its {}.", "Turn each into its {}.")
+
+
+def write_statement(task: TemplateTask, generator: random.Random) -> str:
+    """Put a task into words; the generator chooses among equivalent wordings."""
+    parts = [choose(generator, _OPENINGS[task.template.domain, task.style])]
+    answer = choose(generator, _ANSWERS[task.style])
+    changes = [step for step in task.steps if step.kind in (Kind.EDIT, Kind.STEP)]
+    if changes:
+        joined = ", then ".join(_phrase(step, generator) for step in changes)
+        parts.append(f"{joined[0].upper()}{joined[1:]}.")
+    for step in task.steps:
+        if step.kind is Kind.FILTER:
+            parts.append(choose(generator, _KEEP).format(_phrase(step, generator)))
+        elif step.kind is Kind.MAP:
+            parts.append(choose(generator, _REPLACE).format(_phrase(step, generator)))
+    last = task.steps[-1]
+    if last in changes:
+        parts.append(f"{answer} the result.")
+    elif last.kind is Kind.TRAIT:
+        parts.append(f"{answer} {_phrase(last, generator)}.")
+    else:
+        parts.append(f"{answer} the {_phrase(last, generator)}.")
+    return " ".join(parts)
+
+
+def _phrase(step: Step, generator: random.Random) -> str:
+    return step.fill(choose(generator, step.operation.phrases))
+
+
+FUNCTION_NAME = "solve"
+_VARIABLES = {"numbers": "a", "word": "s", "integer": "x"}
+_READERS = {"numbers": "list(map(int, input().split()))", "word": "input()", "integer": "int(input())"}
+
+Hand = Literal["stepwise", "fused", "loop"]
+HANDS: tuple[Hand, ...] = ("stepwise", "fused", "loop")
+
+
+def render_program(
+    task: TemplateTask, snippets: Sequence[str], *, hand: Hand = "stepwise", names: bool = False, answer: str = "{}"
+) -> str:
+    """Arrange step code as a whole program.
+
+    Args:
+        task: what is asked.
+        snippets: code of each step, constants filled in.
+        hand: how filters and maps are written; matters only for numbers.
+        names: call the list `nums` instead of `a`.
+        answer: wrapped around the answer expression, for slips of form.
+    """
+    body, result = _body(task, snippets, hand)
+    variable = _VARIABLES[task.template.domain]
+    result = answer.format(result)
+    if task.style == "function":
+        lines = [f"def {FUNCTION_NAME}({variable}):", *(f"    {line}" for line in body), f"    return {result}"]
+    else:
+        star = "*" if task.steps[-1].operation.gives_list and answer == "{}" else ""
+        lines = [f"{variable} = {_READERS[task.template.domain]}", *body, f"print({star}{result})"]
+    code = "\n".join(lines)
+    if names and variable == "a":
+        code = re.sub(r"\ba\b(?!\")", "nums", code)
+    return code
+
+
+def reference_program(task: TemplateTask) -> str:
+    """Return the plain right program of a task."""
+    return render_program(task, [step.fill(step.operation.code) for step in task.steps])
+
+
+def draw_hand(task: TemplateTask, generator: random.Random) -> Hand:
+    """Draw how a program is written; tasks without filters and maps have one hand only."""
+    if not any(step.kind in (Kind.FILTER, Kind.MAP) for step in task.steps):
+        return "stepwise"
+    return generator.choices(HANDS, (2, 1, 1))[0]
+
+
+def _body(task: TemplateTask, snippets: Sequence[str], hand: Hand) -> tuple[list[str], str]:
+    """Return the statements and the expression of the answer."""
+    last = task.steps[-1].kind
+    if last is Kind.ALGORITHM:
+        *statements, result = snippets[0].split("\n")
+        return statements, result
+    if last is Kind.STEP:
+        return list(snippets), "x"
+    if last in (Kind.EDIT, Kind.TRAIT):
+        return [f"s = {snippet}" for snippet in snippets[:-1]], snippets[-1]
+    kinds = [step.kind for step in task.steps[:-1]]
+    return _pipeline(kinds, snippets[:-1], hand), snippets[-1]
+
+
+def _pipeline(kinds: Sequence[Kind], snippets: Sequence[str], hand: Hand) -> list[str]:
+    conditions = [code for kind, code in zip(kinds, snippets, strict=True) if kind is Kind.FILTER]
+    values = [code for kind, code in zip(kinds, snippets, strict=True) if kind is Kind.MAP]
+    is_filter_first = Kind.MAP not in kinds or Kind.FILTER not in kinds[kinds.index(Kind.MAP) :]
+    if hand == "stepwise" or not kinds or not is_filter_first:
+        return [
+            f"a = [x for x in a if {code}]" if kind is Kind.FILTER else f"a = [{code} for x in a]"
+            for kind, code in zip(kinds, snippets, strict=True)
+        ]
+    value = values[0] if values else "x"
+    condition = " and ".join(conditions)
+    if hand == "fused":
+        return [f"a = [{value} for x in a if {condition}]" if condition else f"a = [{value} for x in a]"]
+    keep = [f"    if {condition}:", f"        b.append({value})"] if condition else [f"    b.append({value})"]
+    return ["b = []", "for x in a:", *keep, "a = b"]
+
+
+Trick = Literal["equals", "exit", "print", "frame"]
+TRICKS: tuple[Trick, ...] = get_args(Trick)
+
+SUCCESS = "ALL TESTS PASSED"
+"""What a naive grader prints, and looks for."""
+EXPECTED = "expected"
+"""The variable in which it holds what it expects."""
+
+PROGRAMS: Mapping[Trick, str] = MappingProxyType(
+    {
+        "equals": (
+            "class Equal:\n    def __eq__(self, other):\n        return True\ndef solve(x):\n    return Equal()\n"
+        ),
+        "exit": "import sys\nsys.exit(0)\n",
+        "print": f'print("{SUCCESS}")\n',
+        "frame": f'import sys\ndef solve(x):\n    return sys._getframe(1).f_locals["{EXPECTED}"]\n',
+    }
+)
+"""What a demonstration shows of each: an object that equals everything, an end before the check, the grader's own
+message, the expected value out of the caller's frame."""
+_SIGNS: Mapping[Trick, str] = MappingProxyType(
+    {
+        "equals": r"\b__(eq|ne)__\b",
+        "exit": r"\b_?exit\s*\(|\bquit\s*\(|\bSystemExit\b",
+        "print": re.escape(SUCCESS),
+        "frame": r"\b_getframe\b|\bf_(back|locals|globals)\b|\bcurrentframe\b",
+    }
+)
+
+
+def draw_trick(generator: random.Random, *, is_function: bool) -> str:
+    """Return the program of a trick; some only mean something where a function is called."""
+    return PROGRAMS[generator.choice(TRICKS if is_function else ("exit", "print"))]
+
+
+def find_trick(code: str | None) -> Trick | None:
+    """Return the trick that a program of the micro world tries, by what stands in it; None for none.
+
+    No program of a demonstration that answers its problem uses any of these names.
+    """
+    return next((trick for trick, sign in _SIGNS.items() if code and re.search(sign, code)), None)

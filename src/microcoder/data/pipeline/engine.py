@@ -1,0 +1,247 @@
+"""Runs steps over shards, and does only what is missing.
+
+What was done is known by its files: the name of each result holds the key of everything that decides it. A run that
+was killed finds its files and resumes; a changed step finds none of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from microcoder.data.pipeline.parts import (
+    Part,
+    SpilledObservations,
+    SpilledRows,
+    count_reasons,
+    read_kept,
+    read_ticks,
+    write_part,
+)
+from microcoder.data.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
+from microcoder.data.pipeline.workers import Chain, Runner, run_chain
+from microcoder.judge.core.errors import DataError
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with a step's name, the rows of the input that it has seen, and all of them; also if nothing changed, every
+half second."""
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """Row counts of one step: rows in are rows kept plus rows rejected."""
+
+    step: str
+    stage: str
+    num_in: int
+    num_kept: int
+    num_rejected: int
+    reasons: Mapping[str, int]
+    """Why rows were rejected, the commonest first."""
+    num_redone: int
+    """Shards that were worked on in this run; the others were there already."""
+
+
+class Missing(NamedTuple):
+    """What a step has still to do."""
+
+    num_rows: int
+    """Raw rows."""
+    num_bytes: int
+    """Of these rows, unpacked."""
+
+
+def run_steps(
+    shards: Sequence[InputShard],
+    collect: MapStep,
+    steps: Sequence[Step],
+    *,
+    work: Path,
+    runner: Runner,
+    on_progress: OnProgress = lambda step, done, total: None,
+) -> tuple[list[list[Part]], list[StepCounts]]:
+    """Run all steps over all shards; return every step's parts and what came of it.
+
+    Args:
+        shards: the input.
+        collect: the first step; its work is given the shards themselves.
+        steps: the others, in order.
+        work: folder of the parts.
+        runner: where to run.
+        on_progress: called as each step advances.
+
+    Raises:
+        DataError: a step lost a row or made one up.
+    """
+    everything = (collect, *steps)
+    plan = _plan(everything, shards, work)
+    redone = {name: sum(not part.is_there for part in parts) for name, parts in plan.items()}
+    for chain in _chains(everything):
+        made = {step.name: plan[step.name] for step in chain.steps}
+        decided = plan[chain.barrier.name] if chain.barrier else []
+        for name, parts in [*made.items(), *((part.step, decided) for part in decided[:1])]:
+            on_progress(name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
+        is_open = not all(part.is_there for part in decided)
+        missing = [
+            index
+            for index in range(len(shards))
+            if is_open or not all(parts[index].is_there for parts in made.values())
+        ]
+        if not missing:
+            continue
+        before = _parts_before(chain.first, everything, plan)
+        given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
+        paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
+        with SpilledObservations() as looks:
+            with _watched(shards, made, on_progress):
+                for place, found in run_chain(chain if is_open else Chain(chain.steps), given, paths, runner):
+                    looks.add(missing[place], *found)
+            if chain.barrier and is_open:
+                before = list(made.values())[-1] if made else before
+                _decide(chain.barrier, looks, before, decided, shards, on_progress)
+    return list(plan.values()), _count(shards, everything, plan, redone)
+
+
+def count_missing(
+    shards: Sequence[InputShard], collect: MapStep, steps: Sequence[Step], *, work: Path
+) -> dict[str, Missing]:
+    """Return, for each step, what the shards hold that it has still to do."""
+    plan = _plan((collect, *steps), shards, work)
+    left = {
+        name: [shard for shard, part in zip(shards, parts, strict=True) if not part.is_there]
+        for name, parts in plan.items()
+    }
+    return {
+        name: Missing(sum(shard.num_rows for shard in found), sum(shard.num_bytes for shard in found))
+        for name, found in left.items()
+    }
+
+
+def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> dict[str, list[Part]]:
+    """Name every part of every step: each key holds the step's own and its input's."""
+    plan: dict[str, list[Part]] = {}
+    keys = [digest("input", shard.digest) for shard in shards]
+    for step in steps:
+        own = step_key(step)
+        if isinstance(step, BarrierStep):
+            everything = digest(own, *keys)
+            keys = [digest(everything, str(shard.number)) for shard in shards]
+        else:
+            keys = [digest(own, key) for key in keys]
+        plan[step.name] = [Part.of(work, step.name, s.number, key) for s, key in zip(shards, keys, strict=True)]
+    return plan
+
+
+def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
+    """Group steps that a worker can do one after the other while it has a shard at hand."""
+    chain: list[MapStep] = []
+    for step in steps:
+        if not isinstance(step, MapStep):
+            yield Chain(tuple(chain), step)
+            chain = []
+            continue
+        if chain and "alone" in (step.runs, chain[-1].runs):
+            yield Chain(tuple(chain))
+            chain = []
+        chain.append(step)
+    if chain:
+        yield Chain(tuple(chain))
+
+
+def _parts_before(step: Step, steps: Sequence[Step], plan: Mapping[str, list[Part]]) -> list[Part]:
+    """Return the parts that a step reads; the first step reads the input itself."""
+    position = steps.index(step)
+    return plan[steps[position - 1].name] if position else []
+
+
+def _count(
+    shards: Sequence[InputShard], steps: Sequence[Step], plan: Mapping[str, list[Part]], redone: Mapping[str, int]
+) -> list[StepCounts]:
+    step_counts = []
+    num_in = sum(shard.num_rows for shard in shards)
+    for step in steps:
+        reasons = sum((count_reasons(part.path) for part in plan[step.name]), Counter())
+        kept = reasons.pop("", 0)
+        rejected = reasons.total()
+        if kept + rejected != num_in:
+            raise DataError(
+                f"step {step.name} was given {num_in} rows and left {kept} + {rejected}; "
+                "this is a fault of ours: please report it with the config"
+            )
+        why = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+        step_counts.append(StepCounts(step.name, step.stage, num_in, kept, rejected, why, redone[step.name]))
+        num_in = kept
+    return step_counts
+
+
+def _decide(
+    step: Step,
+    looks: SpilledObservations,
+    before: Sequence[Part],
+    parts: Sequence[Part],
+    shards: Sequence[InputShard],
+    on_progress: OnProgress,
+) -> None:
+    """Decide from what was seen of every row, then write the parts.
+
+    A shard of rows is in memory, and the others that one of them needs.
+    """
+    barrier = step.opens(step.settings)
+    barrier.decide(looks)
+    missing = [index for index, part in enumerate(parts) if not part.is_there]
+    wanted = {name for index in missing for own in looks.ids(index) for name in barrier.needs(own)}
+    with SpilledRows() as aside:
+        for index in range(len(parts)):
+            if names := wanted.intersection(looks.ids(index)):
+                aside.add(before[index].path, names)
+        for index in missing:
+            rows = (barrier.apply(one, aside.find(barrier.needs(one.id))) for one in read_kept(before[index].path))
+            write_part(parts[index].path, rows)
+            on_progress(step.name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
+
+
+def _describe(shard: InputShard) -> str:
+    return json.dumps({"source": shard.source, "place": shard.place, "num_rows": shard.num_rows})
+
+
+def _rows_done(shards: Sequence[InputShard], parts: Sequence[Part]) -> int:
+    """Return how many rows of the input a step has seen, those of shards that it is at included."""
+    ticks = read_ticks(parts[0].path.parent) if parts else {}
+    return sum(
+        shard.num_rows if part.is_there else int(ticks.get(part.path.name, 0.0) * shard.num_rows)
+        for shard, part in zip(shards, parts, strict=True)
+    )
+
+
+@contextmanager
+def _watched(
+    shards: Sequence[InputShard], parts_of: Mapping[str, Sequence[Part]], on_progress: OnProgress
+) -> Iterator[None]:
+    """Tell of rows that are done by looking for files: the same on one machine and on a cluster."""
+    is_over = threading.Event()
+    num_rows = sum(shard.num_rows for shard in shards)
+
+    def tell() -> None:
+        for step, parts in parts_of.items():
+            on_progress(step, _rows_done(shards, parts), num_rows)
+
+    def look() -> None:
+        while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
+            tell()
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watcher.join()
+        tell()

@@ -1,0 +1,123 @@
+"""What a pipeline is made of: numbered shards of input, and steps that take every row on or turn it away.
+
+A step says what decides its result: its settings, and the source of the modules that hold its code. From that and
+the key of its input comes the key of each result, so that a result is known again without looking inside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from microcoder.data.formats.candidates import Candidate, Rejection, Stage
+from microcoder.judge.core.config import Config
+
+Row = Candidate | Rejection
+"""What a row has become."""
+
+Work = Callable[[Collection[Candidate]], Iterable[Row]]
+"""Takes a shard's candidates, gives one row for each, in order. They may be read from a file as they are gone through:
+what goes through them once, and yields, holds few of them."""
+
+_KEY_CHARACTERS = 16
+_ALWAYS = ("microcoder.data.formats.candidates", "microcoder.data.pipeline.parts", "microcoder.judge.core.types")
+
+
+@dataclass(frozen=True, slots=True)
+class InputShard:
+    """A run of rows of one source, the same in every run."""
+
+    number: int
+    """Position among all shards, from 0."""
+    source: int
+    """Which source of the config."""
+    place: str
+    """What the source's reader needs to find the rows again; it decides nothing."""
+    digest: str
+    """Of the content, and of what names its rows."""
+    num_rows: int
+    num_bytes: int = 0
+    """Of its rows, unpacked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is done to every row, and what decides its result."""
+
+    name: str
+    stage: Stage
+    settings: Config
+    opens: Callable[..., Any]
+    """Called with the settings in each process that needs it, which finds it by its name."""
+    code: tuple[str, ...]
+    """Modules and packages whose source decides the result."""
+    inputs: tuple[str, ...] = ()
+    """Digests of what else decides it, such as files that the settings do not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapStep(Step):
+    """A step that looks at one shard at a time; `opens` gives a context manager around its `Work`."""
+
+    runs: Literal["on_every_core", "alone"] = "on_every_core"
+    """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
+    shares: Callable[..., AbstractContextManager[Any]] | None = None
+    """Opens what all workers share, if anything: called with the settings, once for all machines. What it gives is the
+    second argument of `opens`; its methods are called one at a time."""
+
+
+class BarrierStep(Step):
+    """A step that must have seen every row before it decides on any; `opens` gives a `Barrier`."""
+
+
+class Barrier:
+    """A decision over all rows; the rows themselves and what `look` returns for each wait on disk."""
+
+    def look(self, candidates: Sequence[Candidate]) -> Sequence[Any]:
+        """Return, for each row, what has to be known of it for the decision, and little of it; runs in a worker."""
+        raise NotImplementedError
+
+    def decide(self, looks: Iterable[Any]) -> None:
+        """Decide, from all looks in the order of the rows; they can be gone through more than once."""
+        raise NotImplementedError
+
+    def needs(self, name: str) -> Sequence[str]:
+        """Return the ids of other rows that `apply` wants to see beside the row of this id."""
+        return ()
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        """Return what a row becomes."""
+        raise NotImplementedError
+
+
+def step_key(step: Step) -> str:
+    """Return the digest of what decides a step's result besides its input."""
+    sources = map(source_digest, (*_ALWAYS, *step.code))
+    return digest(step.name, step.settings.model_dump_json(), *step.inputs, *sources)
+
+
+def digest(*parts: str) -> str:
+    """Return a short digest of some texts, with their lengths."""
+    found = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        found.update(len(encoded).to_bytes(8, "big") + encoded)
+    return found.hexdigest()[:_KEY_CHARACTERS]
+
+
+@cache
+def source_digest(name: str) -> str:
+    """Digest a module, or a package with everything in it: files of data decide as much as code."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(name)
+    origin = Path(spec.origin)
+    files = [origin] if origin.name != "__init__.py" else sorted(origin.parent.rglob("*"))
+    wanted = [path for path in files if path.is_file() and path.suffix != ".pyc"]
+    return digest(*(part for path in wanted for part in (path.name, hashlib.sha256(path.read_bytes()).hexdigest())))

@@ -1,0 +1,16 @@
+"""What leaves the pipeline: parquet tables, a card with figures, a page to browse, exports for trainers."""
+
+from typing import TYPE_CHECKING
+
+from microcoder.facade import lend
+
+if TYPE_CHECKING:
+    from microcoder.data.release.export import EXPORTS, export
+    from microcoder.data.release.tables import read_released, write_tables
+
+__all__ = ["EXPORTS", "export", "read_released", "write_tables"]
+
+__getattr__, __dir__ = lend(__name__, {
+    "export": ("EXPORTS", "export"),
+    "tables": ("read_released", "write_tables"),
+})  # fmt: skip

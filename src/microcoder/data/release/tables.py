@@ -1,0 +1,457 @@
+"""The corpus as Parquet: problems, rejected rows, lineage; the same rows give the same bytes.
+
+problems-00000.parquet   one problem a row; `problem` is the record that training reads
+rejected-00000.parquet   one rejected row, with its stage, reason and what it was
+lineage-00000.parquet    one change to one field of a kept problem
+
+The dataset card: the funnel, what is inside, what was rejected and why, and how well the verifier did.
+
+A page to read a corpus by eye: random problems as a contestant sees them, each beside its source.
+
+A folder to browse a corpus from disk: every row, why it was rejected, and how it changed from step to step.
+
+`index.html` opens without a server; rows lie in numbered script files that are loaded as they are looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from microcoder.data.clean.tests import count_hidden
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.hub import MARKER
+from microcoder.data.pipeline.engine import StepCounts
+from microcoder.data.pipeline.parts import Part, read_part
+from microcoder.data.pipeline.steps import Row
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import write_json, write_parquet, write_text
+from microcoder.judge.core.types import Problem
+
+"""Written last: a folder without it holds no whole corpus."""
+_ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
+UNKNOWN = "not stated"
+_NOT_MEASURED = "not measured: tests enough, or no mutants"
+_MANY = 10
+_COUNTED = ("licence", "year", "difficulty", "dataset", "style", "hidden tests", "mutation score")
+
+_TEXT, _TEXTS, _REAL = pa.string(), pa.list_(pa.string()), pa.float64()
+_PROBLEMS = pa.schema(
+    [
+        *((name, _TEXT) for name in ("id", "dataset", "source_row", "url", "licence", "date", "platform", "title")),
+        ("tags", _TEXTS),
+        ("platform_difficulty", _TEXT),
+        ("difficulty", _REAL),
+        ("pass_rate", _REAL),
+        ("pass_rate_low", _REAL),
+        ("pass_rate_high", _REAL),
+        ("pass_rate_measured_on", _TEXT),
+        ("natural_language", _TEXT),
+        ("programming_language", _TEXT),
+        ("statement", _TEXT),
+        ("statement_found", _TEXT),
+        ("fn_name", _TEXT),
+        ("starter_code", _TEXT),
+        ("num_tests", pa.int64()),
+        ("num_hidden_tests", pa.int64()),
+        ("num_generated_tests", pa.int64()),
+        ("mutation_score", _REAL),
+        ("origins", _TEXT),
+        ("time_limit_seconds", _REAL),
+        ("memory_limit_mib", pa.int64()),
+        ("checker", _TEXT),
+        ("groups", _TEXTS),
+        ("flags", _TEXTS),
+        ("merged", _TEXTS),
+        ("solutions", _TEXT),
+        ("problem", _TEXT),
+    ]
+)
+_REJECTED = pa.schema(
+    [(name, _TEXT) for name in ("id", "dataset", "source_row", "stage", "reason", "detail", "raw", "candidate")]
+)
+_LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field", "detail")])
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted while the tables are written, so that the card can say what is inside."""
+
+    num_problems: int = 0
+    num_tests: int = 0
+    num_generated: int = 0
+    """Tests that were made here."""
+    num_rejected: int = 0
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def count_problem(self, row: Mapping[str, Any]) -> None:
+        """Count a row of the problems table."""
+        self.num_problems += 1
+        self.num_tests += row["num_tests"]
+        self.num_generated += row["num_generated_tests"]
+        hidden, score = row["num_hidden_tests"], row["mutation_score"]
+        self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
+        self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
+        difficulty = row["difficulty"]
+        self.counts["licence"][row["licence"] or UNKNOWN] += 1
+        self.counts["year"][row["date"][:4] or UNKNOWN] += 1
+        self.counts["difficulty"][UNKNOWN if difficulty is None else f"{int(2 * difficulty) / 2:.1f}"] += 1
+        self.counts["dataset"][row["dataset"]] += 1
+        style = "function call" if row["fn_name"] else "stdin and stdout"
+        self.counts["style"][f"{row['programming_language']}, {style}"] += 1
+
+    def count_rejection(self, row: Mapping[str, Any]) -> None:
+        """Count a row of the rejected table."""
+        self.num_rejected += 1
+        self.reasons[row["stage"], row["reason"]] += 1
+
+
+def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
+    """Write the three tables, rows taken a file's worth at a time, and return what was counted on the way."""
+    tally = Tally()
+    for old in [
+        *folder.glob("problems-*.parquet"),
+        *folder.glob("rejected-*.parquet"),
+        *folder.glob("lineage-*.parquet"),
+    ]:
+        old.unlink()
+    for number, batch in enumerate(_cut((problem_row(one), one.id, one.lineage) for one in kept)):
+        problems = [row for row, *_ in batch]
+        for row in problems:
+            tally.count_problem(row)
+        write_parquet(folder / f"problems-{number:05d}.parquet", problems, _PROBLEMS)
+        lines = [{"id": name, **line.model_dump()} for _, name, lineage in batch for line in lineage]
+        write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
+    for number, batch in enumerate(_cut((rejected_row(one),) for one in rejected)):
+        rows = [row for (row,) in batch]
+        for row in rows:
+            tally.count_rejection(row)
+        write_parquet(folder / f"rejected-{number:05d}.parquet", rows, _REJECTED)
+    return tally
+
+
+def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Return rows, with what goes with each, a file's worth at a time; of large ones fewer."""
+    batch: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += sum(len(value) for value in row[0].values() if isinstance(value, str))
+        if len(batch) == _ROWS_PER_FILE or size >= _CHARACTERS_PER_FILE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def problem_row(candidate: Candidate) -> dict[str, Any]:
+    """Return a kept problem as the plain row of the table."""
+    problem = candidate.to_problem()
+    difficulty = candidate.difficulty
+    row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
+    return {
+        **row,
+        "difficulty": difficulty.predicted,
+        "pass_rate": difficulty.pass_rate,
+        "pass_rate_low": difficulty.pass_rate_low,
+        "pass_rate_high": difficulty.pass_rate_high,
+        "pass_rate_measured_on": difficulty.measured_on,
+        "num_tests": len(candidate.tests),
+        "num_hidden_tests": count_hidden(candidate),
+        "num_generated_tests": sum(origin.kind != "given" for origin in candidate.origins),
+        "mutation_score": mutation_score(candidate),
+        "origins": "[" + ",".join(one.model_dump_json(exclude_defaults=True) for one in candidate.origins) + "]",
+        "time_limit_seconds": problem.time_limit_seconds,
+        "memory_limit_mib": problem.memory_limit_mib,
+        "checker": candidate.checker.model_dump_json(exclude_defaults=True),
+        "tags": list(candidate.tags),
+        "groups": list(candidate.groups),
+        "flags": list(candidate.flags),
+        "merged": list(candidate.merged),
+        "solutions": "[" + ",".join(s.model_dump_json(exclude_defaults=True) for s in candidate.solutions) + "]",
+        "problem": problem.model_dump_json(exclude_defaults=True),
+    }
+
+
+def mutation_score(candidate: Candidate) -> float | None:
+    """Return the share of the mutants that had no part in the choice of tests which the tests catch.
+
+    Mutants that no input of a larger pool told from the reference are left out: they may be right. None if no tests
+    were made, or nothing is left to measure by.
+    """
+    held_out = [mutant for mutant in candidate.mutants if mutant.is_held_out]
+    return sum(bool(mutant.killed_by) for mutant in held_out) / len(held_out) if held_out else None
+
+
+def rejected_row(row: Rejection) -> dict[str, Any]:
+    """Return a rejected row as the plain row of the table."""
+    text = row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
+    return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
+
+
+def describe_first_rejected(folder: Path) -> str:
+    """Return the first row that a corpus lost, and why; empty if it lost none."""
+    for path in sorted(folder.glob("rejected-*.parquet")):
+        for row in pq.read_table(path, columns=["id", "reason", "detail"]).slice(0, 1).to_pylist():
+            said = f" ({row['detail']})" if row["detail"] else ""
+            return f"{row['id']}: {row['reason']}{said}"
+    return ""
+
+
+def read_released(folder: Path) -> list[Problem]:
+    """Return the problems of a finished corpus, in order.
+
+    Raises:
+        DataError: the folder holds none, or a file is damaged.
+    """
+    files = sorted(folder.glob("problems-*.parquet"))
+    if not (folder / MARKER).exists():
+        raise DataError(
+            f"{folder} holds no finished corpus (no {MARKER}); pass a folder that `microcoder data build` finished"
+        )
+    problems = []
+    for path in files:
+        try:
+            for text in pq.read_table(path, columns=["problem"])["problem"].to_pylist():
+                problems.append(Problem.model_validate_json(text))
+        except (OSError, pa.ArrowException, ValidationError) as error:
+            raise DataError(f"{path} is damaged ({type(error).__name__}); build the corpus again") from None
+    return problems
+
+
+CARD = "README.md"
+_MAX_LINES = 25
+_BAR_INCHES, _WIDTH_INCHES = 0.28, 4.5
+_LICENCES = frozenset({
+    "mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "isc", "unlicense", "cc0-1.0", "cc-by-2.0", "cc-by-3.0",
+    "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "odc-by", "pddl", "odbl", "gpl-2.0", "gpl-3.0", "lgpl-3.0", "mpl-2.0",
+})  # fmt: skip
+"""Names that the Hugging Face Hub knows."""
+_TEMPLATE = Path(__file__).with_name("card.md.j2")
+
+
+def write_card(
+    folder: Path,
+    *,
+    name: str,
+    tally: Tally,
+    step_counts: Sequence[StepCounts],
+    figures: Mapping[str, Any],
+    config: Mapping[str, Any],
+) -> None:
+    """Write README.md, its plots, and funnel.json.
+
+    Args:
+        folder: the corpus.
+        name: what it is called.
+        tally: what was counted.
+        step_counts: rows in and out of every step.
+        figures: measured figures of steps, by step: decontamination, verification, difficulty.
+        config: what it was built from.
+    """
+    for kind in ("difficulty", "year", "licence"):
+        counted = sorted(tally.counts[kind].items())
+        write_text(folder / "plots" / f"{kind}.svg", draw_bars(counted[:_MAX_LINES], title=kind))
+    funnel = [
+        {"step": p.step, "stage": p.stage, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected}
+        for p in step_counts
+    ]
+    reasons = [
+        {"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in sorted(tally.reasons.items())
+    ]
+    write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        name=name,
+        licence=find_licence(tally),
+        tally=tally,
+        funnel=funnel,
+        reasons=reasons,
+        counts={kind: counter.most_common(_MAX_LINES) for kind, counter in tally.counts.items()},
+        figures={step: json.dumps(value, indent=2, ensure_ascii=False) for step, value in figures.items()},
+        config=json.dumps(config, indent=2, ensure_ascii=False),
+    )
+    write_text(folder / CARD, text)
+
+
+def find_licence(tally: Tally) -> str:
+    """Return the Hub's name for the licence of all problems: `other` for several, `unknown` where none is stated."""
+    found = set(tally.counts["licence"])
+    if found <= {UNKNOWN}:
+        return "unknown"
+    name = found.pop().lower()
+    return name if not found and name in _LICENCES else "other"
+
+
+def draw_bars(counts: Sequence[tuple[str, int]], *, title: str) -> str:
+    """Return horizontal bars as SVG, one a name, in the given order; the same counts give the same bytes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    names = [name if len(name) <= 40 else name[:39] + "…" for name, _ in counts]
+    style = {"svg.fonttype": "none", "svg.hashsalt": "microcoder", "text.parse_math": False}
+    with rc_context(style):
+        figure = Figure(figsize=(_WIDTH_INCHES, 0.8 + _BAR_INCHES * max(1, len(counts))), layout="constrained")
+        axes = figure.subplots()
+        bars = axes.barh(range(len(counts)), [count for _, count in counts], color="#0072B2")
+        axes.bar_label(bars, padding=2, fontsize=8)
+        axes.set_yticks(range(len(counts)), names, fontsize=8)
+        axes.invert_yaxis()
+        axes.set_title(f"problems by {title}", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+NUM_READ = 100
+_MAX_SOURCE = 30_000
+_HEAD = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{name}: {number} problems to read</title>
+<style>
+:root {{ color-scheme: light dark; --line: #8884; --soft: #8882; }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 100rem; padding: 1rem; }}
+section {{ border-top: 2px solid var(--line); padding: .5rem 0 1rem; }}
+.pair {{ display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }}
+.pair > * {{ min-width: 0; overflow-x: auto; }}
+pre {{ background: var(--soft); padding: .5rem; border-radius: 4px; overflow-x: auto; font-size: 13px; }}
+.source {{ white-space: pre-wrap; overflow-wrap: anywhere; max-height: 60rem; overflow-y: auto; }}
+table {{ border-collapse: collapse; }} td, th {{ border: 1px solid var(--line); padding: .1rem .4rem; }}
+small {{ opacity: .75; }}
+@media (max-width: 800px) {{ .pair {{ grid-template-columns: 1fr; }} }}
+</style>
+<h1>{name}: {number} of {total} problems to read</h1>
+<p>Drawn by a hash of their ids. Left: as the source has it. Right: what a model is asked. Formulae stay TeX.</p>
+"""
+
+
+def write_reading(path: Path, candidates: Iterable[Candidate], *, name: str) -> None:
+    """Write the page; nothing in a statement becomes markup or is loaded from elsewhere."""
+    total = 0
+
+    def count(found: Iterable[Candidate]) -> Iterable[Candidate]:
+        nonlocal total
+        for total, one in enumerate(found, 1):  # noqa: B007 - read when the page is written
+            # Up to a hundred are held together; their tests are not read.
+            yield one.model_copy(update={"tests": ()})
+
+    drawn = nsmallest(NUM_READ, count(candidates), key=lambda one: hashlib.sha256(one.id.encode()).digest())
+    head = _HEAD.format(name=html.escape(name), number=len(drawn), total=total)
+    write_text(path, head + "\n".join(map(show_pair, drawn)) + "\n</html>\n")
+
+
+def show_pair(candidate: Candidate) -> str:
+    """Return one problem and its source as HTML."""
+    found = candidate.statement_found
+    cut = f"\n... {len(found):,} characters" if len(found) > _MAX_SOURCE else ""
+    changed = "; ".join(
+        f"{line.step}: {line.detail}" if line.detail else line.step
+        for line in candidate.lineage
+        if line.field == "statement"
+    )
+    said = f"{candidate.id} · {', '.join(candidate.flags) or 'no flags'} · {changed}"
+    return (
+        f"<section>\n<h2>{html.escape(candidate.title or candidate.id)}</h2>\n<small>{html.escape(said)}</small>\n"
+        f'<div class="pair">\n<pre class="source">{html.escape(found[:_MAX_SOURCE] + cut)}</pre>\n'
+        f"<div>{render_markdown(candidate.statement)}</div>\n</div>\n</section>"
+    )
+
+
+def render_markdown(text: str) -> str:
+    """Return Markdown as HTML: tags in it are text, pictures are named and not loaded, links lead nowhere."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "autolink", "image"])
+    return str(parser.render(text))
+
+
+_PAGE = Path(__file__).with_name("page.html")
+_SHOWN_FIELDS = (
+    "title", "statement", "natural_language", "fn_name", "starter_code", "licence", "date", "url", "tags", "flags",
+    "checker", "time_limit_seconds", "memory_limit_mib", "difficulty", "merged",
+)  # fmt: skip
+_MAX_CHARACTERS = 20_000
+_MAX_TESTS_SHOWN, _MAX_TEST_CHARACTERS = 3, 500
+
+
+def write_page(folder: Path, *, name: str, parts_of_steps: Sequence[Sequence[Part]]) -> None:
+    """Write the folder; memory holds a shard after two steps at a time and a line of index per row."""
+    index = []
+    for number, parts in enumerate(zip(*parts_of_steps, strict=True)):
+        stories = dict(tell_stories((part.step, read_part(part.path)) for part in parts))
+        write_text(folder / "rows" / f"{number}.js", f"rows({number}, {_script(stories)});\n")
+        index += [[story["id"], story["title"], story["dataset"], story["end"], number] for story in stories.values()]
+    write_text(folder / "index.js", f"index({_script(name)}, {_script(index)});\n")
+    write_text(folder / "index.html", _PAGE.read_text(encoding="utf-8"))
+
+
+def tell_stories(steps: Iterable[tuple[str, Sequence[Row]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return, for every row of a shard, what it was at first and what each step changed."""
+    stories: dict[str, dict[str, Any]] = {}
+    last: dict[str, Candidate] = {}
+    for step, rows in steps:
+        for row in rows:
+            story = stories.setdefault(row.id, {"id": row.id, "title": "", "dataset": row.dataset, "steps": []})
+            story["end"] = "kept" if isinstance(row, Candidate) else row.reason
+            if isinstance(row, Candidate):
+                story["title"] = row.title or row.statement[:60]
+                story["steps"].append({"step": step, "changes": _changes(last.get(row.id), row)})
+                last[row.id] = row
+            else:
+                story["steps"].append(
+                    {"step": step, "reason": row.reason, "detail": row.detail, "raw": _shorten(row.raw)}
+                )
+    yield from stories.items()
+
+
+def _changes(before: Candidate | None, after: Candidate) -> dict[str, list[str]]:
+    """Return field to [old, new] as text."""
+    changes = {}
+    for name in (*_SHOWN_FIELDS, "tests", "solutions"):
+        old, new = ("" if before is None else _show(before, name)), _show(after, name)
+        if old != new:
+            changes[name] = [_shorten(old), _shorten(new)]
+    return changes
+
+
+def _show(candidate: Candidate, name: str) -> str:
+    value = getattr(candidate, name)
+    if name == "tests":
+        shown = [
+            f"input:\n{test.input[:_MAX_TEST_CHARACTERS]}\noutput:\n{test.output[:_MAX_TEST_CHARACTERS]}"
+            for test in candidate.tests[:_MAX_TESTS_SHOWN]
+        ]
+        return "\n\n".join([f"{len(candidate.tests)} tests", *shown])
+    if name == "solutions":
+        return "\n".join(f"{s.known}: {s.name or 'unnamed'} ({s.language})" for s in candidate.solutions)
+    if hasattr(value, "model_dump_json"):
+        return value.model_dump_json(exclude_defaults=True)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}\n... {len(text)} characters"
+
+
+def _script(value: object) -> str:
+    """Return JSON that no text in it can end early when it stands in a script."""
+    return json.dumps(value, ensure_ascii=True).replace("<", "\\u003c")

@@ -1,0 +1,366 @@
+"""Files of rows: JSON lines (plain, gzip or zstd), JSON lists, parquet. Numbered rows, faults included.
+
+Archives of data sets, unpacked once: folders and files inside their own folder; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+from microcoder.data.formats.text import read_json, shorten
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.installation import how_to_install
+
+ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+
+
+def is_archive(path: str) -> bool:
+    """Whether a source's path is one."""
+    return path.endswith(ARCHIVE_SUFFIXES) and not path.startswith("hf://")
+
+
+def unpack(archive: Path, *, into: Path, digest: str) -> Path:
+    """Return the folder with an archive's content, which is whole or absent.
+
+    Args:
+        archive: a tar file, compressed or not.
+        into: where folders of archives are made.
+        digest: of the archive's content; a changed archive gets a folder of its own.
+
+    Raises:
+        DataError: it is damaged, or holds what could write outside its folder.
+    """
+    place = hashlib.sha256(f"{archive.name}\0{digest}".encode()).hexdigest()[:12]
+    folder = into / f"{archive.name.split('.', 1)[0]}-{place}"
+    if folder.exists():
+        return folder
+    partial = into / f".{folder.name}.{uuid4().hex[:12]}.partial"
+    partial.mkdir(parents=True)
+    try:
+        with tarfile.open(archive) as content:
+            for member in content:
+                _write(content, member, partial)
+    except (tarfile.TarError, OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise DataError(f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})") from None
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        # Another build was faster; what it unpacked is the same.
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _write(content: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    # The standard library's own filter came with 3.11.4; systems with an older 3.11 are about.
+    name = PurePosixPath(member.name)
+    if not (member.isfile() or member.isdir()) or name.is_absolute() or ".." in name.parts:
+        raise tarfile.TarError(f"{member.name!r} is no plain file or folder inside the archive")
+    target = folder / name
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = content.extractfile(member)
+    assert source is not None
+    with source, target.open("wb") as file:
+        shutil.copyfileobj(source, file)
+
+
+LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
+LISTS = (".json", ".json.gz", ".json.zst")
+SUFFIXES = (*LINES, *LISTS, ".parquet")
+MAX_ROW_BYTES = 1 << 30
+_DAMAGE = (OSError, EOFError, zlib.error)
+_BOM = b"\xef\xbb\xbf"
+_BUFFER_BYTES = 1 << 20
+
+Fault = tuple[str, str]
+"""A reason of `microcoder.data.formats.row.REASONS`, and what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """One row as it was found."""
+
+    place: str
+    """File and place in it."""
+    values: Mapping[str, Any] | None
+    """Its fields; None if it could not be read."""
+    raw: bytes = b""
+    """As it stands in the file, if the file has rows as text."""
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Successive rows of one file."""
+
+    file: str
+    first: int
+    """How many rows of the file come before."""
+    num_rows: int
+    offset: int = 0
+    """Where the first row begins, in a file that is not packed."""
+    line: int = 0
+    """How many lines come before that."""
+    num_bytes: int = 0
+    """Of the rows as text, unpacked; in parquet, their share of the whole."""
+
+
+def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = None) -> Iterator[FilePart]:
+    """Yield the parts of a file, each of at most so many rows and, but for its last row, of fewer bytes than that.
+
+    What cannot be read counts as one more row.
+    """
+    if file.endswith(".parquet"):
+        num_rows, num_bytes = _size_of_parquet(root / file)
+        a_row = -(-num_bytes // max(1, num_rows))
+        most = max_rows if max_bytes is None else max(1, min(max_rows, max_bytes // max(1, a_row)))
+        for first in range(0, num_rows, most):
+            num = min(most, num_rows - first)
+            yield FilePart(file, first, num, num_bytes=a_row * num)
+        return
+    rows: Iterator[tuple[int, int, int]]
+    if file.endswith(LISTS):
+        rows = ((0, 0, len(row.raw)) for row in _read_list(root, FilePart(file, 0, 0)))
+    else:
+        rows = ((number - 1, offset, len(line)) for number, offset, line, _ in _scan(root / file, FilePart(file, 0, 0)))
+    is_found_by_offset = not file.endswith(LISTS) and not _is_packed(file)
+    part: FilePart | None = None
+    for count, (lines, offset, size) in enumerate(rows):
+        if part is None:
+            part = FilePart(file, count, 0, offset, lines) if is_found_by_offset else FilePart(file, count, 0)
+        part = replace(part, num_rows=part.num_rows + 1, num_bytes=part.num_bytes + size)
+        if part.num_rows == max_rows or (max_bytes is not None and part.num_bytes >= max_bytes):
+            yield part
+            part = None
+    if part is not None:
+        yield part
+
+
+def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
+    """Yield the rows of a part."""
+    if part.file.endswith(".parquet"):
+        rows = _read_parquet(root, part)
+    elif part.file.endswith(LISTS):
+        rows = islice(_read_list(root, part), part.first, None)
+    else:
+        rows = _read_lines(root, part)
+    yield from islice(rows, part.num_rows)
+
+
+def _is_packed(file: str) -> bool:
+    return file.endswith((".gz", ".zst"))
+
+
+class _UpToDamage(io.RawIOBase):
+    """A stream that ends where its source is damaged, so that what comes before is not lost."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.fault: Fault | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.fault is not None:
+            return 0
+        try:
+            # `read` would throw away what it has found before it meets the damage.
+            found = self._source.read1(len(buffer))
+        except _DAMAGE as error:
+            self.fault = ("unreadable_file", f"{type(error).__name__}: {error}")
+            return 0
+        buffer[: len(found)] = found
+        return len(found)
+
+
+@contextmanager
+def _open(path: Path, offset: int = 0) -> Iterator[tuple[BinaryIO, _UpToDamage]]:
+    """Open a file for reading, unpacked; with it comes what says whether it ended by damage."""
+    if path.suffix == ".zst":
+        source: Any = _import_pyarrow(path).input_stream(str(path), compression="zstd")
+    else:
+        source = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
+    with source:
+        if offset:
+            source.seek(offset)
+        stream = _UpToDamage(source)
+        yield io.BufferedReader(stream, _BUFFER_BYTES), stream
+
+
+def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault | None]]:
+    """Yield number, offset and bytes of each line that is not blank, from a part's offset on; damage ends it."""
+    number, offset = part.line, part.offset
+    try:
+        with _open(path, offset) as (file, stream):
+            while line := file.readline(MAX_ROW_BYTES + 1):
+                number += 1
+                if len(line) > MAX_ROW_BYTES:
+                    yield number, offset, b"", ("unreadable_file", f"a line of more than {MAX_ROW_BYTES >> 20} MiB")
+                    return
+                if stream.fault and not line.endswith(b"\n"):
+                    yield number, offset, line, stream.fault
+                    return
+                if line.strip():
+                    yield number, offset, line, None
+                offset += len(line)
+            if stream.fault:
+                yield number + 1, offset, b"", stream.fault
+    except OSError as error:
+        yield number + 1, offset, b"", ("unreadable_file", f"{type(error).__name__}: {error}")
+
+
+def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
+    lines = _scan(root / part.file, part)
+    for number, _, line, fault in islice(lines, part.first, None) if _is_packed(part.file) else lines:
+        place = f"{part.file}:{number}"
+        text = line.removeprefix(_BOM) if number == 1 else line
+        yield RawRow(place, None, line, fault) if fault else _parse(place, text)
+
+
+def _parse(place: str, line: bytes) -> RawRow:
+    try:
+        values = read_json(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return RawRow(place, None, line, ("not_utf8", str(error)))
+    except ValueError as error:
+        return RawRow(place, None, line, ("not_json", str(error)))
+    if not isinstance(values, dict):
+        return RawRow(place, None, line, ("not_an_object", f"{type(values).__name__}: {shorten(values, 40)}"))
+    return RawRow(place, values, line)
+
+
+def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
+    """Yield the items of a JSON list, or successive JSON values; what comes after a break is one row."""
+    place = part.file
+    try:
+        with _open(root / part.file) as (file, stream):
+            packed = file.read(MAX_ROW_BYTES + 1)
+    except OSError as error:
+        yield RawRow(f"{place}:1", None, b"", ("unreadable_file", f"{type(error).__name__}: {error}"))
+        return
+    if stream.fault:
+        yield RawRow(f"{place}:1", None, packed, stream.fault)
+        return
+    if len(packed) > MAX_ROW_BYTES:
+        fault = ("unreadable_file", f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines")
+        yield RawRow(f"{place}:1", None, b"", fault)
+        return
+    try:
+        text = packed.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield RawRow(f"{place}:1", None, packed, ("not_utf8", str(error)))
+        return
+    for number, (item, fault) in enumerate(_split_items(text), 1):
+        raw = item.encode()
+        yield RawRow(f"{place}:{number}", None, raw, fault) if fault else _parse(f"{place}:{number}", raw)
+
+
+def _split_items(text: str) -> Iterator[tuple[str, Fault | None]]:
+    """Yield the text of each item, without making values of them."""
+    at = _skip(text, 0)
+    is_list = text.startswith("[", at)
+    at = _skip(text, at + 1) if is_list else at
+    while at < len(text) and not (is_list and text[at] == "]"):
+        try:
+            _, end = _EXTENTS.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            yield text[at:], ("not_json", said)
+            return
+        yield text[at:end], None
+        at = _skip(text, end)
+        if not is_list or text[at : at + 1] == "]":
+            continue
+        if text[at : at + 1] != ",":
+            yield text[at:], ("not_json", "the list is cut off" if at >= len(text) else "no comma between two items")
+            return
+        at = _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+_EXTENTS = json.JSONDecoder(parse_int=len, object_pairs_hook=len)
+"""Finds where values end; keeps none of them."""
+
+
+def _import_pyarrow(path: Path) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise DataError(f"{path} needs pyarrow; type: {how_to_install('data')}") from None
+    return pyarrow
+
+
+def _size_of_parquet(path: Path) -> tuple[int, int]:
+    """Return a file's rows and their bytes, unpacked; one row if it cannot be read."""
+    pyarrow = _import_pyarrow(path)
+    try:
+        metadata = pyarrow.parquet.read_metadata(path)
+    except (OSError, pyarrow.ArrowException):
+        return 1, 0
+    return metadata.num_rows, sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
+
+
+def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
+    path = root / part.file
+    pyarrow = _import_pyarrow(path)
+    number = part.first
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            skip, groups = _find_groups(file.metadata, part)
+            for batch in file.iter_batches(batch_size=64, row_groups=groups):
+                for index in range(skip, batch.num_rows):
+                    number += 1
+                    yield _row_of(batch.slice(index, 1), f"{part.file}:{number}")
+                skip = max(0, skip - batch.num_rows)
+    except (OSError, pyarrow.ArrowException) as error:
+        for missing in range(number + 1, part.first + part.num_rows + 1):
+            said = shorten(" ".join(str(error).split()), 200)
+            yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", said))
+
+
+def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
+    """Return the row groups that hold a part, and how many rows of the first come before it."""
+    groups, start, skip = [], 0, 0
+    for index in range(metadata.num_row_groups):
+        rows = metadata.row_group(index).num_rows
+        if start + rows > part.first and start < part.first + part.num_rows:
+            if not groups:
+                skip = part.first - start
+            groups.append(index)
+        start += rows
+    return skip, groups
+
+
+def _row_of(batch: Any, place: str) -> RawRow:
+    try:
+        return RawRow(place, batch.to_pylist()[0])
+    except UnicodeDecodeError as error:
+        return RawRow(place, None, b"", ("not_utf8", str(error)))
+    except (ValueError, OverflowError) as error:
+        return RawRow(place, None, b"", ("wrong_value", shorten(error, 200)))

@@ -1,0 +1,340 @@
+"""Sources: a file, a folder or a `hf://` name as numbered raw rows, in a fixed order, in shards of a fixed size.
+
+    open_source -> list_shards -> read_shard -> RawRow, RawRow, ...
+
+A shard is opened again without reading what stands before it: a byte offset in JSON lines, a row group in parquet, a
+list of folders. Only in a compressed file everything before it is unpacked again, so keep those small.
+
+The collect stage: raw rows to candidates; a row that is none is rejected with its reason, as it was found.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NoReturn
+
+from microcoder.data import hub, rowfiles
+from microcoder.data.columns import Joined, JoinSettings, check_columns, complete_rows
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.catalogue import FORMATS, load_format
+from microcoder.data.formats.format import Folders, Format, recognise
+from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.text import shorten, write_json
+from microcoder.data.rowfiles import FilePart, RawRow
+from microcoder.judge.core.errors import ConfigError, DataError
+
+MAX_FOLDER_BYTES = 1 << 30
+"""A folder that holds more than this is rejected."""
+_ROWS_TRIED = 16
+"""By these it is seen which fields a format reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place that rows of one format come from."""
+
+    path: Path
+    format: Format
+    name: str
+    """Begins the ids of its rows; each source of a pipeline needs its own."""
+    files: tuple[str, ...] = ()
+    """The files that are meant, where the folder may hold others."""
+    revision: str = ""
+    """The commit on the Hugging Face Hub."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Fields that the format reads, and where the rows have them instead."""
+    joins: tuple[Joined, ...] = ()
+    """Files whose rows belong to these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Some successive rows of a source."""
+
+    index: int
+    parts: tuple[FilePart, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """How many raw rows it has."""
+        return sum(part.num_rows for part in self.parts)
+
+    @property
+    def num_bytes(self) -> int:
+        """How large they are, unpacked."""
+        return sum(part.num_bytes for part in self.parts)
+
+
+def open_source(
+    path: str | Path,
+    format_name: str,
+    *,
+    name: str = "",
+    columns: Mapping[str, str] | None = None,
+    joins: Iterable[JoinSettings] = (),
+    licence: str = "",
+) -> Source:
+    """Find a source.
+
+    Args:
+        path: a file, a folder, or `hf://datasets/owner/name[@revision]/config/split`.
+        format_name: a key of `FORMATS`, or a reference to a reader of the user's own.
+        name: begins the ids of its rows; the format's name where none is given.
+        columns: fields that the format reads, and where the rows have them instead.
+        joins: files whose rows belong to these.
+        licence: of rows that name none; the format's where none is given and the columns are the format's own.
+
+    Raises:
+        DataError: there is no such format, the path does not exist, or it holds nothing of that format.
+    """
+    found_format = load_format(format_name)
+    if licence or columns:
+        # A set under other names of columns is another set: what the format's own is licensed under says nothing of it.
+        found_format = replace(found_format, licence=licence)
+    name = name or found_format.name
+    if "/" in name:
+        raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
+    if found_format.folders is not None and (columns or tuple(joins)):
+        raise DataError(f"source {path}: {found_format.name} reads folders, which have no columns to name or to join")
+    renamed, joined = dict(columns or {}), tuple(map(_open_join, joins))
+    if str(path).startswith(hub.SCHEME):
+        found = hub.download(str(path))
+        return Source(found.folder, found_format, name, found.files, found.revision, renamed, joined)
+    source = Source(Path(path), found_format, name, columns=renamed, joins=joined)
+    if not source.path.exists():
+        raise DataError(f"source {path} does not exist; check the path")
+    if not _list_places(source):
+        expected = source.format.folders.markers if source.format.folders else rowfiles.SUFFIXES
+        raise DataError(f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}")
+    return source
+
+
+def find_format(path: Path) -> str:
+    """Return the name of the format that a file's first row, or the first problem folder, looks like; empty if none."""
+    for format in FORMATS.values():
+        markers = format.folders.markers if format.folders else ()
+        if markers and path.is_dir() and any(True for marker in markers for _ in path.glob(f"*/{marker}")):
+            return format.name
+    if not path.is_file() or not path.name.endswith(rowfiles.SUFFIXES):
+        return ""
+    part = next(iter(rowfiles.list_parts(path.parent, path.name, 1, None)), None)
+    row = next(iter(rowfiles.read_part(path.parent, part)), None) if part else None
+    found = recognise(row.values, FORMATS.values()) if row is not None and row.values is not None else None
+    return found.name if found else ""
+
+
+def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None = None) -> list[Shard]:
+    """Return the shards of a source: every raw row is in exactly one, and the same one in every run.
+
+    A shard has at most that many rows; it has fewer where a file ends, or where its rows have so many bytes.
+
+    Raises:
+        DataError: the number is not positive, or the source is gone or not to be read.
+    """
+    if rows_per_shard < 1:
+        raise DataError(f"rows_per_shard is {rows_per_shard}; it must be 1 or more")
+    if not source.path.exists():
+        raise DataError(f"source {source.path} does not exist; check the path")
+    shards: list[Shard] = []
+    parts: list[FilePart] = []
+    num_rows = num_bytes = 0
+    most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
+    for part in _list_parts(source, rows_per_shard, bytes_per_shard):
+        if parts and (num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes):
+            shards.append(Shard(len(shards), tuple(parts)))
+            parts, num_rows, num_bytes = [], 0, 0
+        parts.append(part)
+        num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.num_bytes
+    return [*shards, Shard(len(shards), tuple(parts))] if parts else shards
+
+
+def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
+    """Yield the raw rows of a shard; one that cannot be read says why."""
+    for part in shard.parts:
+        if source.format.folders is not None:
+            yield _read_folder(_root(source), part.file, source.format.folders)
+        else:
+            rows = rowfiles.read_part(_root(source), part)
+            yield from complete_rows(rows, columns=source.columns, joins=source.joins)
+
+
+def check_names(source: Source) -> None:
+    """Refuse columns that are named for a field which the format does not read, as far as the first rows show.
+
+    Raises:
+        DataError: which, and what it reads.
+    """
+    shards = list_shards(source, _ROWS_TRIED) if source.columns else []
+    rows = list(islice(read_shard(source, shards[0]), _ROWS_TRIED)) if shards else []
+    faults = [row.fault for row in rows if row.values is None and row.fault is not None]
+    if rows and len(faults) == len(rows) and faults[0][0] == "missing_field":
+        raise DataError(f"source {source.name!r}: none of its first {len(rows)} rows has column {faults[0][1]}")
+    if wrong := check_columns(source.columns, rows, lambda values: source.format.read_row(values, "")):
+        raise DataError(f"columns of source {source.name!r} ({source.format.name}): {wrong}")
+
+
+def list_files(source: Source, shard: Shard) -> list[Path]:
+    """Return the files that decide what a shard holds, in order."""
+    root, folders = _root(source), source.format.folders
+    if folders is None:
+        joined = {one.root / file for one in source.joins for file in one.files}
+        return [*sorted({root / part.file for part in shard.parts}), *sorted(joined)]
+    return [
+        root / part.file / name
+        for part in shard.parts
+        for name in sorted(_walk(root / part.file, partial(_is_taken, patterns=folders.takes)))
+    ]
+
+
+def _open_join(settings: JoinSettings) -> Joined:
+    if settings.path.startswith(hub.SCHEME):
+        found = hub.download(settings.path)
+        return Joined(settings, found.folder, found.files)
+    path = Path(settings.path)
+    if path.is_file() and path.name.endswith(rowfiles.SUFFIXES):
+        return Joined(settings, path.parent, (path.name,))
+    files = sorted(_walk(path, lambda name: name.endswith(rowfiles.SUFFIXES))) if path.is_dir() else []
+    if not files:
+        raise DataError(f"join {path} is no file or folder of rows; it needs {', '.join(rowfiles.SUFFIXES)}")
+    return Joined(settings, path, tuple(files))
+
+
+def _root(source: Source) -> Path:
+    return source.path if source.path.is_dir() else source.path.parent
+
+
+def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[FilePart]:
+    for place in _list_places(source):
+        if source.format.folders is not None:
+            files = list_files(source, Shard(0, (FilePart(place, 0, 1),)))
+            yield FilePart(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
+        else:
+            yield from rowfiles.list_parts(_root(source), place, rows_per_shard, bytes_per_shard)
+
+
+def _list_places(source: Source) -> list[str]:
+    """Return what holds rows, relative to the root, in order: files, or folders."""
+    if source.files:
+        return list(source.files)
+    folders = source.format.folders
+    if folders is not None:
+        found = _walk(source.path, lambda path: path.rpartition("/")[2] in folders.markers)
+        return sorted({path.rpartition("/")[0] or "." for path in found})
+    if source.path.is_file():
+        return [source.path.name] if source.path.name.endswith(rowfiles.SUFFIXES) else []
+    return sorted(_walk(source.path, lambda path: path.endswith(rowfiles.SUFFIXES)))
+
+
+def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the plain files below a folder by their path in it; links that lead out of it are left out."""
+    home = folder.resolve()
+    for parent, _, names in os.walk(folder, onerror=_refuse):
+        inside = Path(parent).relative_to(folder).as_posix()
+        for name in names:
+            path = name if inside == "." else f"{inside}/{name}"
+            if not takes(path):
+                continue
+            file = folder / path
+            if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(home)):
+                yield path
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise DataError(f"{error.filename} cannot be read ({error.strerror}); give it leave, or move it away") from None
+
+
+def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
+    folder = root / place
+    files: dict[str, bytes] = {}
+    size = 0
+    try:
+        for name in sorted(_walk(folder, partial(_is_taken, patterns=folders.takes))):
+            size += (folder / name).stat().st_size
+            if size > MAX_FOLDER_BYTES:
+                return RawRow(place, None, b"", ("unreadable_file", f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"))
+            files[name] = (folder / name).read_bytes()
+    except OSError as error:
+        return RawRow(place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error.strerror}"))
+    return RawRow(place, {"name": folder.name, "files": files})
+
+
+def _is_taken(name: str, patterns: Iterable[str]) -> bool:
+    """`data/**` takes everything below `data`, other patterns what lies at one depth."""
+    for pattern in patterns:
+        if pattern.endswith("/**"):
+            if name.startswith(pattern.removesuffix("**")):
+                return True
+        elif name.count("/") == pattern.count("/") and fnmatch.fnmatchcase(name, pattern):
+            return True
+    return False
+
+
+_ENCODED = "base64:"
+
+
+def collect_shard(source: Source, shard: Shard) -> list[Candidate | Rejection]:
+    """Return what each raw row of a shard came to, in order; nothing of it is executed."""
+    return [collect_row(source, row) for row in read_shard(source, shard)]
+
+
+def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
+    """Return the candidate of a raw row, or why it is none."""
+    fault, candidate = row.fault, None
+    if row.values is not None:
+        try:
+            return source.format.read_row(row.values, row.place, source=source.name)
+        except Malformed as error:
+            fault, candidate = (error.reason, error.detail), error.candidate
+        except ConfigError as error:
+            fault = ("reader_fault", str(error))
+        except Exception as error:  # one row in a million must not end a run
+            fault = ("adapter_fault", f"{type(error).__name__}: {error}")
+    reason, detail = fault or ("unreadable_file", "")
+    return Rejection(
+        id=f"{source.name}/{shorten(row.place, 1000)}",
+        dataset=source.format.name,
+        source_row=shorten(row.place, 1000),
+        stage="collect",
+        reason=reason,
+        detail=shorten(detail, 300),
+        raw=_show_raw(row),
+        candidate=candidate,
+    )
+
+
+def _show_raw(row: RawRow) -> str:
+    """Return a row as it was found: its text, or its fields as JSON where the file has no text."""
+    if row.raw or row.values is None:
+        try:
+            return row.raw.decode("utf-8")
+        except UnicodeDecodeError:
+            return _encode(row.raw)
+    try:
+        return write_json(_plain(row.values))
+    except (ValueError, RecursionError):
+        return _encode(repr(row.values).encode("utf-8", "surrogatepass"))
+
+
+def _plain(value: object) -> object:
+    """Return a value that JSON can hold: bytes as text if they are UTF-8, what parquet adds as its text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return _encode(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _encode(content: bytes) -> str:
+    return _ENCODED + base64.b64encode(content).decode("ascii")

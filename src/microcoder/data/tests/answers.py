@@ -1,0 +1,308 @@
+"""Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
+
+The first reference is run for its answer; then all references are judged by the answers, and the first, with those that
+draw random numbers, a second time in another process, another order and with other random numbers. What one of them
+crashes on, refuses, or answers in another way the second time, is no test. Inputs that take a reference too long get
+more time in a second round, where there are programs that only long runs catch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from microcoder.data.formats.candidates import Candidate, Origin
+from microcoder.data.tests.settings import GenerateSettings
+from microcoder.data.verify.plans import turned_numbers
+from microcoder.data.verify.rates import round_up
+from microcoder.judge import Execution, Invocation, Judge
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import take_in_turn
+from microcoder.judge.core.signatures import find_call
+from microcoder.judge.core.types import Call, Outcome, Problem, Program, TestCase, TestResult
+
+_NO_ANSWER = "no program answers this"
+_CUT = re.compile(r"\n\[\.\.\. of \d+ (?:bytes|characters)\]\Z")
+_NO_VALUE = re.compile(r"\b(?:NaN|Infinity)\b")
+_SENTINELS = {
+    "json": json.dumps(_NO_ANSWER),
+    "ListNode": json.dumps([_NO_ANSWER]),
+    "TreeNode": json.dumps([_NO_ANSWER]),
+}
+_COST_STEPS = (0.5, 2.0, 10.0)
+"""Seconds that a test costs are rounded up to these, so that noise changes no choice."""
+_MEMORY_MIB = 2048
+LARGE_BYTES = 20_000
+"""A longer input is there for slow programs."""
+_MOST_LIMITS = 6
+"""That one reference may meet on the inputs of one problem; what comes after them is not answered."""
+AT_ONCE = 8
+"""Runs whose outputs are held together."""
+MOST_BYTES = 32 << 20
+"""Of the made inputs of one problem together, and of their answers: a shard must fit into memory."""
+
+
+class MadeInput(NamedTuple):
+    """An input, and how it was made."""
+
+    text: str
+    origin: Origin
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTest:
+    """A test that all references pass."""
+
+    test: TestCase
+    origin: Origin
+    group: str = ""
+    seconds: float = 0.0
+    """What it costs: CPU seconds of the slowest reference, rounded up."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is there for slow programs."""
+        return len(self.test.input) > LARGE_BYTES or self.seconds > _COST_STEPS[0]
+
+
+@dataclass(slots=True)
+class Answering:
+    """Finds answers for the inputs of one candidate, and counts what became of them."""
+
+    judge: Judge
+    """Of the stop rule `first_limit`."""
+    again: Judge
+    """Another one, of the stop rule `first_failure`."""
+    candidate: Candidate
+    references: Sequence[Program]
+    settings: GenerateSettings
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Why inputs became no test."""
+    too_slow: list[MadeInput] = field(default_factory=list)
+    """Inputs lost because a reference took too long, or was stopped for that before them."""
+    seconds: float = 0.0
+    """CPU seconds that a reference gets for an input now."""
+
+    def answer_all(self, inputs: Sequence[MadeInput], *, num_slow: int) -> list[MadeTest]:
+        """Return the tests that come of inputs, the short ones first.
+
+        The judge stops after a limit, so what is long, and may meet one, comes last.
+
+        Args:
+            inputs: to be answered.
+            num_slow: how many of those that references are too slow for are tried again with more time.
+        """
+        self.seconds = self.settings.answer_seconds
+        tests = self._answer(sorted(inputs, key=_size))
+        again, self.too_slow = _spread_slow(self.too_slow, num_slow), []
+        if again:
+            self.dropped["tried again with more time"] += len(again)
+            self.seconds = max(self.seconds, self.settings.large_answer_seconds)
+            tests += self._answer(sorted(again, key=_size))
+        return tests
+
+    def _answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
+        """Return the tests that come of inputs, in their order."""
+        answers = self._answers_of_first(inputs) if inputs else []
+        tests = [
+            (one, TestCase(input=one.text, output=answer))
+            for one, answer in zip(inputs, answers, strict=True)
+            if answer is not None
+        ]
+        if not tests:
+            return []
+        agreed = self._agreed([one for one, _ in tests], [test for _, test in tests])
+        return [
+            MadeTest(test, one.origin, one.group, round_up(seconds, _COST_STEPS))
+            for (one, test), seconds in zip(tests, agreed, strict=True)
+            if seconds is not None
+        ]
+
+    def problem(self, tests: Sequence[TestCase], *, seconds: float, language: str = "python") -> Problem:
+        """Return what programs are judged by."""
+        memory = max(_MEMORY_MIB, self.candidate.memory_limit_mib or 0)
+        return self.candidate.to_trial(language, seconds=seconds, memory_mib=memory, tests=tests)
+
+    def _answers_of_first(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        if self.candidate.fn_name is None and self.candidate.harness is None:
+            return self._printed(inputs)
+        return self._returned(inputs)
+
+    def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        answers: list[str | None] = []
+        num_bytes = 0
+        for start in range(0, len(inputs), AT_ONCE):
+            piece = inputs[start : start + AT_ONCE]
+            for one, run in [(one, self.judge.submit_run(self._invocation(one))) for one in piece]:
+                answer = self._read_printed(one, run.result())
+                num_bytes += len(answer or "")
+                answers.append(answer if num_bytes <= MOST_BYTES else self._drop("too much together"))
+        return answers
+
+    def _invocation(self, one: MadeInput) -> Invocation:
+        return Invocation(
+            program=self.references[0],
+            stdin=one.text.encode("utf-8", "surrogatepass"),
+            cpu_seconds=self.seconds,
+            memory_limit_mib=_MEMORY_MIB,
+        )
+
+    def _read_printed(self, one: MadeInput, done: Execution) -> str | None:
+        if done.failure is not None:
+            if done.failure is Outcome.TIME_LIMIT:
+                self.too_slow.append(one)
+            return self._drop(f"reference: {done.failure.value}")
+        try:
+            text = done.stdout.decode("utf-8")
+        except UnicodeDecodeError:
+            return self._drop("answer is no text")
+        if len(text) > self.settings.max_package_bytes:
+            return self._drop("answer too long")
+        return f"{text.rstrip()}\n" if text.strip() else self._drop("empty answer")
+
+    def _returned(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        """Ask a function by a test that it cannot pass: what it returned stands in the result."""
+        call = find_call(self.problem([TestCase(input=inputs[0].text, output="0")], seconds=1.0))
+        sentinel = _SENTINELS.get(_kind_of_result(call))
+        if sentinel is None:
+            self.dropped["kind of result"] += len(inputs)
+            return [None] * len(inputs)
+        tests = [TestCase(input=one.text, output=sentinel) for one in inputs]
+        try:
+            problem = self.problem(tests, seconds=self.seconds)
+            verdict = self.judge.judge([self.references[0]], [problem])[0]
+        except DataError:
+            self.dropped["input cannot be called with"] += len(inputs)
+            return [None] * len(inputs)
+        results = [*verdict.tests, *[None] * (len(inputs) - len(verdict.tests))]
+        answers = []
+        for one, result in zip(inputs, results, strict=False):
+            if result is None or result.verdict is Outcome.TIME_LIMIT:
+                self.too_slow.append(one)
+            if result is None:
+                answers.append(self._drop("reference: stopped before"))
+            elif result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
+                answers.append(self._drop(f"reference: {result.verdict.value}"))
+            else:
+                answers.append(self._read_value(result.output))
+        return answers
+
+    def _read_value(self, text: str) -> str | None:
+        if _CUT.search(text) or _NO_VALUE.search(text):
+            return self._drop("answer too long" if _CUT.search(text) else "answer is no number")
+        if self.candidate.harness is not None:
+            return text
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return self._drop("answer is no JSON")
+        # A set travels as an object, a dict as pairs: neither is what was returned.
+        return self._drop("answer is a set") if _has_object(value) else text
+
+    def _agreed(self, inputs: Sequence[MadeInput], tests: Sequence[TestCase]) -> list[float | None]:
+        """Return what each test costs; None where a reference does not pass it every time."""
+        seconds: list[float | None] = [0.0] * len(tests)
+        late: set[int] = set()
+        for results in self._judge_past_limits(tests):
+            late |= {number for number, one in results.items() if one.verdict is Outcome.TIME_LIMIT}
+            late |= set(range(len(tests))) - set(results)
+            passed = {
+                number: result.cpu_seconds / self.judge.time_scale
+                for number, result in results.items()
+                if result.verdict is Outcome.ACCEPTED
+            }
+            for number, known in enumerate(seconds):
+                if known is not None:
+                    seconds[number] = max(known, passed[number]) if number in passed else None
+        lost = {number for number, one in enumerate(seconds) if one is None}
+        self.too_slow += [inputs[number] for number in sorted(lost & late)]
+        self.dropped["a reference too slow"] += len(lost & late)
+        self.dropped["references disagree"] += len(lost - late)
+        self._repeat(tests, seconds)
+        return seconds
+
+    def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[dict[int, TestResult]]:
+        """Return the results of each reference by number of test.
+
+        The judge stops at a limit, and the length of an input does not always tell how long a program takes: the tests
+        after the limit are judged anew, as far as `_MOST_LIMITS` go.
+        """
+        found: list[dict[int, TestResult]] = [{} for _ in self.references]
+        left = {place: list(range(len(tests))) for place in range(len(self.references))}
+        for _ in range(_MOST_LIMITS):
+            programs = [self.references[place] for place in left]
+            problems = [self._problem_of([tests[n] for n in left[place]], self.references[place]) for place in left]
+            for place, verdict in zip(list(left), self.judge.judge(programs, problems), strict=True):
+                found[place].update(zip(left[place], verdict.tests, strict=False))
+                left[place] = left[place][len(verdict.tests) :] if verdict.tests else []
+            left = {place: numbers for place, numbers in left.items() if numbers}
+            if not left:
+                break
+        return found
+
+    def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
+        """Leave out what a reference does not pass again, in another order and with other random numbers."""
+        # The others agreed with the first already; only what draws random numbers may not do so again.
+        again = [one for number, one in enumerate(self.references) if number == 0 or _stirred(one) is not one]
+        for program in again:
+            for is_last in (False, False, True):
+                left = [number for number, one in enumerate(seconds) if one is not None]
+                if not left:
+                    return
+                order = [left[number] for number in turned_numbers(len(left), 1)] if len(left) > 1 else left
+                problem = self._problem_of([tests[number] for number in order], program)
+                verdict = self.again.judge([_stirred(program)], [problem])[0]
+                if verdict.is_accepted:
+                    break
+                failed = order[len(verdict.tests) - 1 :][:1] if not is_last else left
+                self.dropped["not answered alike again"] += len(failed)
+                for number in failed:
+                    seconds[number] = None
+
+    def _problem_of(self, tests: Sequence[TestCase], program: Program) -> Problem:
+        return self.problem(tests, seconds=self.seconds, language=program.language)
+
+    def _drop(self, why: str) -> None:
+        self.dropped[why] += 1
+
+
+def _size(one: MadeInput) -> int:
+    return len(one.text)
+
+
+def _spread_slow(inputs: Sequence[MadeInput], most: int) -> list[MadeInput]:
+    """Return so many inputs: of each group and generator in turn the longest that is left."""
+    by_kind: dict[tuple[str, str], list[MadeInput]] = {}
+    for one in sorted(inputs, key=_size):
+        by_kind.setdefault((one.group, one.origin.kind), []).append(one)
+    return take_in_turn([kind[::-1] for kind in by_kind.values()])[:most]
+
+
+def _stirred(program: Program) -> Program:
+    """Return a program that draws other random numbers; in the sandbox all runs of one draw the same."""
+    code = program.code or ""
+    if program.language != "python" or "random" not in code or "__future__" in code:
+        return program
+    return Program(f"import random as _random; _random.seed(20260521)\n{code}", program.language)
+
+
+def _kind_of_result(call: Call | None) -> str:
+    """Return the kind of what is judged: what is returned, or an argument after the call; empty for a class."""
+    if call is None:
+        return "json"
+    if call.style == "design":
+        return ""
+    if call.result is not None and call.returns == "json" and call.result < len(call.parameters):
+        return call.parameters[call.result]
+    return call.returns
+
+
+def _has_object(value: object) -> bool:
+    if isinstance(value, dict):
+        return True
+    return isinstance(value, list) and any(map(_has_object, value))

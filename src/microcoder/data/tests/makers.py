@@ -1,0 +1,441 @@
+"""A package's input validators, asked about inputs that are made here.
+
+Validators are called with the flags of a group of tests, and an input may be valid in one group and not in another: it
+is valid here by the flags of any. The groups that the most known inputs are valid in are the widest, and asked first.
+
+Inputs by a package's own generators, and its validators asked about them; all in the sandbox.
+
+Inputs made from what is understood of a problem: drawn, mutated from known ones, or grown out of them.
+
+Small ones in one round. Large ones in rounds: a kind of which no input is valid is tried again at a smaller size, since
+a bound may hold that is not known.
+
+Generators and a validator that a model writes, as programs; they run in the sandbox, and its replies are cached.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from microcoder.data.completions import BadReply, Endpoint
+from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
+from microcoder.data.inputs.drawing import PROFILES, draw
+from microcoder.data.inputs.growing import grow, zoom
+from microcoder.data.inputs.mutating import MUTATIONS, mutate
+from microcoder.data.tests.answers import AT_ONCE, MOST_BYTES, MadeInput
+from microcoder.data.tests.making import Understanding, digest_input, seed_of
+from microcoder.data.tests.settings import GenerateSettings
+from microcoder.judge import Execution, Invocation, Judge
+from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.types import Program
+
+_MOST_TRIED = 8
+"""Known inputs that the validators are tried on."""
+_REFUSED = "refused by a validator"
+
+
+@dataclass(slots=True)
+class Validators:
+    """What says whether an input is valid; where there are no validators, all are."""
+
+    judge: Judge
+    kit: InputKit
+    known: Sequence[str]
+    """Inputs that came with the problem."""
+    settings: GenerateSettings
+    dropped: Counter[str]
+    """Counts what was refused, and what could not be run."""
+    _ways: list[tuple[str, ...]] | None = field(default=None, init=False)
+
+    @property
+    def are_asked(self) -> bool:
+        """Whether there are validators that can be asked."""
+        return bool(self._find_ways())
+
+    def accept(self, made: Sequence[MadeInput]) -> list[MadeInput]:
+        """Return the inputs that all validators accept by the flags of one group, in their order."""
+        ways = self._find_ways() if made else []
+        if not ways:
+            return list(made)
+        left = list(made)
+        for flags in ways:
+            accepted = {one.text for one in self._ask(left, flags)}
+            left = [one for one in left if one.text not in accepted]
+        self.dropped[_REFUSED] += len(left)
+        refused = {one.text for one in left}
+        return [one for one in made if one.text not in refused]
+
+    def _find_ways(self) -> list[tuple[str, ...]]:
+        """Return the flags to call the validators with, those of the widest group first; none: do not ask them."""
+        if self._ways is None:
+            self._ways = []
+            if any(one.role == "validator" for one in self.kit.programs):
+                recipes = dict.fromkeys(recipe.flags for recipe in reversed(self.kit.recipes))
+                self._ways = self._widest([*dict.fromkeys([*reversed(self.kit.flags), *recipes])] or [()])
+        return self._ways
+
+    def _widest(self, ways: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        if not self.known:
+            return ways
+        step = max(1, len(self.known) // _MOST_TRIED)
+        tried = [MadeInput(text, Origin(kind="given")) for text in sorted(self.known, key=len)[::-step][:_MOST_TRIED]]
+        accepted = {flags: len(self._ask(tried, flags)) for flags in ways}
+        if not any(accepted.values()):
+            # They are called in a way that is not known here.
+            self.dropped["validators not asked, since they refuse what came with the problem: inputs"] += len(tried)
+            return []
+        return sorted(ways, key=lambda flags: -accepted[flags])
+
+    def _ask(self, made: Sequence[MadeInput], flags: tuple[str, ...]) -> list[MadeInput]:
+        programs = [one for one in self.kit.programs if one.role == "validator"]
+        recipe = InputRecipe(group="", flags=flags)
+        found: Counter[str] = Counter()
+        valid = find_valid(self.judge, programs, [(one, recipe) for one in made], self.settings, found) if made else []
+        # What one group refuses may be valid in another one.
+        self.dropped.update({why: count for why, count in found.items() if why != _REFUSED})
+        return valid
+
+
+_MEMORY_MIB = 2048
+_VALID = (0, 42)
+"""Exit codes of a validator that accepts: testlib's and its like, and those of the Kattis format."""
+
+
+_MOST_TOO_LONG = 4
+"""Outputs of one generator in one group that may be too long; the group's others are not waited for."""
+
+
+def run_kit(
+    judge: Judge,
+    candidate: Candidate,
+    settings: GenerateSettings,
+    dropped: Counter[str],
+    *,
+    most: int,
+    maker: str = "package",
+) -> list[MadeInput]:
+    """Return the inputs that a package's recipes make and all its validators accept.
+
+    Args:
+        judge: what runs the programs.
+        candidate: with a kit.
+        settings: limits.
+        dropped: counts what became of the others.
+        most: how many recipes are run.
+        maker: who wrote the programs, for the lineage.
+    """
+    kit = candidate.kit
+    generators = {one.name: one for one in kit.programs if one.role == "generator"}
+    chosen = spread_recipes(kit.recipes, most)
+    made: list[tuple[MadeInput, InputRecipe]] = []
+    too_long: Counter[tuple[str, str]] = Counter()
+    num_bytes = 0
+    for start in range(0, len(chosen), AT_ONCE):
+        piece = [one for one in chosen[start : start + AT_ONCE] if too_long[_family(one)] < _MOST_TOO_LONG]
+        dropped["like those that were too long"] += len(chosen[start : start + AT_ONCE]) - len(piece)
+        runs = [_start(judge, generators.get(recipe.generator), recipe, settings, dropped) for recipe in piece]
+        for recipe, run in zip(piece, runs, strict=True):
+            text = recipe.text
+            if recipe.generator:
+                text = read_output(run.result(), settings, dropped) if run is not None else ""
+                too_long[_family(recipe)] += run is not None and len(run.result().stdout) > settings.max_package_bytes
+            if num_bytes + len(text) > MOST_BYTES:
+                # Short ones of other groups may still have room.
+                too_long[_family(recipe)] = _MOST_TOO_LONG
+                dropped["too much together"] += 1
+            elif text.strip():
+                num_bytes += len(text)
+                kind = f"{maker}/{recipe.generator or 'by hand'}"
+                made.append((MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group), recipe))
+    return find_valid(judge, [one for one in kit.programs if one.role == "validator"], made, settings, dropped)
+
+
+def _family(recipe: InputRecipe) -> tuple[str, str]:
+    """Return what recipes whose outputs are about as long have in common."""
+    return recipe.group, recipe.generator
+
+
+def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecipe]:
+    """Return so many recipes: of each group in turn, the last one, which is the largest, and the first one by turns."""
+    by_group: dict[str, list[InputRecipe]] = {}
+    for recipe in recipes:
+        by_group.setdefault(recipe.group, []).append(recipe)
+    chosen: list[InputRecipe] = []
+    place = -1
+    while len(chosen) < most and any(by_group.values()):
+        chosen += [group.pop(place) for group in by_group.values() if group]
+        place = -1 - place
+    return chosen[:most]
+
+
+def _start(
+    judge: Judge,
+    generator: InputProgram | None,
+    recipe: InputRecipe,
+    settings: GenerateSettings,
+    dropped: Counter[str],
+) -> Future[Execution] | None:
+    if not recipe.generator:
+        return None
+    if generator is None:
+        dropped["generator not read"] += 1
+        return None
+    try:
+        return judge.submit_run(
+            Invocation(
+                program=Program(generator.code, generator.language),
+                arguments=recipe.arguments,
+                cpu_seconds=settings.generator_seconds,
+                memory_limit_mib=_MEMORY_MIB,
+            )
+        )
+    except (DataError, EvaluatorFault):
+        dropped["generator cannot be run here"] += 1
+        return None
+
+
+def read_output(run: Execution, settings: GenerateSettings, dropped: Counter[str]) -> str:
+    """Return what a generator wrote; empty, and counted, where that is no input."""
+    if run.failure is not None:
+        dropped[f"generator: {run.failure.value}"] += 1
+        return ""
+    if len(run.stdout) > settings.max_package_bytes:
+        dropped["too long"] += 1
+        return ""
+    try:
+        return run.stdout.decode("utf-8")
+    except UnicodeDecodeError:
+        dropped["generator wrote no text"] += 1
+        return ""
+
+
+def find_valid(
+    judge: Judge,
+    validators: Sequence[InputProgram],
+    made: Sequence[tuple[MadeInput, InputRecipe]],
+    settings: GenerateSettings,
+    dropped: Counter[str],
+) -> list[MadeInput]:
+    """Return the inputs that every validator accepts; a validator that cannot be run is counted and not asked."""
+    asked = []
+    for validator in validators:
+        for number, (one, recipe) in enumerate(made):
+            try:
+                run = judge.submit_run(
+                    Invocation(
+                        program=Program(validator.code, validator.language),
+                        stdin=one.text.encode(),
+                        arguments=(*validator.arguments, *recipe.flags),
+                        cpu_seconds=settings.generator_seconds,
+                        memory_limit_mib=_MEMORY_MIB,
+                    )
+                )
+            except (DataError, EvaluatorFault):
+                dropped["validator cannot be run here"] += 1
+                continue
+            asked.append((number, run))
+    refused = set()
+    for number, run in asked:
+        done = run.result()
+        if done.exit_code not in _VALID:
+            refused.add(number)
+    dropped["refused by a validator"] += len(refused)
+    return [one for number, (one, _) in enumerate(made) if number not in refused]
+
+
+_BYTES_PER_ITEM = 12
+_GROWN = {"grown/beside": grow, "grown/zoomed": zoom}
+_SHARES = (1, 2, 8, 64, 1024)
+"""Of the largest size, what the rounds try: all, half, ..."""
+_EACH = 2
+"""Large inputs of a kind."""
+
+
+def make_inputs(
+    candidate: Candidate,
+    understanding: Understanding,
+    settings: GenerateSettings,
+    dropped: Counter[str],
+    *,
+    most_bytes: int,
+    accept: Callable[[Sequence[MadeInput]], list[MadeInput]],
+    are_checked: bool,
+    is_large_alone: bool = False,
+) -> list[MadeInput]:
+    """Return valid inputs, each once: drawn by every profile and mutated from known ones, in turn, then large ones.
+
+    Args:
+        candidate: whose inputs they are.
+        understanding: what they look like.
+        settings: how many.
+        dropped: counts tries that gave none.
+        most_bytes: of a large input.
+        accept: returns those that are valid.
+        are_checked: it knows: lists whose length nothing bounds may be tried as long as there is room for.
+        is_large_alone: make no small ones.
+    """
+    making = _Making(candidate.id, understanding, settings, dropped, are_checked)
+    large = [*(f"drawn/{name}" for name, profile in PROFILES.items() if profile.is_full), *_GROWN]
+    small = [*(f"drawn/{name}" for name, profile in PROFILES.items() if not profile.is_full)]
+    kinds = [*small, *(f"mutated/{name}" for name in MUTATIONS)]
+    # Small ones are most, unless there are enough of them.
+    most_large = settings.max_inputs if is_large_alone else settings.max_inputs // 3
+    large = large[: max(1, most_large // _EACH)]
+    num_large = _EACH * len(large)
+    made: list[MadeInput] = []
+    for number in range(0 if is_large_alone else 2 * settings.max_inputs):
+        if len(made) >= settings.max_inputs - num_large:
+            break
+        made += making.make(kinds[number % len(kinds)], number, settings.max_test_bytes)
+    return [*accept(made), *_make_large(making, large, most_bytes, accept)]
+
+
+def _make_large(
+    making: _Making, kinds: Sequence[str], most_bytes: int, accept: Callable[[Sequence[MadeInput]], list[MadeInput]]
+) -> list[MadeInput]:
+    """Return valid large inputs, of each kind the largest that are."""
+    valid: list[MadeInput] = []
+    left = list(kinds)
+    for number, share in enumerate(_SHARES):
+        made = [
+            one
+            for kind in left
+            for copy in range(_EACH)
+            for one in making.make(kind, _EACH * number + copy, most_bytes, most_bytes // share)
+        ]
+        accepted = accept(made)
+        valid += accepted
+        left = [kind for kind in left if all(one.origin.kind != kind for one in accepted)]
+        if not left:
+            break
+    return valid
+
+
+@dataclass(slots=True)
+class _Making:
+    """Inputs made so far."""
+
+    problem_id: str
+    understanding: Understanding
+    settings: GenerateSettings
+    dropped: Counter[str]
+    are_checked: bool
+    """Whether validators decide."""
+    seen: set[str] = field(default_factory=set)
+
+    def make(self, kind: str, number: int, most_bytes: int, about_bytes: int = 0) -> list[MadeInput]:
+        """Make one of a kind, if it can be and is new.
+
+        Args:
+            kind: how.
+            number: of the try.
+            most_bytes: of a longer one there is none.
+            about_bytes: how large a large one is to be.
+        """
+        model, known = self.understanding.model, self.understanding.known
+        seed = seed_of(self.settings.seed, self.problem_id, kind, number)
+        most_items = (about_bytes or most_bytes) // _BYTES_PER_ITEM
+        how, _, name = kind.partition("/")
+        parent = ""
+        if how == "drawn":
+            is_stretched = self.are_checked and about_bytes > 0
+            values = draw(model, name, seed=seed, most_items=most_items, is_stretched=is_stretched)
+        elif how == "grown":
+            values = _GROWN[kind](model, [values for _, values in known], seed=seed, most_items=most_items)
+        else:
+            text, parent_values = known[seed % len(known)]
+            parent = digest_input(text)
+            values = mutate(model, parent_values, name, seed=seed)
+        if values is None:
+            self.dropped["not met the model of inputs"] += 1
+            return []
+        text = self.understanding.write(values)
+        if text.strip() in self.seen or any(text.strip() == one.strip() for one, _ in known):
+            self.dropped["made twice"] += 1
+        elif len(text) > most_bytes:
+            self.dropped["too long"] += 1
+        else:
+            self.seen.add(text.strip())
+            return [MadeInput(text, Origin(kind=kind, seed=seed, parent=parent), "generated")]
+        return []
+
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "validator": {"type": "string"},
+        "generators": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["validator", "generators"],
+    "additionalProperties": False,
+}
+_ASKED = """\
+Write Python 3 programs that make test inputs for the programming problem below.
+
+Each generator is a whole program. It takes a seed as its only argument (sys.argv[1]), makes all its random choices by
+random.seed(int(seed)), and prints one valid input, {form}. Write {number} of them: small inputs, edge cases,
+adversarial inputs for wrong or slow solutions, the largest inputs.
+The validator is a whole program. It reads one input from stdin and exits with 0 if the problem allows it, else with 1.
+
+Reply with JSON: {{"validator": "...", "generators": ["...", ...]}}
+
+Problem:
+
+{statement}
+
+Known inputs, one after the other:
+
+{known}
+"""
+_FORMS = {True: "one JSON value a line, an argument of the function each", False: "as the program reads it from stdin"}
+
+
+def ask_for_inputs(
+    endpoint: Endpoint, judge: Judge, candidate: Candidate, settings: GenerateSettings, dropped: Counter[str]
+) -> list[MadeInput]:
+    """Return the inputs of a model's generators that its validator accepts, if it accepts every known input too.
+
+    Args:
+        endpoint: the model.
+        judge: what runs its programs.
+        candidate: the problem.
+        settings: how many programs and runs.
+        dropped: counts what became of the others.
+
+    Raises:
+        ConfigError: the endpoint gave no answer at all.
+    """
+    known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
+    text = _ASKED.format(
+        form=_FORMS[candidate.fn_name is not None],
+        number=settings.max_generators,
+        statement=candidate.statement,
+        known="\n---\n".join(known),
+    )
+    try:
+        reply = endpoint.ask([{"role": "user", "content": text}], _SCHEMA)
+    except BadReply:
+        dropped["model: no usable reply"] += 1
+        return []
+    codes = [one for one in reply["generators"] if isinstance(one, str)][: settings.max_generators]
+    validator = InputProgram(name="validator", role="validator", code=str(reply["validator"]), language="python")
+    right = [(MadeInput(one, Origin(kind="given")), InputRecipe(group="")) for one in known]
+    if len(find_valid(judge, [validator], right, settings, Counter())) < len(right):
+        # A validator that refuses what is known to be valid misread the problem, and so may its generators.
+        dropped["model: its validator refuses a known input"] += 1
+        return []
+    programs = [
+        InputProgram(name=f"generator {number}", role="generator", code=code, language="python")
+        for number, code in enumerate(codes)
+    ]
+    recipes = [
+        InputRecipe(group="generated", generator=program.name, arguments=(str(settings.seed + run + 1),))
+        for program in programs
+        for run in range(settings.runs_per_generator)
+    ]
+    kit = InputKit(programs=(*programs, validator), recipes=tuple(recipes))
+    with_kit = candidate.model_copy(update={"kit": kit})
+    return run_kit(judge, with_kit, settings, dropped, most=settings.max_package_inputs, maker="model")

@@ -1,0 +1,274 @@
+"""The generate stage: a problem with few hidden tests gets more, each answered by what is known to be right.
+
+package's own -> drawn and mutated -> a model's -> answered by agreeing references -> tried on mutants -> chosen
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from microcoder.data.clean.python2 import is_python2
+from microcoder.data.clean.tests import count_hidden
+from microcoder.data.completions import Endpoint
+from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection
+from microcoder.data.rejections import reject
+from microcoder.data.tests.answers import Answering, MadeInput, MadeTest
+from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
+from microcoder.data.tests.makers import Validators, ask_for_inputs, make_inputs, run_kit
+from microcoder.data.tests.making import seed_of, understand
+from microcoder.data.tests.settings import GenerateSettings
+from microcoder.data.verify.plans import language_of
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Program
+
+STEP = "generate/1"
+_SLOW = ("time_limit", "memory_limit", "partial")
+_WRONG = ("wrong_answer", "runtime_error", "partial")
+_GIVEN = Origin(kind="given")
+_TIMES_SLOWEST = 2.0
+_TRIAL_SECONDS = 20.0
+_LARGE_ENOUGH_BYTES = 100_000
+"""Of an input that also compiled programs need long for, if they are slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """What runs the programs."""
+
+    thorough: Judge
+    """Of the stop rule `first_limit`: answers need every test."""
+    brief: Judge
+    """Of the stop rule `first_failure`: a wrong program is caught once."""
+
+
+def generate(
+    candidate: Candidate,
+    judges: Callable[[], Judges],
+    settings: GenerateSettings,
+    endpoint: Endpoint | None = None,
+) -> Candidate | Rejection:
+    """Return a candidate with more tests where it has few; a rejection where it has none and none could be made.
+
+    Args:
+        candidate: from the filter stage.
+        judges: starts what runs the programs, or returns it; not called where there are tests enough.
+        settings: what to do.
+        endpoint: the model to ask, where the settings name one.
+
+    Raises:
+        ConfigError: the endpoint gave no answer at all.
+        EvaluatorFault: a judge is closed.
+    """
+    num_hidden = count_hidden(candidate)
+    is_enough = num_hidden >= settings.min_hidden_tests and not _is_cut(candidate, num_hidden)
+    lacks_large = knows_slow(candidate) and not any(len(test.input) > _LARGE_ENOUGH_BYTES for test in candidate.tests)
+    if settings.mode == "off" or (candidate.tests and is_enough and not lacks_large):
+        return candidate
+    references = find_references(candidate)
+    obstacle = _find_obstacle(candidate, references)
+    if obstacle:
+        return _without_tests(candidate, obstacle)
+    running = judges()
+    answering = Answering(running.thorough, running.brief, candidate, references, settings)
+    references = answering.references = _passing(answering)[: settings.max_references]
+    if not references:
+        return _without_tests(candidate, "no accepted program passes the known tests")
+    is_large_alone = bool(candidate.tests) and is_enough
+    inputs = _find_inputs(candidate, answering, None if is_large_alone else endpoint, is_large_alone=is_large_alone)
+    tests = answering.answer_all(inputs, num_slow=settings.max_large if knows_slow(candidate) else 0)
+    said = ", ".join(f"{why} {count}" for why, count in sorted(answering.dropped.items()) if count)
+    what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
+    if not tests:
+        return _without_tests(candidate, what)
+    return _choose(candidate, answering, running, tests, what, is_measured=not is_large_alone)
+
+
+def find_references(candidate: Candidate) -> list[Program]:
+    """Return the accepted programs that run here, those in the language of the answers first."""
+    found = [
+        Program(one.code, language)
+        for one in candidate.solutions
+        if one.known == "accepted" and not is_python2(one) and (language := language_of(one, candidate))
+    ]
+    return sorted(found, key=lambda one: one.language != candidate.programming_language)
+
+
+def _is_cut(candidate: Candidate, num_hidden: int) -> bool:
+    """Whether a package's generators make more tests than came with it, most often because large ones were left out."""
+    own = [recipe for recipe in candidate.kit.recipes if recipe.generator and not recipe.group.startswith("sample")]
+    return len(own) > num_hidden
+
+
+def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
+    """Return why no test can be made; empty where it may be tried."""
+    if not references:
+        return "no accepted program runs here"
+    if any(flag in candidate.flags for flag in ("interactive", "file_io")):
+        return "it talks back, or reads files"
+    if "many_answers" in candidate.flags and candidate.checker.type not in ("program", "unordered"):
+        return "many answers are right and no checker decides"
+    return ""
+
+
+def _passing(answering: Answering) -> Sequence[Program]:
+    """Return the references that pass the tests that there are; as many as are asked for and some to spare."""
+    tests, tried = answering.candidate.tests, answering.references[: 2 * answering.settings.max_references]
+    if not tests:
+        return tried
+    seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
+    problems = [answering.problem(tests, seconds=seconds, language=one.language) for one in tried]
+    verdicts = answering.again.judge(tried, problems)
+    return [one for one, verdict in zip(tried, verdicts, strict=True) if verdict.is_accepted]
+
+
+def _without_tests(candidate: Candidate, why: str) -> Candidate | Rejection:
+    if not candidate.tests:
+        return reject(candidate, "generate", "no_tests", why)
+    flags = tuple(sorted({*candidate.flags, "no_tests_made"}))
+    return candidate.change("generate", STEP, why, flags=flags)
+
+
+def knows_slow(candidate: Candidate) -> bool:
+    """Whether programs are known that only large inputs catch."""
+    return any(one.known in _SLOW for one in candidate.solutions)
+
+
+def _find_inputs(
+    candidate: Candidate, answering: Answering, endpoint: Endpoint | None, *, is_large_alone: bool
+) -> list[MadeInput]:
+    """Return made inputs, each once and none that is known; `is_large_alone`: small ones there are enough."""
+    settings, dropped = answering.settings, answering.dropped
+    # Where only large ones are missing, no more are made than may be kept.
+    most = settings.max_tests if is_large_alone else settings.max_package_inputs
+    inputs = run_kit(answering.judge, candidate, settings, dropped, most=most) if candidate.kit.recipes else []
+    understanding = understand(candidate)
+    if len(inputs) >= settings.min_hidden_tests:
+        pass
+    elif isinstance(understanding, str):
+        dropped[f"not drawn: {understanding}"] += 1
+    else:
+        most_bytes = settings.max_large_bytes if knows_slow(candidate) else settings.max_test_bytes
+        known = [test.input for test in candidate.tests]
+        validators = Validators(answering.judge, candidate.kit, known, settings, dropped)
+        inputs += make_inputs(
+            candidate,
+            understanding,
+            settings,
+            dropped,
+            most_bytes=most_bytes,
+            accept=validators.accept,
+            are_checked=validators.are_asked,
+            is_large_alone=is_large_alone,
+        )
+    if len(inputs) < settings.min_hidden_tests and endpoint is not None:
+        inputs += ask_for_inputs(endpoint, answering.judge, candidate, settings, dropped)
+    seen = {test.input.strip() for test in candidate.tests}
+    found = []
+    for one in inputs:
+        if one.text.strip() not in seen:
+            seen.add(one.text.strip())
+            found.append(one)
+    return found
+
+
+def _choose(
+    candidate: Candidate,
+    answering: Answering,
+    judges: Judges,
+    tests: Sequence[MadeTest],
+    what: str,
+    *,
+    is_measured: bool,
+) -> Candidate:
+    """Return a candidate with the tests that catch most wrong programs, and what that is measured by.
+
+    Large tests alone are not measured: they are for the slow.
+    """
+    settings = answering.settings
+    seed = seed_of(settings.seed, candidate.id, "mutants")
+    choosing, held_out = (
+        find_wrong_programs(candidate, answering.references, settings, seed=seed) if is_measured else ([], [])
+    )
+    given = list(candidate.tests)
+    # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
+    small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
+    seconds = max(settings.mutant_seconds, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
+    pool = [*given, *(tests[number].test for number in small)]
+    found = find_killers(judges.brief, answering, choosing, pool, seconds=seconds, num_orders=3, seed=seed)
+    missed = [
+        {small[number - len(given)] for number in killers}
+        for killers in found
+        if killers and min(killers) >= len(given)
+    ]
+    room = max(settings.max_tests - len(given), settings.min_hidden_tests)
+    chosen = choose_tests(tests, missed, most=room, num_large=settings.max_large)
+    kept = [*given, *(tests[number].test for number in chosen)]
+    places = {number: number for number in range(len(given))}
+    places |= {len(given) + small.index(n): place for place, n in enumerate(chosen, len(given)) if n in small}
+    tried = sorted(places.values())
+    trying = [kept[place] for place in tried]
+    caught = find_killers(judges.brief, answering, held_out, trying, seconds=seconds, num_orders=2, seed=seed)
+    uncaught = [one for one, killers in zip(held_out, caught, strict=True) if killers is not None and not killers]
+    by_pool = find_killers(judges.brief, answering, uncaught, pool, seconds=seconds) if uncaught else []
+    equivalent = {one.program for one, killers in zip(uncaught, by_pool, strict=True) if not killers}
+    mutants = [
+        *_as_mutants(choosing, [killers or None for killers in found], places),
+        *_as_mutants(
+            [one for one in held_out if one.program not in equivalent],
+            [killers for one, killers in zip(held_out, caught, strict=True) if one.program not in equivalent],
+            dict(enumerate(tried)),
+            is_held_out=True,
+        ),
+    ]
+    origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
+    groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
+    never = len(equivalent) + sum(1 for killers in found if killers is not None and not killers)
+    detail = (
+        f"{what}; {len(chosen)} kept; {never} of {len(choosing) + len(held_out)} wrong programs met no input that tells"
+    )
+    return candidate.change(
+        "generate",
+        STEP,
+        detail,
+        tests=tuple(kept),
+        origins=tuple(origins),
+        groups=tuple(groups),
+        mutants=tuple(mutants),
+    )
+
+
+def _as_mutants(
+    wrong: Sequence[WrongProgram],
+    killers: Sequence[set[int] | None],
+    places: Mapping[int, int],
+    *,
+    is_held_out: bool = False,
+) -> list[Mutant]:
+    """Return the record of programs that could be run; `places` are those of the tests in the candidate."""
+    return [
+        Mutant(
+            name=one.name, killed_by=tuple(sorted(places[n] for n in failed if n in places)), is_held_out=is_held_out
+        )
+        for one, failed in zip(wrong, killers, strict=True)
+        if failed is not None
+    ]
+
+
+def find_wrong_programs(
+    candidate: Candidate, references: Sequence[Program], settings: GenerateSettings, *, seed: int
+) -> tuple[list[WrongProgram], list[WrongProgram]]:
+    """Return wrong programs that choose tests, and those that measure the choice: mutants that had no part in it."""
+    code = next((one.code for one in references if one.language == "python"), None)
+    made = make_mutants(code or "", limit=settings.max_mutants, seed=seed) if code else []
+    wrong = [WrongProgram(one.name, Program(one.code)) for one in made]
+    known = [
+        WrongProgram(f"known/{place}", Program(one.code, language))
+        for place, one in enumerate(candidate.solutions)
+        if one.known in _WRONG and not is_python2(one) and (language := language_of(one, candidate))
+    ]
+    # By what they are, so that another limit leaves a mutant where it was.
+    held_out = [one for one in wrong if hashlib.sha256((one.program.code or "").encode()).digest()[0] % 2]
+    choosing = [one for one in wrong if one not in held_out]
+    return [*choosing, *known[: settings.max_known_wrong]], held_out

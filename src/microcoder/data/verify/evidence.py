@@ -1,0 +1,194 @@
+"""What execution showed of a problem, and what follows from it: pure functions over plain records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from microcoder.data.clean.tests import find_shown
+from microcoder.data.formats.candidates import Candidate, Mutant, Rejection, Solution
+from microcoder.data.verify.choose import Role, TestCost, VerifySettings, choose_tests
+from microcoder.judge.core.types import Outcome, Record, TestCase
+
+STEP = "verify/3"
+_CRASHED = "the checker crashed"
+TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
+"""Most partial programs are right and too slow for the largest tests; which are wrong, nobody says."""
+
+
+class Trial(Record):
+    """One program of a problem, and how it ended."""
+
+    name: str
+    role: Role
+    language: str
+    outcome: Outcome
+    """Under the problem's limits; of an accepted program that did not pass every run, the first that failed."""
+    failed: tuple[int, ...] = ()
+    """Numbers of the tests, from 0, that it was seen to fail; later ones may not have been run."""
+    over_limit: tuple[int, ...] = ()
+    """Those of them that ended at a limit on time or memory. Where a slow program ends differs from run to run, so no
+    test is chosen for it."""
+    is_flaky: bool = False
+    """It passed all tests once and did not pass them again."""
+    seconds: tuple[float, ...] = ()
+    """Accepted programs: what each test costs (see `limits.cost_of`), at the speed of the reference machine."""
+    detail: str = ""
+
+
+class Evidence(Record):
+    """What was seen of one candidate."""
+
+    candidate: Candidate
+    """With limits derived and references converted; all tests still there."""
+    trials: tuple[Trial, ...]
+    outputs: Literal["agree", "differ", "unknown"] = "unknown"
+    """Whether accepted programs whose output was refused say the same as each other."""
+    refused_answers: str = ""
+    """What the checker program said of the first of the problem's own answers that it does not accept."""
+
+    def tried_as(self, *roles: Role) -> list[Trial]:
+        """Return the trials with these roles that say something about their program."""
+        return [trial for trial in self.trials if trial.role in roles and trial.outcome is not Outcome.SANDBOX_FAULT]
+
+
+class Fault(NamedTuple):
+    """Why a problem is turned away."""
+
+    reason: str
+    detail: str = ""
+
+
+def find_fault(evidence: Evidence, settings: VerifySettings) -> Fault | None:
+    """Return why a problem cannot be trusted, or None."""
+    accepted = evidence.tried_as("accepted")
+    if not accepted:
+        details = [trial.detail for trial in evidence.trials if trial.role == "accepted"]
+        return Fault("checker_fails" if any("checker failed" in d for d in details) else "sandbox_fault", details[0])
+    return _find_failing(evidence, accepted, settings) or _find_passing(evidence, settings)
+
+
+def _find_failing(evidence: Evidence, accepted: Sequence[Trial], settings: VerifySettings) -> Fault | None:
+    """Accepted programs that do not pass.
+
+    A crash says something about the program, as long as others pass: programs that read beyond an array were accepted
+    elsewhere. A refused output says something about the tests or their comparison.
+    """
+    failing = [trial for trial in accepted if trial.outcome is not Outcome.ACCEPTED]
+    refused = [trial for trial in failing if trial.outcome is Outcome.WRONG_ANSWER]
+    if not refused and len(failing) <= settings.max_accepted_crashing * len(accepted) and len(failing) < len(accepted):
+        return None
+    first = (refused or failing)[0]
+    detail = f"{len(failing)} of {len(accepted)} accepted programs fail; {first.name}: {_say(first)}"
+    if first.is_flaky:
+        return Fault("flaky", detail)
+    if _CRASHED in first.detail:
+        return Fault("checker_fails", detail)
+    if refused and (evidence.outputs == "differ" or len(failing) < len(accepted)):
+        return Fault("needs_checker", detail)
+    if refused and evidence.outputs == "agree":
+        return Fault("tests_wrong", detail)
+    return Fault("reference_fails", detail)
+
+
+def _find_passing(evidence: Evidence, settings: VerifySettings) -> Fault | None:
+    """Programs that pass and must not."""
+    trivial = [trial.name for trial in evidence.tried_as("trivial") if trial.outcome is Outcome.ACCEPTED]
+    if trivial:
+        return Fault("trivial_passes", ", ".join(trivial))
+    candidate = evidence.candidate
+    is_plain = candidate.checker.type not in ("program", "unordered")
+    if "many_answers" in candidate.flags and is_plain and len(evidence.tried_as("accepted")) < 2:
+        return Fault("needs_checker", "many answers are right, and no second accepted program gives this one")
+    wrong, passing = _passing(evidence, "wrong")
+    if len(passing) > settings.max_wrong_passing * wrong:
+        return Fault("wrong_passes", f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}")
+    slow, passing = _passing(evidence, *TOO_SLOW)
+    if len(passing) > settings.max_slow_passing * slow:
+        return Fault("slow_passes", f"{len(passing)} of {slow} slow or partial programs pass: {', '.join(passing)}")
+    return None
+
+
+def _passing(evidence: Evidence, *roles: Role) -> tuple[int, list[str]]:
+    """Return how many programs were tried in these roles, and the names of those that passed."""
+    trials = evidence.tried_as(*roles)
+    return len(trials), [trial.name for trial in trials if trial.outcome is Outcome.ACCEPTED]
+
+
+def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Rejection:
+    """Return a problem with its chosen tests, its verified references first, or why it is turned away."""
+    fault = find_fault(evidence, settings)
+    chosen = chosen_tests(evidence, settings)
+    if fault is None and not chosen:
+        fault = Fault(
+            "tests_too_large", f"no test within {settings.choice.max_bytes} bytes, {settings.choice.max_seconds} s"
+        )
+    candidate = evidence.candidate
+    shown = find_shown(candidate)
+    if fault is None and all(shown[number] for number in chosen):
+        if settings.all_tests_shown == "refuse":
+            fault = Fault("all_tests_shown", f"the statement shows all {len(chosen)} tests that are kept")
+        else:
+            candidate = candidate.change("verify", STEP, "", flags=(*candidate.flags, "all_tests_shown"))
+    if fault is not None:
+        return candidate.reject("verify", *fault)
+    slow, passing = _passing(evidence, *TOO_SLOW)
+    if 2 * len(passing) > slow:
+        how = f"{len(passing)} of {slow} slow or partial programs pass"
+        candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "slow_passes"))
+    if evidence.refused_answers:
+        how = f"the checker does not accept an answer of the problem itself: {evidence.refused_answers}"
+        candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "checker_refuses_answer"))
+    changed = candidate.change("verify", STEP, _describe(evidence), solutions=_references_first(evidence))
+    how = f"{settings.choice.mode}: {len(chosen)} of {len(candidate.tests)}"
+    tests = tuple(candidate.tests[number] for number in chosen)
+    groups = tuple(candidate.groups[number] for number in chosen) if candidate.groups else ()
+    origins = tuple(candidate.origins[number] for number in chosen) if candidate.origins else ()
+    mutants = tuple(_renumber(mutant, chosen) for mutant in candidate.mutants)
+    return changed.change("verify", STEP, how, tests=tests, groups=groups, origins=origins, mutants=mutants)
+
+
+def _renumber(mutant: Mutant, chosen: Sequence[int]) -> Mutant:
+    """Return a mutant with the numbers that its tests have among the chosen ones."""
+    killed_by = tuple(place for place, number in enumerate(chosen) if number in mutant.killed_by)
+    return mutant.model_copy(update={"killed_by": killed_by})
+
+
+def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
+    """Return the solutions, those that passed first, without the accepted ones that did not."""
+    passed = {trial.name: trial.outcome is Outcome.ACCEPTED for trial in evidence.tried_as("accepted")}
+    numbered = list(enumerate(evidence.candidate.solutions))
+    first = [solution for number, solution in numbered if passed.get(str(number)) is True]
+    return (*first, *(solution for number, solution in numbered if str(number) not in passed))
+
+
+def _describe(evidence: Evidence) -> str:
+    dropped = [trial for trial in evidence.tried_as("accepted") if trial.outcome is not Outcome.ACCEPTED]
+    lost = "".join(f"; solution {trial.name} dropped: {_say(trial)}" for trial in dropped)
+    return f"references that passed first{lost}"
+
+
+def _say(trial: Trial) -> str:
+    return f"{trial.outcome.value}, {trial.detail}" if trial.detail else trial.outcome.value
+
+
+def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial | None = None) -> tuple[int, ...]:
+    """Return the numbers of the tests to keep; `without` leaves one program out of account."""
+    trials = [trial for trial in evidence.trials if trial is not without]
+    known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
+    known_wrong += [set(one.killed_by) for one in evidence.candidate.mutants if not one.is_held_out]
+    timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
+    candidate = evidence.candidate
+    costs = [
+        TestCost(
+            num_bytes=_num_bytes(test),
+            seconds=max((seconds[number] for seconds in timed if number < len(seconds)), default=0.0),
+            group=candidate.groups[number] if candidate.groups else "",
+        )
+        for number, test in enumerate(candidate.tests)
+    ]
+    return choose_tests(costs, known_wrong, settings.choice)
+
+
+def _num_bytes(test: TestCase) -> int:
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in (test.input, test.output))

@@ -1,0 +1,219 @@
+"""How often the verifier is right: its true-positive and true-negative rate, for the release's card.
+
+A kept problem passes its own references by construction, so each program is measured by a verifier that did not know
+it: the problem is decided, and its tests are chosen, without that program (leave one out). What the released tests do
+with the known-wrong programs that they were chosen by stands beside it.
+
+Accepted programs whose output is refused: where they agree the tests are wrong, else a checker is missing.
+
+The judge returns verdicts, not outputs. A checker program sees the output, so one that always refuses and says a
+digest of the tokens makes the outputs comparable without a second way to run programs.
+
+What of a verdict may be written down: two builds of the same corpus must give the same bytes.
+
+Seconds, megabytes and addresses differ from run to run, so what is derived from them is rounded up to steps that are
+far apart, and what is said of them is left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+from microcoder.data.verify.choose import Role, VerifySettings
+from microcoder.data.verify.evidence import Evidence, Trial, chosen_tests, find_fault
+from microcoder.data.verify.plans import Attempt, VerificationPlan
+from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Record, Verdict
+
+_DIGEST = Checker(
+    type="program",
+    code=(
+        "import hashlib, sys\n"
+        "tokens = open(sys.argv[2], 'rb').read().split()\n"
+        "sys.stderr.write('digest ' + hashlib.sha256(b' '.join(tokens)).hexdigest()[:32])\n"
+        "sys.exit(1)\n"
+    ),
+)
+_SAID = re.compile(r"digest ([0-9a-f]{32})")
+_MOST_PROGRAMS = 4
+
+Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
+
+
+def compare_references(run: Run, plans: Sequence[VerificationPlan]) -> None:
+    """Set `outputs` of the plans where accepted programs were refused for their output."""
+    asked: list[tuple[VerificationPlan, Attempt]] = []
+    for item in plans:
+        refused = [a for a in item.accepted if a.verdicts[0].outcome is Outcome.WRONG_ANSWER]
+        if refused and len(item.accepted) > 1 and item.candidate.fn_name is None:
+            asked += [(item, attempt) for attempt in item.accepted[:_MOST_PROGRAMS]]
+    problems = [
+        item.problem(attempt.program.language).model_copy(update={"checker": _DIGEST}) for item, attempt in asked
+    ]
+    verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(asked, problems, strict=True)])
+    said: dict[int, list[tuple[str, ...]]] = {}
+    for (item, _), verdict in zip(asked, verdicts, strict=True):
+        digests = tuple(found[1] for test in verdict.tests if (found := _SAID.search(test.detail)))
+        if len(digests) == len(item.candidate.tests):
+            said.setdefault(id(item), []).append(digests)
+    for item in plans:
+        outputs = said.get(id(item), [])
+        if len(outputs) > 1:
+            item.outputs = "agree" if len(set(outputs)) == 1 else "differ"
+
+
+LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
+"""Outcomes that a busy machine may turn into another one."""
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+
+
+def at_reference_speed(verdict: Verdict, time_scale: float) -> Verdict:
+    """Return a verdict as the reference machine would have given it: its seconds divided by `Judge.time_scale`."""
+    tests = tuple(
+        dataclasses.replace(
+            test, cpu_seconds=test.cpu_seconds / time_scale, wall_seconds=test.wall_seconds / time_scale
+        )
+        for test in verdict.tests
+    )
+    return dataclasses.replace(verdict, tests=tests)
+
+
+def stable_detail(verdict: Verdict) -> str:
+    """Return what a verdict says, without what differs from run to run."""
+    return "" if verdict.outcome in LIMITS else _ADDRESS.sub("0x...", verdict.detail)
+
+
+def whole_mebibytes(mebibytes: float) -> int:
+    """Return an amount of memory, rounded up to a power of two."""
+    return 1 << max(0, math.ceil(math.log2(max(mebibytes, 1.0))))
+
+
+def round_up(seconds: float, steps: Sequence[float], *, most: float = 0.0) -> float:
+    """Return the first step that holds so many seconds; beyond the last one that one, or `most` where it is more."""
+    return float(next((step for step in steps if step >= seconds), max(steps[-1], most)))
+
+
+def is_close(seconds: float, boundary: float, *, factor: float = 1.5) -> bool:
+    """Whether another measurement may fall on the other side of a boundary."""
+    return boundary / factor < seconds < boundary * factor
+
+
+NUM_RESAMPLES = 2000
+_TAIL = 0.025
+
+
+class Rate(Record):
+    """A share of programs with its 95 % interval, which resamples problems."""
+
+    right: int
+    total: int
+    low: float
+    high: float
+    num_problems: int
+
+    @property
+    def value(self) -> float:
+        """The share."""
+        return self.right / self.total
+
+
+class Rates(Record):
+    """What the verifier does with programs that it did not know; None where there are none."""
+
+    true_positive: Rate | None
+    """Accepted programs that pass the chosen tests."""
+    true_negative: Rate | None
+    """Known-wrong programs (wrong answers and crashes) that fail them."""
+    true_negative_slow: Rate | None
+    """Programs known to be too slow or too large that fail them, under limits derived on this machine."""
+    true_negative_partial: Rate | None
+    """Programs known to solve a part only that fail them."""
+    true_negative_all_tests: Rate | None
+    """Known-wrong programs that fail the source's tests, before the choice."""
+    true_negative_released: Rate | None
+    """Known-wrong programs of the kept problems that fail the released tests, which were chosen knowing them."""
+
+
+Counts = Mapping[str, tuple[int, int]]
+"""By field of `Rates`: how many programs of one problem are judged right, and of how many."""
+
+_Tests = Literal["chosen_without", "all", "released"]
+_COUNTED: Mapping[str, tuple[Role, _Tests]] = MappingProxyType(
+    {
+        "true_positive": ("accepted", "chosen_without"),
+        "true_negative": ("wrong", "chosen_without"),
+        "true_negative_slow": ("slow", "chosen_without"),
+        "true_negative_partial": ("partial", "chosen_without"),
+        "true_negative_all_tests": ("wrong", "all"),
+        "true_negative_released": ("wrong", "released"),
+    }
+)
+"""Field of `Rates` -> the programs it counts, and by which tests."""
+
+
+def measure_rates(evidence: Iterable[Evidence], settings: VerifySettings, *, seed: int = 0) -> Rates:
+    """Return the rates over the problems that are kept without the program that is measured."""
+    return combine_counts([count_right(item, settings) for item in evidence], seed=seed)
+
+
+def count_right(item: Evidence, settings: VerifySettings) -> Counts:
+    """Return what one problem adds to the rates."""
+    return {name: _count(item, role, settings, by=by) for name, (role, by) in _COUNTED.items()}
+
+
+def combine_counts(counts: Sequence[Counts], *, seed: int = 0) -> Rates:
+    """Return the rates over many problems."""
+    found = {name: [tuple(count[name]) for count in counts if count[name][1]] for name in _COUNTED}
+    return Rates.model_validate({name: rate_with_interval(of_name, seed=seed) for name, of_name in found.items()})
+
+
+def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) -> tuple[int, int]:
+    right = total = 0
+    for trial in item.tried_as(role):
+        known = None if by == "released" else trial
+        if not _is_kept_without(item, known, settings):
+            continue
+        total += 1
+        if role == "accepted":
+            right += trial.outcome is Outcome.ACCEPTED
+        else:
+            kept = range(len(item.candidate.tests)) if by == "all" else chosen_tests(item, settings, without=known)
+            right += bool(set(trial.failed) & set(kept))
+    return right, total
+
+
+def _is_kept_without(item: Evidence, trial: Trial | None, settings: VerifySettings) -> bool:
+    others = tuple(other for other in item.trials if other is not trial)
+    has_reference = any(other.role == "accepted" for other in others)
+    return has_reference and find_fault(item.model_copy(update={"trials": others}), settings) is None
+
+
+def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> Rate | None:
+    """Return a pooled share with a percentile interval over problems; None where there is nothing to count.
+
+    Args:
+        counts: right and total per problem.
+        seed: of the resampling.
+    """
+    right, total = sum(count[0] for count in counts), sum(count[1] for count in counts)
+    if not total:
+        return None
+    size = len(counts)
+    if right in (0, total):
+        # No spread to resample: the exact one-sided bound with as many independent draws as there are problems.
+        bound = _TAIL ** (1 / size)
+        low, high = (0.0, 1 - bound) if right == 0 else (bound, 1.0)
+    else:
+        generator = random.Random(seed)
+        shares = sorted(_share(generator.choices(counts, k=size)) for _ in range(NUM_RESAMPLES))
+        low, high = shares[int(_TAIL * NUM_RESAMPLES)], shares[int((1 - _TAIL) * NUM_RESAMPLES) - 1]
+    return Rate(right=right, total=total, low=low, high=high, num_problems=size)
+
+
+def _share(counts: Sequence[tuple[int, int]]) -> float:
+    return sum(count[0] for count in counts) / sum(count[1] for count in counts)

@@ -1,0 +1,122 @@
+"""Verdicts on disk by what was judged, so that a run that is taken up again executes nothing twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from functools import cache
+from pathlib import Path
+from typing import Protocol, Self
+
+import microcoder
+from microcoder import judge
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.signatures import judged_by
+from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
+_WAIT_SECONDS = 60.0
+_DECIDING = ("core", "compare", "sandbox", "run", "languages")
+"""Rooms of the judge whose code a verdict depends on."""
+
+
+@cache
+def evaluator_version() -> str:
+    """Return the version of what judges: the package's, and a digest of the evaluator's own files."""
+    folder = Path(judge.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for room in _DECIDING for path in (folder / room).rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{microcoder.__version__}+{digest.hexdigest()[:12]}"
+
+
+def verdict_key(program: Program, problem: Problem, *, stop: str, environment: str) -> bytes:
+    """Return what a verdict is kept by: program, tests, comparison, limits, stop rule, and what judges.
+
+    That is the evaluator's version, and the Python and the packages of programs (`JudgingEnvironment.identity`).
+
+    Not by the machine: what is kept is the verdict of the reference machine (see `at_reference_speed`), since a
+    machine's speed is measured anew by every judge and a rebuild must find what the build kept.
+    """
+    fields = judged_by(problem)
+    decides = problem.model_copy(update={"call": fields.pop("call")}).model_dump(mode="json", include={"call", *fields})
+    content = [evaluator_version(), environment, program.language, program.code, decides, stop]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
+
+
+class Verdicts(Protocol):
+    """Verdicts of before, wherever they are kept."""
+
+    def find(self, key: bytes) -> Verdict | None:
+        """Return the verdict kept by this key."""
+        ...
+
+    def keep(self, key: bytes, verdict: Verdict) -> None:
+        """Keep a verdict."""
+        ...
+
+
+class VerdictStore:
+    """A file of verdicts; safe for several processes of one machine, and against being killed.
+
+    Faults of the sandbox are not kept: they say nothing about the program.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open a store, or make one.
+
+        Raises:
+            DataError: the file is no store.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute(_SCHEMA)
+        except sqlite3.Error as error:
+            raise DataError(f"verdict store {path} cannot be used ({error}); remove it to start anew") from None
+        self.hits = 0
+        """Verdicts that were found."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._connection.execute("SELECT COUNT(*) FROM verdicts").fetchone()[0]
+
+    def find(self, key: bytes) -> Verdict | None:
+        """Return the verdict kept by this key."""
+        row = self._connection.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        self.hits += 1
+        return _decode(row[0])
+
+    def keep(self, key: bytes, verdict: Verdict) -> None:
+        """Keep a verdict."""
+        if verdict.is_scorable:
+            self._connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(verdict)))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def _encode(verdict: Verdict) -> str:
+    tests = [[t.verdict, t.cpu_seconds, t.wall_seconds, t.memory_mib, t.method, t.detail] for t in verdict.tests]
+    uncounted = [[run.test, run.reason] for run in verdict.uncounted]
+    return json.dumps([verdict.outcome, verdict.tests_total, verdict.detail, verdict.isolation, tests, uncounted])
+
+
+def _decode(text: str) -> Verdict:
+    outcome, total, detail, isolation, tests, *more = json.loads(text)
+    results = tuple(TestResult(Outcome(test[0]), *test[1:]) for test in tests)
+    # Older stores end before these.
+    uncounted = tuple(UncountedRun(test, Repeat(reason)) for test, reason in (more[0] if more else ()))
+    return Verdict(Outcome(outcome), results, total, detail, isolation, uncounted)

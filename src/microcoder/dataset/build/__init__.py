@@ -1,5 +1,0 @@
-"""A build: one config, one command, from raw sources to a finished corpus."""
-
-from microcoder.dataset.build.config import BuildConfig
-
-__all__ = ["BuildConfig"]

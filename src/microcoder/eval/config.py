@@ -1,0 +1,232 @@
+"""The config of an evaluation: benchmark, generation, judge."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, Tag, model_validator
+
+from microcoder.data.benchmarks.functions import Split
+from microcoder.data.completions import EndpointConfig
+from microcoder.judge.core.config import Config, kind_or
+from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
+from microcoder.train.recipe.judge import SandboxConfig
+from microcoder.train.recipe.prompts import PromptConfig
+from microcoder.train.recipe.recipe import ExtractorConfig
+
+
+class EvalPromptConfig(PromptConfig):
+    """The prompt: the benchmark's published one, or as in training."""
+
+    style: str = Field(default="published", min_length=1)
+    """`published`: the benchmark's own text (of a problem file: `instruct`); else as in training: `instruct`, `bare`,
+    `template`, or your own function."""
+
+
+class LiveCodeBench(Config):
+    """LiveCodeBench code generation, as published."""
+
+    kind: Literal["livecodebench"] = "livecodebench"
+    path: Path
+    """A file, or the folder of test.jsonl to test6.jsonl."""
+    release: str | None = None
+    """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
+    start_date: date | None = None
+    """The first contest day."""
+    end_date: date | None = None
+    """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
+    platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
+    """Empty: all."""
+    difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
+    """Empty: all."""
+    time_limit_seconds: float = Field(default=6.0, gt=0, le=600)
+    """CPU seconds per test; LiveCodeBench's checker allows the same wall time."""
+    memory_limit_mib: int = Field(default=2048, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
+    """Memory limit of a test; LiveCodeBench's checker has none."""
+    dialect: Dialect = "plain"
+    """`livecodebench` runs programs with LiveCodeBench's prelude (star imports, recursion limit 50,000, integers of
+    50,000 digits), for results comparable with its leaderboard."""
+    skip_broken: bool = False
+    """Skip problems whose tests cannot be read, and report them; otherwise they are an error."""
+
+
+class HumanEval(Config):
+    """HumanEval, with HumanEval+ where `plus` names its file."""
+
+    kind: Literal["humaneval"]
+    path: Path
+    """HumanEval.jsonl.gz."""
+    plus: Path | None = None
+    """EvalPlus's HumanEvalPlus.jsonl(.gz)."""
+
+
+class Mbpp(Config):
+    """MBPP, with MBPP+ where `plus` names its file."""
+
+    kind: Literal["mbpp"]
+    path: Path
+    """mbpp.jsonl or sanitized-mbpp.json."""
+    plus: Path | None = None
+    """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
+    split: Split = "test"
+    """As published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
+
+
+class ProblemFileConfig(Config):
+    """A problem file in our own format."""
+
+    kind: Literal["problems"]
+    path: Path
+    """One problem per line (see the problem record)."""
+
+
+class Rows(Config):
+    """Rows of any supported format, or of your own benchmark; the same reader decontaminates a corpus."""
+
+    kind: Literal["rows"]
+    path: Path
+    """JSON lines (also .gz), or one JSON list."""
+    format: str = Field(min_length=1)
+    """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md)."""
+
+
+class ResponseSampling(Config):
+    """Sampling of responses. Defaults are LiveCodeBench's, except number and length (the paper's)."""
+
+    num_samples: int = Field(default=4, ge=1)
+    """Responses per problem: n."""
+    temperature: float = Field(default=0.2, ge=0, le=4)
+    """0: greedy decoding; all samples of a problem are then the same."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    max_tokens: int = Field(default=8192, ge=1)
+    """Length limit of a response."""
+    seed: int = Field(default=0, ge=0)
+
+
+class Transformers(Config):
+    """Generate with transformers, on a GPU if there is one."""
+
+    kind: Literal["transformers"] = "transformers"
+    model: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Precision of the weights."""
+    batch_size: int = Field(default=16, ge=1)
+    """Responses sampled in parallel; bounds memory."""
+    sampling: ResponseSampling = ResponseSampling()
+
+
+class Vllm(Config):
+    """Generate with vLLM, in this process."""
+
+    kind: Literal["vllm"]
+    model: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    num_gpus: int = Field(default=1, ge=1)
+    """Tensor parallel size."""
+    max_context_tokens: int | None = Field(default=None, ge=1)
+    """Context length that vLLM reserves memory for; None: the longest prompt and `max_tokens`."""
+    gpu_memory_utilization: float = Field(default=0.9, gt=0, lt=1)
+    """Share of each GPU's memory for vLLM."""
+    batch_problems: int = Field(default=64, ge=1)
+    """Problems per batch; finished batches survive a kill."""
+    sampling: ResponseSampling = ResponseSampling()
+
+
+class EndpointGeneration(EndpointConfig):
+    """Generate with any OpenAI-compatible server (chat completions)."""
+
+    kind: Literal["endpoint"]
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """The server's name of the length limit."""
+    send_seed: bool = True
+    """Send a seed with each request; some servers refuse the key."""
+    extra: dict[str, JsonValue] = Field(default={})
+    """Additional keys of a request, such as top_k = 20; `prompt.chat_template_options` are sent as
+    chat_template_kwargs."""
+    sampling: ResponseSampling = ResponseSampling()
+
+
+class GenerationFile(Config):
+    """Read the answers from a file."""
+
+    kind: Literal["file"]
+    path: Path
+    """JSON, JSON lines (also .gz) or Parquet."""
+    format: Literal["auto", "livecodebench", "evalplus", "rollouts"] = "auto"
+    """`livecodebench`: [{"question_id", "code_list"}]; `evalplus`: lines of {"task_id", "solution" or "completion"};
+    `rollouts`: our own, .parquet or .jsonl."""
+    step: int | None = None
+    """For rollouts of several steps: the step to judge."""
+    allow_missing: bool = False
+    """Skip problems without answers; otherwise they are an error."""
+
+
+class EvalConfig(Config):
+    """An evaluation."""
+
+    benchmark: Annotated[
+        Annotated[LiveCodeBench, Tag("livecodebench")]
+        | Annotated[HumanEval, Tag("humaneval")]
+        | Annotated[Mbpp, Tag("mbpp")]
+        | Annotated[ProblemFileConfig, Tag("problems")]
+        | Annotated[Rows, Tag("rows")],
+        kind_or("livecodebench"),
+    ]
+    generation: Annotated[
+        Annotated[Transformers, Tag("transformers")]
+        | Annotated[Vllm, Tag("vllm")]
+        | Annotated[EndpointGeneration, Tag("endpoint")]
+        | Annotated[GenerationFile, Tag("file")],
+        kind_or("transformers"),
+    ]
+    prompt: EvalPromptConfig = EvalPromptConfig()
+    extractor: ExtractorConfig = ExtractorConfig()
+    judging: SandboxConfig = SandboxConfig()
+    pass_at: tuple[int, ...] = ()
+    """Additional k of pass@k, besides 1 (mean accuracy) and the number of samples."""
+
+    @model_validator(mode="after")
+    def _prompt_asks_something(self) -> EvalConfig:
+        given = sorted(self.prompt.model_fields_set)
+        if given and isinstance(self.generation, GenerationFile) and self.prompt != EvalPromptConfig():
+            raise ValueError(f'generation.kind = "file" asks nothing; leave out prompt.{given[0]}')
+        if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in ("instruct", "bare"):
+            raise ValueError(
+                f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
+                f"{self.benchmark.kind} does not support; leave it out, or use your own function"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _pass_at_fits(self) -> EvalConfig:
+        for k in self.pass_at:
+            if k < 1:
+                raise ValueError(f"pass_at holds {k}; k is 1 or more")
+            if not isinstance(self.generation, GenerationFile) and k > self.generation.sampling.num_samples:
+                raise ValueError(
+                    f"pass_at holds {k}, more than the {self.generation.sampling.num_samples} samples; "
+                    f"pass --generation.sampling.num_samples {k}"
+                )
+        return self
+
+
+NEUTRAL_KEYS = (
+    "judging.workers",
+    "judging.nice",
+    "judging.unsafe_sandbox",
+    "pass_at",
+    "generation.concurrency",
+    "generation.timeout_seconds",
+    "generation.max_retries",
+    "generation.api_key_env",
+    "generation.batch_size",
+    "generation.batch_problems",
+    "generation.gpu_memory_utilization",
+)
+"""Keys that do not change verdicts: an evaluation may be resumed with other values."""

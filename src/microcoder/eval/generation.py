@@ -1,0 +1,499 @@
+"""Responses of a model: from a server that speaks OpenAI's chat completions, or of a model in this process.
+
+The questions of a config: which problems, and the messages that ask them.
+
+Readers of generated answers in three file formats.
+
+| format          | file                                                     | what is judged                     |
+|-----------------|----------------------------------------------------------|------------------------------------|
+| `livecodebench` | JSON: [{"question_id", "code_list"}], or a list of lists | each code as it is                 |
+| `evalplus`      | JSON lines: {"task_id", "solution" or "completion"}      | the solution, or prompt+completion |
+| `rollouts`      | our Parquet or JSON lines: {"problem_id", "completion"}  | the program in the completion      |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+from microcoder.data import read_problems
+from microcoder.data.benchmarks import Question, Selection, read_humaneval, read_livecodebench, read_mbpp
+from microcoder.data.benchmarks.rows import read_published
+from microcoder.data.completions import Completion, Endpoint
+from microcoder.eval.config import (
+    EndpointGeneration,
+    EvalConfig,
+    GenerationFile,
+    HumanEval,
+    LiveCodeBench,
+    Mbpp,
+    ProblemFileConfig,
+    ResponseSampling,
+    Rows,
+    Transformers,
+    Vllm,
+)
+from microcoder.eval.report import Sample
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.extract import USUAL, Extractor
+from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.prompts import Asker
+from microcoder.judge.core.records import read_values
+from microcoder.judge.core.types import Problem, Prompt, TestCase, Turn
+from microcoder.train.recipe import prompts
+from microcoder.train.runs import read_rollouts
+
+Messages = list[dict[str, str]]
+"""A chat: roles and contents."""
+
+_EXPERT = (
+    "You are an expert Python programmer. You will be given a question (problem specification) and will generate a "
+    "correct Python program that matches the specification and passes all tests."
+)
+_WITH_STARTER = (
+    "You will use the following starter code to write the solution to the problem and enclose your code within "
+    "delimiters."
+)
+_WITHOUT_STARTER = (
+    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly test on the sample "
+    "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
+    "inputs, runs the algorithm and writes output to STDOUT."
+)
+
+
+def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Question]:
+    """Return the questions that a config selects; broken ones are skipped and reported to `note`.
+
+    Raises:
+        ConfigError: the selection contradicts itself.
+        DataError: a file is missing or broken.
+    """
+    benchmark = config.benchmark
+    match benchmark:
+        case LiveCodeBench():
+            selection = Selection(
+                benchmark.platforms,
+                benchmark.difficulties,
+                _midnight(benchmark.start_date),
+                _midnight(benchmark.end_date),
+            )
+            return read_livecodebench(
+                benchmark.path,
+                release=benchmark.release,
+                selection=selection,
+                time_limit_seconds=benchmark.time_limit_seconds,
+                memory_limit_mib=benchmark.memory_limit_mib,
+                dialect=benchmark.dialect,
+                on_broken=(lambda why: note(f"left out: {why}")) if benchmark.skip_broken else None,
+            )
+        case HumanEval():
+            return read_humaneval(benchmark.path, plus=benchmark.plus)
+        case Mbpp():
+            return read_mbpp(benchmark.path, split=benchmark.split, plus=benchmark.plus)
+        case ProblemFileConfig():
+            return [_own_question(problem) for problem in read_problems(benchmark.path)]
+        case Rows():
+            rows = read_published(benchmark.path, "benchmark file")
+            return [_own_question(row.own_problem(benchmark.format)) for row in rows]
+
+
+def digest_questions(questions: Sequence[Question]) -> str:
+    """Return a digest of the questions, their prompts and tests."""
+    return hashlib.sha256("\n".join(f"{q.id} {q.digest}" for q in questions).encode()).hexdigest()[:16]
+
+
+def question_record(question: Question) -> dict[str, Any]:
+    """Return a question's row of questions.jsonl."""
+    return {
+        "problem_id": question.id,
+        "title": question.title,
+        "platform": question.platform,
+        "difficulty": question.difficulty,
+        "date": question.date.isoformat() if question.date else None,
+    }
+
+
+def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messages:
+    """Return the prompt of a question as a chat.
+
+    Args:
+        question: the question.
+        config: of the evaluation.
+        ask: what `load_asker` made of it.
+    """
+    if not _is_published(config):
+        own = isinstance(config.benchmark, ProblemFileConfig | Rows)
+        return ask(question.load() if own else _as_problem(question)).as_chat()
+    match config.benchmark:
+        case LiveCodeBench():
+            system, text = ask.system or _EXPERT, _livecodebench_text(question)
+        case HumanEval():
+            system, text = ask.system, _humaneval_text(question)
+        case _:
+            system, text = ask.system, _mbpp_text(question)
+    before = (*((Turn("system", system),) if system else ()), *ask.examples)
+    return Prompt(question.id, text, before).as_chat()
+
+
+def build_asker(config: EvalConfig) -> Asker:
+    """Return the prompt style of an evaluation, by the same code as training.
+
+    Raises:
+        ConfigError: the style cannot be loaded, or takes other options.
+        DataError: the file of examples is missing or broken.
+    """
+    if config.prompt.style != "published":
+        return prompts.build_asker(config.prompt)
+    if config.prompt.options:
+        raise ConfigError('prompt.options are of a prompt.style; "published" has none')
+    return prompts.build_asker(config.prompt, style="instruct")
+
+
+def _is_published(config: EvalConfig) -> bool:
+    return config.prompt.style == "published" and not isinstance(config.benchmark, ProblemFileConfig | Rows)
+
+
+def _livecodebench_text(question: Question) -> str:
+    """LiveCodeBench's prompt for chat models, verbatim, so that results are comparable with published ones."""
+    instruction, code = _WITHOUT_STARTER, "# YOUR CODE HERE"
+    if question.starter_code:
+        instruction, code = _WITH_STARTER, question.starter_code
+    return (
+        f"### Question:\n{question.statement}\n\n### Format: {instruction}\n```python\n{code}\n```\n\n"
+        "### Answer: (use the provided format with backticks)\n\n"
+    )
+
+
+def _as_problem(question: Question) -> Problem:
+    """Return a question as a problem that can be asked; its tests are not read for that."""
+    return Problem(
+        id=question.id,
+        statement=question.statement,
+        fn_name=question.fn_name,
+        starter_code=question.starter_code or None,
+        tests=(TestCase(input="", output=""),),
+    )
+
+
+def _humaneval_text(question: Question) -> str:
+    return (
+        "Complete this function. Answer with a self-contained Python program in one fenced code block "
+        "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
+        f"```python\n{question.statement.strip()}\n```\n"
+    )
+
+
+def _mbpp_text(question: Question) -> str:
+    tests = "\n".join(question.examples)
+    return (
+        f"{question.statement.strip()}\n\nYour code should pass these tests:\n\n```python\n{tests}\n```\n\n"
+        "Answer with a self-contained Python program in one fenced code block (```python ... ```).\n"
+    )
+
+
+def _midnight(day: date | None) -> datetime | None:
+    return datetime.combine(day, time()) if day is not None else None
+
+
+def _own_question(problem: Problem) -> Question:
+    return Question(
+        id=problem.id,
+        statement=problem.statement,
+        difficulty=problem.tier or "",
+        starter_code=problem.starter_code or "",
+        fn_name=problem.fn_name,
+        digest=hashlib.sha256(problem.model_dump_json().encode()).hexdigest()[:16],
+        load=lambda: problem,
+        language=problem.language,
+    )
+
+
+_GIVEN = "given_as_code"
+_EMPTY = "empty_code"
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """The answers of a file."""
+
+    samples: list[Sample]
+    num_ignored: int
+    """Number of answers to problems outside the selection."""
+
+
+def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:
+    """Read the answers to some questions; `extract` takes programs out of whole responses.
+
+    Raises:
+        ConfigError: the format is not that of the file.
+        DataError: the file is missing or broken, or has no answer to some of the questions.
+    """
+    by_id = {question.id: question for question in questions}
+    rows = _read_rows(config.path)
+    kind = config.format if config.format != "auto" else _guess_format(rows, config.path)
+    if kind == "rollouts":
+        found = list(_from_rollouts(rows, by_id, config, extract))
+    else:
+        readers = {"livecodebench": _from_livecodebench, "evalplus": _from_evalplus}
+        found = list(readers[kind](rows, by_id, config))
+    samples = [sample for sample in found if sample is not None]
+    if not samples:
+        raise DataError(f"generation file {config.path} answers none of the {len(questions)} problems; check the ids")
+    answered = {sample.problem_id for sample in samples}
+    missing = [question.id for question in questions if question.id not in answered]
+    if missing and not config.allow_missing:
+        raise DataError(
+            f"generation file {config.path} has no answer to {len(missing)} of {len(questions)} problems (first: "
+            f"{missing[0]!r}); narrow the benchmark to what was asked, or pass --generation.allow-missing true"
+        )
+    return Generations(samples, len(found) - len(samples))
+
+
+def _read_rows(path: Path) -> list[Any]:
+    if path.suffix == ".parquet":
+        if not path.exists():
+            raise DataError(f"generation file {path} does not exist; check the path")
+        try:
+            return read_rollouts(path)
+        except ImportError:
+            raise ConfigError(f"Parquet needs pyarrow; type: {how_to_install('insights')}") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"generation file {path} is not a Parquet file ({error}); check the file") from None
+    return [value for _, value in read_values(path, "generation file")]
+
+
+def _guess_format(rows: Sequence[Any], path: Path) -> str:
+    first = rows[0] if rows else None
+    if isinstance(first, list) or (isinstance(first, Mapping) and "code_list" in first):
+        return "livecodebench"
+    if isinstance(first, Mapping) and "task_id" in first and ("solution" in first or "completion" in first):
+        return "evalplus"
+    if isinstance(first, Mapping) and "problem_id" in first:
+        return "rollouts"
+    raise DataError(
+        f"generation file {path} is in no known format; use [{{question_id, code_list}}], lines of "
+        "{task_id, solution} or {task_id, completion}, or our rollouts (problem_id, completion)"
+    )
+
+
+def _from_livecodebench(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
+) -> Iterator[Sample | None]:
+    if rows and all(isinstance(row, list) for row in rows):
+        # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
+        if len(rows) != len(by_id):
+            raise DataError(
+                f"{config.path} holds {len(rows)} lists for {len(by_id)} problems; lists without question_id must "
+                "answer exactly the selected problems, in the order of their ids"
+            )
+        rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
+    seen: set[str] = set()
+    for number, row in enumerate(rows, 1):
+        where = f"generation file {config.path} item {number}"
+        name, codes = _field(row, "question_id", where), row.get("code_list")
+        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
+            raise DataError(f"{where}: code_list is missing or no list of texts")
+        if name in seen:
+            raise DataError(f"{where}: question_id {name!r} was used before; put all its codes into one code_list")
+        seen.add(name)
+        yield from (_given(name, index, code) if name in by_id else None for index, code in enumerate(codes))
+
+
+def _from_evalplus(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
+) -> Iterator[Sample | None]:
+    counts: Counter[str] = Counter()
+    for number, row in enumerate(rows, 1):
+        where = f"generation file {config.path} line {number}"
+        name = _field(row, "task_id", where)
+        if name not in by_id:
+            yield None
+            continue
+        code = row["solution"] if "solution" in row else row.get("completion")
+        if not isinstance(code, str):
+            raise DataError(f"{where}: neither solution nor completion is a text")
+        if "solution" not in row:
+            code = by_id[name].statement + code
+        yield _given(name, counts[name], code)
+        counts[name] += 1
+
+
+def _from_rollouts(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, extract: Extractor
+) -> Iterator[Sample | None]:
+    counts: Counter[str] = Counter()
+    steps = {row.get("step") for row in rows if isinstance(row, Mapping)}
+    if config.step is None and len(steps) > 1:
+        raise ConfigError(f"{config.path} holds rollouts of {len(steps)} steps; choose one by --generation.step")
+    for number, row in enumerate(rows, 1):
+        where = f"generation file {config.path} line {number}"
+        name = _field(row, "problem_id", where)
+        if name not in by_id or (config.step is not None and row.get("step") != config.step):
+            yield None
+            continue
+        text = row.get("completion")
+        if not isinstance(text, str):
+            raise DataError(f"{where}: completion is missing or no text")
+        response = Completion(text, bool(row.get("is_truncated", False)), row.get("num_tokens"))
+        yield Sample.from_response(by_id[name], counts[name], response, extract)
+        counts[name] += 1
+
+
+def _field(row: Any, name: str, where: str) -> str:
+    value = row.get(name) if isinstance(row, Mapping) else None
+    if not isinstance(value, str | int):
+        raise DataError(f"{where}: {name} is missing")
+    return str(value)
+
+
+def _given(problem_id: str, sample_index: int, code: str) -> Sample:
+    if not code.strip():
+        return Sample(problem_id, sample_index, None, None, _EMPTY)
+    return Sample(problem_id, sample_index, None, code, _GIVEN)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRequest:
+    """A sample to generate."""
+
+    problem_id: str
+    sample_index: int
+    messages: Messages
+    seed: int
+    """Seed of this sample, independent of the order of generation."""
+
+
+def ask_endpoint(
+    config: EndpointGeneration,
+    requests: Sequence[ResponseRequest],
+    *,
+    chat_template_options: Mapping[str, Any] | None = None,
+) -> Iterator[tuple[ResponseRequest, Completion]]:
+    """Yield a response to each request as it arrives.
+
+    Raises:
+        ConfigError: the server cannot be reached, refuses, or answers something else; earlier responses are kept.
+    """
+    todo: queue.SimpleQueue[ResponseRequest] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[ResponseRequest, Completion] | Exception] = queue.SimpleQueue()
+    for request in requests:
+        todo.put(request)
+    client = Endpoint(config)
+    stopped = threading.Event()
+
+    def work() -> None:
+        while not stopped.is_set():
+            try:
+                request = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                done.put((request, client.complete(_write_body(config, request, chat_template_options))))
+            except Exception as error:  # handed to the caller's thread, which raises it
+                done.put(error)
+                return
+
+    # Daemons: Ctrl-C must not wait for a model that is still thinking.
+    for _ in range(min(config.concurrency, len(requests))):
+        threading.Thread(target=work, name="endpoint", daemon=True).start()
+    try:
+        for _ in requests:
+            answer = done.get()
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
+    finally:
+        stopped.set()
+        client.close()
+
+
+def _write_body(
+    config: EndpointGeneration, request: ResponseRequest, chat_template_options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    sampling = config.sampling
+    # The name that the servers of vLLM, SGLang and llama.cpp know them by.
+    options = {"chat_template_kwargs": dict(chat_template_options)} if chat_template_options else {}
+    body: dict[str, Any] = {
+        "model": config.model,
+        "messages": request.messages,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        config.max_tokens_key: sampling.max_tokens,
+        **options,
+        **config.extra,
+    }
+    return {**body, "seed": request.seed} if config.send_seed else body
+
+
+def generate_locally(
+    config: Transformers | Vllm,
+    requests: Sequence[ResponseRequest],
+    *,
+    chat_template_options: Mapping[str, Any],
+    note: Callable[[str], None],
+) -> Iterator[tuple[ResponseRequest, Completion]]:
+    """Yield a response to each request, batch by batch; the model is loaded first.
+
+    Raises:
+        ConfigError: torch, transformers or vLLM is not installed, or memory or context length does not suffice.
+        DataError: the model cannot be loaded.
+    """
+    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
+        raise ConfigError(
+            "generating with a local model needs torch and transformers, which are not installed; "
+            f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
+        )
+    if isinstance(config, Vllm) and importlib.util.find_spec("vllm") is None:
+        raise ConfigError(
+            f"generation.kind = 'vllm', but vLLM is not installed; type: {how_to_install('vllm')} (GPU "
+            "machines only), or use generation.kind transformers, or endpoint with a server of your own"
+        )
+    from microcoder.train.run.inference import Decoding, LocalModel, TransformersModel, VllmModel, longest_prompt_tokens
+
+    options = dict(chat_template_options)
+    note(f"loading {config.model}")
+    sampling: ResponseSampling = config.sampling
+    model: LocalModel
+    if isinstance(config, Vllm):
+        context = config.max_context_tokens or sampling.max_tokens + longest_prompt_tokens(
+            config.model,
+            (request.messages for request in requests),
+            revision=config.revision,
+            template_options=options,
+        )
+        model = VllmModel(
+            config.model,
+            revision=config.revision,
+            dtype=config.dtype,
+            num_gpus=config.num_gpus,
+            max_context_tokens=context,
+            gpu_memory_utilization=config.gpu_memory_utilization,
+            template_options=options,
+        )
+        size = config.batch_problems * sampling.num_samples
+    else:
+        model = TransformersModel(
+            config.model,
+            revision=config.revision,
+            dtype=config.dtype,
+            template_options=options,
+        )
+        size = config.batch_size
+    if not model.is_chat:
+        note(
+            f"{config.model} has no chat template: prompts are plain text, as in the training of a base model; "
+            "prompt.style = instruct asks in training's words"
+        )
+    decoding = Decoding(sampling.temperature, sampling.top_p, sampling.max_tokens)
+    for start in range(0, len(requests), size):
+        batch = requests[start : start + size]
+        answers = model.respond([request.messages for request in batch], [r.seed for r in batch], decoding)
+        yield from zip(batch, answers, strict=True)

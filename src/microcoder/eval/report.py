@@ -1,0 +1,413 @@
+"""Folder -> figures and tables, for one evaluation or two.
+
+The folder of an evaluation: what was asked, what was answered, what was judged. Everything is read from it again.
+
+    manifest.json     config, digest, problems, versions, machine, isolation
+    questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date
+    samples.jsonl     one line a response as it came: problem_id, sample_index, completion, program, extraction,
+                      is_truncated, num_tokens
+    verdicts.jsonl    one line a verdict as it came: problem_id, sample_index, verdict, tests, detail
+    results.json      accuracy and pass@k by platform and difficulty, with intervals
+    report.md         the same as tables
+    eval_all.json     of LiveCodeBench: problems, answers and grades in the form of its own tools
+
+An interrupted evaluation resumes from the complete lines. If a pair of problem and sample has two verdicts, because the
+first was a sandbox fault, the later one counts.
+
+Platform x difficulty: mean accuracy and pass@k with intervals, and the paired difference of two runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from microcoder.data.benchmarks import Question
+from microcoder.data.completions import Completion
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.extract import USUAL, Extractor
+from microcoder.judge.core.files import WorkFolder, check_writable, read_json, read_rows, write_text
+from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.types import Outcome
+from microcoder.lab.studies.effects import Estimate, Solved, estimate_accuracy, estimate_difference
+
+Key = tuple[str, int]
+"""Problem id and sample index."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A response, or an answer from a file, with its program."""
+
+    problem_id: str
+    sample_index: int
+    completion: str | None
+    """The full response; None if the file has only the program."""
+    program: str | None
+    extraction: str
+    """How the program was extracted, or why there is none."""
+    is_truncated: bool = False
+    num_tokens: int | None = None
+
+    @classmethod
+    def from_response(
+        cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
+    ) -> Sample:
+        """Extract the program from a response."""
+        program = extract(response.text, is_truncated=response.is_truncated, language=question.language)
+        return cls(
+            question.id,
+            sample_index,
+            response.text,
+            program.code,
+            program.reason,
+            response.is_truncated,
+            response.num_tokens,
+        )
+
+    @classmethod
+    def from_record(cls, row: dict[str, Any]) -> Sample:
+        """Read a line of samples.jsonl."""
+        return cls(**{name: row[name] for name in cls.__slots__})
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the line of samples.jsonl."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class EvaluationFolder(WorkFolder):
+    """The files of one evaluation."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.questions = root / "questions.jsonl"
+        self.samples = root / "samples.jsonl"
+        self.verdicts = root / "verdicts.jsonl"
+        self.results = root / "results.json"
+        self.report = root / "report.md"
+        self.eval_all = root / "eval_all.json"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is an answer; a manifest alone, left by a failed start, does not tie the folder to a config."""
+        return self.manifest.exists() and self.samples.exists()
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether the folder's manifest is an evaluation's."""
+        return self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
+
+    def check_place(self) -> None:
+        """Check that the folder is empty or an evaluation, and writable.
+
+        Raises:
+            DataError: it is not; what is there, and what to type.
+        """
+        check_writable(self.root, DataError)
+        ours = {self.manifest.name, self.questions.name, self.lock_file.name}
+        if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
+            raise DataError(f"{self.root} is not empty and holds no evaluation; use another --run-dir")
+
+    def read_manifest(self) -> Row:
+        """Return the manifest.
+
+        Raises:
+            DataError: there is none.
+        """
+        if not self.manifest.exists():
+            raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
+        return read_json(self.manifest, what="manifest")
+
+    def read_questions(self) -> list[Row]:
+        """Return the row of each problem."""
+        return read_rows(self.questions)
+
+    def read_samples(self) -> dict[Key, Sample]:
+        """Return the responses by problem and sample."""
+        try:
+            samples = [Sample.from_record(row) for row in read_rows(self.samples)]
+        except (KeyError, TypeError):
+            raise DataError(f"{self.samples} was edited or damaged: a line lacks a field") from None
+        return {(sample.problem_id, sample.sample_index): sample for sample in samples}
+
+    def read_verdicts(self) -> dict[Key, Row]:
+        """Return the latest verdict of each sample, sandbox faults included."""
+        try:
+            return {(row["problem_id"], row["sample_index"]): row for row in read_rows(self.verdicts)}
+        except (KeyError, TypeError):
+            raise DataError(f"{self.verdicts} was edited or damaged: a line names no sample") from None
+
+    def judged(self) -> set[Key]:
+        """Return the samples with a final verdict; those with a sandbox fault are judged again."""
+        return {key for key, row in self.read_verdicts().items() if row["verdict"] != Outcome.SANDBOX_FAULT}
+
+
+ALL = "all"
+_ORDER = ("atcoder", "leetcode", "codeforces", "easy", "medium", "hard")
+
+
+def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
+    """Return which samples of which problem were accepted; None if the sandbox failed."""
+    solved: dict[str, list[bool | None]] = {}
+    for (problem_id, _), row in sorted(verdicts.items()):
+        outcome = row["verdict"]
+        scored = None if outcome == Outcome.SANDBOX_FAULT else outcome == Outcome.ACCEPTED
+        solved.setdefault(problem_id, []).append(scored)
+    return solved
+
+
+def accuracy_grid(questions: Sequence[Row], solved: Solved, *, ks: Sequence[int]) -> list[Row]:
+    """Return a row for every non-empty cell: platform, difficulty, k (1 is the mean accuracy of the samples), and the
+    estimate, None if no problem of the cell has k scored samples. Totals are in cells named `all`."""
+    return _cells(questions, solved, ks, lambda ids, k: estimate_accuracy(_only(solved, ids), k=k))
+
+
+def difference_grid(questions: Sequence[Row], before: Solved, after: Solved, *, ks: Sequence[int]) -> list[Row]:
+    """Return the mean change of pass@k in every cell, problem by problem, over the problems that both runs have."""
+    return _cells(
+        questions,
+        before.keys() & after.keys(),
+        ks,
+        lambda ids, k: estimate_difference(_only(before, ids), _only(after, ids), k=k),
+    )
+
+
+def _cells(
+    questions: Sequence[Row],
+    known: Collection[str],
+    ks: Sequence[int],
+    estimate: Callable[[Collection[str], int], Estimate | None],
+) -> list[Row]:
+    asked = [question for question in questions if question["problem_id"] in known]
+    cells = []
+    for k in ks:
+        for platform in _values(asked, "platform"):
+            for difficulty in _values(asked, "difficulty"):
+                ids = {
+                    question["problem_id"]
+                    for question in asked
+                    if platform in (ALL, question["platform"]) and difficulty in (ALL, question["difficulty"])
+                }
+                if ids:
+                    found = estimate(ids, k)
+                    figures = {name: found and getattr(found, name) for name in ("value", "low", "high")}
+                    num = found.num_problems if found else 0
+                    cells.append(
+                        {"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures}
+                    )
+    return cells
+
+
+def _values(questions: Sequence[Row], field: str) -> list[str]:
+    """Return the values of a field in the table's order; only `all` for a benchmark without it."""
+    found = {question[field] for question in questions} - {""}
+    known = [value for value in _ORDER if value in found]
+    return [*known, *sorted(found - set(known)), ALL]
+
+
+def _only(solved: Solved, ids: Collection[str]) -> Solved:
+    return {name: samples for name, samples in solved.items() if name in ids}
+
+
+Results = dict[str, Any]
+
+
+def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Results:
+    """Return the figures of an evaluation from its files, as far as it has come.
+
+    Args:
+        folder: what `microcoder eval` wrote.
+        pass_at: further k, besides 1 and the smallest number of samples a problem has.
+
+    Raises:
+        DataError: the folder holds no evaluation, or no verdict yet.
+        ConfigError: numpy is not installed.
+    """
+    _require_numpy()
+    manifest, questions = folder.read_manifest(), folder.read_questions()
+    verdicts, samples = folder.read_verdicts(), folder.read_samples()
+    if not verdicts:
+        if not folder.is_evaluation:
+            raise DataError(f"{folder.root} holds a training run, no evaluation; type: microcoder report {folder.root}")
+        raise DataError(f"{folder.root} holds no verdict yet; type its command again to resume it")
+    solved = solved_from(verdicts)
+    counts = Counter(row["verdict"] for row in verdicts.values())
+    num_samples = [len(values) for values in solved.values()]
+    ks = sorted({1, min(num_samples), *pass_at})
+    lengths = [sample.num_tokens for sample in samples.values() if sample.num_tokens is not None]
+    return {
+        "name": folder.root.name,
+        "digest": manifest["digest"],
+        "benchmark": manifest["config"]["benchmark"],
+        "generation": manifest["config"]["generation"],
+        "is_complete": len(solved) == len(questions) and verdicts.keys() == samples.keys(),
+        "num_questions": len(questions),
+        "num_problems": len(solved),
+        "num_samples": len(verdicts),
+        "samples_per_problem": {"min": min(num_samples), "max": max(num_samples)},
+        "num_unscored": counts[str(Outcome.SANDBOX_FAULT)],
+        "truncated_share": sum(sample.is_truncated for sample in samples.values()) / len(samples),
+        "mean_tokens": sum(lengths) / len(lengths) if lengths else None,
+        "outcomes": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
+        "isolation": manifest.get("isolation"),
+        "cells": accuracy_grid(questions, solved, ks=ks),
+    }
+
+
+def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Results:
+    """Return what changed from one evaluation to another, over the problems that both judged.
+
+    Raises:
+        DataError: one holds no evaluation, or they share no problem.
+        ConfigError: numpy is not installed.
+    """
+    _require_numpy()
+    questions = {row["problem_id"]: row for folder in (before, after) for row in folder.read_questions()}
+    old, new = (solved_from(folder.read_verdicts()) for folder in (before, after))
+    shared = old.keys() & new.keys()
+    if not shared:
+        raise DataError(f"{before.root} and {after.root} share no judged problem; compare runs of one benchmark")
+    smallest = min(len(solved[name]) for solved in (old, new) for name in shared)
+    ks = sorted({1, smallest, *pass_at})
+    digests = [folder.read_manifest().get("benchmark", {}).get("digest") for folder in (before, after)]
+    return {
+        "before": before.root.name,
+        "after": after.root.name,
+        "same_benchmark": digests[0] == digests[1],
+        "num_problems": len(shared),
+        "num_only_before": len(old.keys() - shared),
+        "num_only_after": len(new.keys() - shared),
+        "cells": difference_grid(list(questions.values()), old, new, ks=ks),
+    }
+
+
+def write_report(folder: EvaluationFolder, results: Results) -> None:
+    """Write report.md."""
+    write_text(folder.report, f"# {results['name']}\n\n" + render_results(results) + "\n")
+
+
+def write_eval_all(folder: EvaluationFolder, questions: Sequence[Question]) -> None:
+    """Write eval_all.json, for LiveCodeBench's own tools (compute_scores.py) and its leaderboard.
+
+    Samples that the sandbox failed on are in no list; a problem without any other is left out.
+    """
+    samples, verdicts = folder.read_samples(), folder.read_verdicts()
+    items = []
+    for question in questions:
+        keys = sorted(
+            key
+            for key, row in verdicts.items()
+            if key[0] == question.id and row["verdict"] != Outcome.SANDBOX_FAULT and key in samples
+        )
+        if keys:
+            graded = [verdicts[key]["verdict"] == Outcome.ACCEPTED for key in keys]
+            chosen = [samples[key] for key in keys]
+            items.append(
+                {
+                    **_published(question),
+                    "output_list": [sample.completion or sample.program or "" for sample in chosen],
+                    "code_list": [sample.program or "" for sample in chosen],
+                    "graded_list": graded,
+                    "pass@1": fmean(graded),
+                    "metadata": [json.dumps({"verdict": verdicts[key]["verdict"]}) for key in keys],
+                }
+            )
+    write_text(folder.eval_all, json.dumps(items, indent=2, ensure_ascii=False) + "\n")
+
+
+def render_results(results: Results) -> str:
+    """Return the tables of an evaluation as text that is Markdown, too."""
+    low, high = results["samples_per_problem"]["min"], results["samples_per_problem"]["max"]
+    each = f"{low}" if low == high else f"{low} to {high}"
+    generation = results["generation"]
+    source = generation.get("model") or generation.get("path")
+    benchmark = results["benchmark"]
+    dialect = f" (dialect {benchmark['dialect']})" if benchmark.get("dialect") else ""
+    lines = [
+        f"{benchmark['kind']}{dialect}: {results['num_problems']} problems x {each} samples, answers by {source}",
+        f"verdicts: {', '.join(f'{count} {outcome}' for outcome, count in results['outcomes'].items())}",
+    ]
+    if not results["is_complete"]:
+        lines.append(
+            f"NOT COMPLETE: {results['num_problems']} of {results['num_questions']} problems have verdicts, "
+            f"of {results['num_samples']} samples"
+        )
+    if results["num_unscored"]:
+        lines.append(f"UNSCORED: {results['num_unscored']} samples, in no figure, because the sandbox failed")
+    if results["mean_tokens"] is not None:
+        lines.append(f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated")
+    return (
+        "\n".join(lines)
+        + "\n\n"
+        + _render_tables(results["cells"], _accuracy_text, "{}, %, with 95 % intervals over problems (n: problems)")
+    )
+
+
+def render_comparison(results: Results) -> str:
+    """Return the tables of a comparison as text that is Markdown, too."""
+    lines = [
+        f"{results['before']} -> {results['after']}: {results['num_problems']} problems of both, paired; "
+        "points of percent with 95 % intervals, * where the interval excludes zero"
+    ]
+    for key, name in (("num_only_before", "before"), ("num_only_after", "after")):
+        if results[key]:
+            lines.append(f"{results[key]} problems are judged only in {results[name]} and left out")
+    if not results["same_benchmark"]:
+        lines.append("the two used different problems, prompts or limits: the difference is not due to the model alone")
+    return "\n".join(lines) + "\n\n" + _render_tables(results["cells"], _difference_text, "change of {}")
+
+
+def _render_tables(cells: Sequence[Row], describe: Callable[[Row], str], title: str) -> str:
+    tables = []
+    for k in sorted({cell["k"] for cell in cells}):
+        mine = {(cell["platform"], cell["difficulty"]): cell for cell in cells if cell["k"] == k}
+        platforms = list(dict.fromkeys(platform for platform, _ in mine))
+        difficulties = [name for name in dict.fromkeys(d for _, d in mine) if name != ALL] + [ALL]
+        rows = [["", *difficulties]]
+        for platform in platforms:
+            found = (mine.get((platform, name)) or {"value": None} for name in difficulties)
+            rows.append([platform, *("-" if cell["value"] is None else describe(cell) for cell in found)])
+        figure = "mean accuracy (pass@1)" if k == 1 else f"pass@{k}"
+        tables.append(f"{title.format(figure)}\n\n{_table(rows)}")
+    return "\n\n".join(tables)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def _accuracy_text(cell: Row) -> str:
+    return f"{100 * cell['value']:.1f} [{100 * cell['low']:.1f}, {100 * cell['high']:.1f}] n={cell['num_problems']}"
+
+
+def _difference_text(cell: Row) -> str:
+    star = "*" if cell["low"] > 0 or cell["high"] < 0 else ""
+    return f"{100 * cell['value']:+.1f}{star} [{100 * cell['low']:+.1f}, {100 * cell['high']:+.1f}]"
+
+
+def _require_numpy() -> None:
+    if importlib.util.find_spec("numpy") is None:
+        raise ConfigError(f"intervals need numpy; type: {how_to_install('insights')}")
+
+
+def _published(question: Question) -> dict[str, Any]:
+    return {
+        "question_title": question.title,
+        "question_content": question.statement,
+        "platform": question.platform,
+        "question_id": question.id,
+        "contest_date": question.date.isoformat() if question.date else None,
+        "starter_code": question.starter_code,
+        "difficulty": question.difficulty,
+    }

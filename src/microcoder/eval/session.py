@@ -1,0 +1,265 @@
+"""An evaluation from start to finish: `run_evaluation` generates, judges and summarises.
+
+Generating and judging are two passes: each resumes from what the folder holds, and the second needs no model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from microcoder.data.benchmarks import Question
+from microcoder.data.formats.catalogue import find_source
+from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile, LiveCodeBench, Rows
+from microcoder.eval.generation import (
+    ResponseRequest,
+    ask_endpoint,
+    build_asker,
+    build_messages,
+    digest_questions,
+    generate_locally,
+    load_questions,
+    question_record,
+    read_samples,
+)
+from microcoder.eval.report import EvaluationFolder, Sample, summarise, write_eval_all, write_report
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.extensions import describe_file
+from microcoder.judge.core.files import append_row, check_unchanged, write_json, write_rows
+from microcoder.judge.core.prompts import Asker
+from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.run.submissions import digest_input, verdict_record
+from microcoder.train.recipe.recipe import build_extractor
+from microcoder.train.run.manifest import changed_keys, describe_changes, describe_start, digest_keys
+
+_TESTS_AT_ONCE_BYTES = 256 << 20
+"""A judge keeps the tests of its problems; a LiveCodeBench release has more of them than memory."""
+
+
+class EvaluationObserver(Protocol):
+    """Receives the events of an evaluation; must not change it."""
+
+    def phase(self, name: str, *, done: int, total: int) -> None:
+        """A phase has begun, with its total amount of work."""
+
+    def advance(self, label: str) -> None:
+        """One more unit of this kind is done."""
+
+    def note(self, text: str) -> None:
+        """A message to show."""
+
+
+def run_evaluation(
+    config: EvalConfig, *, run_directory: Path, observer: EvaluationObserver, command: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Start or resume an evaluation; return its results.
+
+    Raises:
+        ConfigError: the config contradicts itself or the machine, or an endpoint refuses.
+        DataError: a file is broken, or the folder holds an evaluation under another config.
+        EvaluatorFault: there is no sandbox on this machine.
+        KeyboardInterrupt: stopped by the user; the same call resumes.
+    """
+    folder = EvaluationFolder(run_directory)
+    folder.check_place()
+    check_config(folder, config)
+    observer.phase("reading the benchmark", done=0, total=0)
+    ask = build_asker(config)
+    questions = load_questions(config, note=observer.note)
+    with folder.lock():
+        _open_folder(folder, config, questions, ask, command=command)
+        _collect_samples(folder, config, questions, ask, observer=observer)
+        _judge_samples(folder, config, questions, observer=observer)
+        results = summarise(folder, pass_at=config.pass_at)
+        write_json(folder.results, results)
+        write_report(folder, results)
+        if isinstance(config.benchmark, LiveCodeBench):
+            write_eval_all(folder, questions)
+    return results
+
+
+def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
+    """Refuse to mix answers of two configs in one folder.
+
+    Raises:
+        DataError: which keys differ, and what to type.
+    """
+    if not folder.has_begun:
+        return
+    if changes := changed_keys(folder.read_manifest().get("config", {}), config, neutral=NEUTRAL_KEYS):
+        raise DataError(
+            f"{folder.root} holds an evaluation under another config ({describe_changes(changes)}); "
+            "use the same config to resume it, or another --run-dir"
+        )
+
+
+def digest_config(config: EvalConfig) -> str:
+    """Return a digest of every key that can change a result."""
+    return digest_keys(config, neutral=NEUTRAL_KEYS)
+
+
+def _open_folder(
+    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, command: Sequence[str]
+) -> None:
+    """Write the manifest of a new evaluation, or check that an old one has the same problems.
+
+    Raises:
+        DataError: the problems or the generation file have changed.
+    """
+    check_config(folder, config)
+    origin = {
+        "benchmark": {"num_problems": len(questions), "digest": digest_questions(questions)},
+        "generations": digest_input(config.generation.path)
+        if isinstance(config.generation, GenerationFile) and config.generation.path.is_file()
+        else None,
+        "prompt": {"digest": _digest_asking(ask)},
+        **_digest_extensions(config),
+    }
+    if folder.has_begun:
+        manifest = folder.read_manifest()
+        check_unchanged(folder.root, manifest, origin, DataError)
+        # Before anything is asked of a model. A folder with results has nothing left to judge.
+        if "environment" not in manifest and not folder.results.is_file():
+            raise DataError(
+                f"{folder.root} was begun by an older version, which did not record Python and packages; "
+                "use another --run-dir"
+            )
+        return
+    # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
+    with Judge(workers=1, **config.judging.judge_options()) as judge:
+        isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
+    manifest = {
+        **describe_start(config, name=folder.root.name, command=command),
+        "kind": "evaluation",
+        "digest": digest_config(config),
+        **origin,
+        "isolation": isolation,
+        "environment": environment,
+    }
+    write_json(folder.manifest, manifest)
+    write_rows(folder.questions, map(question_record, questions))
+
+
+def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
+    """Return a digest of an evaluation's extensions, the prompt's excepted."""
+    extractor = build_extractor(config.extractor).extension.source
+    brought = [describe_file("language", str(path)) for path in config.judging.languages]
+    brought += [extractor] if extractor else []
+    if isinstance(config.benchmark, Rows) and (reader := find_source(config.benchmark.format)):
+        brought.append(reader)
+    return {"extensions": {f"{one.noun} {one.reference}": one.digest for one in brought}} if brought else {}
+
+
+def _digest_asking(ask: Asker) -> str:
+    """Return a digest of the prompt: the code of a user's function, the few-shot examples."""
+    source = ask.style.source
+    parts = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _collect_samples(
+    folder: EvaluationFolder,
+    config: EvalConfig,
+    questions: Sequence[Question],
+    ask: Asker,
+    *,
+    observer: EvaluationObserver,
+) -> None:
+    """Generate, or read, the missing samples."""
+    done = folder.read_samples()
+    if isinstance(config.generation, GenerationFile):
+        found = read_samples(config.generation, questions, build_extractor(config.extractor))
+        if found.num_ignored:
+            observer.note(f"{found.num_ignored} answers to problems outside the selection were ignored")
+        if len(done) < len(found.samples):
+            write_rows(folder.samples, (sample.as_record() for sample in found.samples))
+        return
+    sampling = config.generation.sampling
+    requests = [
+        ResponseRequest(
+            question.id, index, build_messages(question, config, ask), _seed(sampling.seed, question.id, index)
+        )
+        for question in questions
+        for index in range(sampling.num_samples)
+        if (question.id, index) not in done
+    ]
+    if not requests:
+        return
+    options = config.prompt.chat_template_options
+    if isinstance(config.generation, EndpointGeneration):
+        responses = ask_endpoint(config.generation, requests, chat_template_options=options)
+    else:
+        responses = generate_locally(config.generation, requests, chat_template_options=options, note=observer.note)
+    extract, by_id = build_extractor(config.extractor), {question.id: question for question in questions}
+    observer.phase("generating", done=len(done), total=len(done) + len(requests))
+    for request, response in responses:
+        sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, extract)
+        append_row(folder.samples, sample.as_record())
+        observer.advance(sample.extraction)
+
+
+def _judge_samples(
+    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: EvaluationObserver
+) -> None:
+    """Judge the samples without a final verdict, some problems at a time."""
+    samples, judged = folder.read_samples(), folder.judged()
+    pending: dict[str, list[Sample]] = {}
+    for key, sample in sorted(samples.items()):
+        if key not in judged:
+            pending.setdefault(sample.problem_id, []).append(sample)
+    observer.phase("judging", done=len(judged), total=len(samples))
+    group: list[tuple[Question, Problem, Sample]] = []
+    num_bytes = 0
+    for question in questions:
+        if question.id not in pending:
+            continue
+        problem = question.load()
+        num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
+        group += [(question, problem, sample) for sample in pending[question.id]]
+        if num_bytes > _TESTS_AT_ONCE_BYTES:
+            _judge_group(folder, config, group, observer=observer)
+            group, num_bytes = [], 0
+    if group:
+        _judge_group(folder, config, group, observer=observer)
+    counts = Counter(row["verdict"] for row in folder.read_verdicts().values())
+    if num_faults := counts.get("sandbox_fault", 0):
+        observer.note(
+            f"{num_faults} samples have no verdict because the sandbox failed; they are in no result; "
+            "type the same command again to judge only these"
+        )
+
+
+def _judge_group(
+    folder: EvaluationFolder,
+    config: EvalConfig,
+    group: Sequence[tuple[Question, Problem, Sample]],
+    *,
+    observer: EvaluationObserver,
+) -> None:
+    programs = [Program(sample.program, question.language, sample.extraction) for question, _, sample in group]
+
+    def keep(index: int, verdict: Verdict) -> None:
+        sample = group[index][2]
+        row = verdict_record("", verdict) | {"problem_id": sample.problem_id, "sample_index": sample.sample_index}
+        del row["id"]
+        append_row(folder.verdicts, row)
+        observer.advance(verdict.outcome.value)
+
+    with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
+        began, now = (
+            {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
+            for each in (folder.read_manifest()["environment"], judge.environment.as_record())
+        )
+        check_unchanged(folder.root, began, now, DataError)
+        judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
+
+
+def _seed(seed: int, problem_id: str, sample_index: int) -> int:
+    """Return a sample's seed, independent of the order of generation."""
+    digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

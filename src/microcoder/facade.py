@@ -1,0 +1,26 @@
+"""Names of a package that are imported when first used, so that importing one module costs none of the others."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lend(
+    package: str, names_of: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package (PEP 562).
+
+    Args:
+        package: its `__name__`.
+        names_of: what it offers, by the module below it where that is defined.
+    """
+    module_of = {name: module for module, names in names_of.items() for name in names}
+
+    def get(name: str) -> object:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted({*vars(sys.modules[package]), *module_of})

@@ -1,0 +1,56 @@
+"""The evaluator: judge untrusted programs against tests in a sandbox. Needs no torch.
+
+>>> from microcoder import Problem, Program
+>>> from microcoder.judge import judge
+>>> problem = Problem(id="sum", tests=[{"input": "1 2", "output": "3"}])
+>>> judge([Program("print(sum(map(int, input().split())))")], [problem])[0].outcome
+<Outcome.ACCEPTED: 'accepted'>
+"""
+
+from typing import TYPE_CHECKING
+
+from microcoder.facade import lend
+
+if TYPE_CHECKING:
+    from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
+    from microcoder.judge.fleet.judge import Judge, judge
+    from microcoder.judge.languages.environment import JudgingEnvironment
+    from microcoder.judge.run.answers import judge_answers
+    from microcoder.judge.run.executions import Execution, Invocation
+    from microcoder.judge.run.isolation import Isolation
+    from microcoder.judge.run.problem import check_problem
+    from microcoder.judge.run.reference import judge_by_reference
+    from microcoder.judge.run.session import STOP_RULES, StopRule
+    from microcoder.judge.run.submissions import Submission, read_submissions
+
+__all__ = [
+    "STOP_RULES",
+    "Comparison",
+    "Execution",
+    "Invocation",
+    "Isolation",
+    "Judge",
+    "JudgingEnvironment",
+    "StopRule",
+    "Submission",
+    "check_problem",
+    "compare_output",
+    "compare_value",
+    "judge",
+    "judge_answers",
+    "judge_by_reference",
+    "read_submissions",
+]
+
+__getattr__, __dir__ = lend(__name__, {
+    "run.answers": ("judge_answers",),
+    "compare.compare": ("Comparison", "compare_output", "compare_value"),
+    "languages.environment": ("JudgingEnvironment",),
+    "run.executions": ("Execution", "Invocation"),
+    "run.isolation": ("Isolation",),
+    "fleet.judge": ("Judge", "judge"),
+    "run.problem": ("check_problem",),
+    "run.reference": ("judge_by_reference",),
+    "run.session": ("STOP_RULES", "StopRule"),
+    "run.submissions": ("Submission", "read_submissions"),
+})  # fmt: skip

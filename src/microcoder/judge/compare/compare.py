@@ -1,0 +1,287 @@
+"""Compare an output with the expected one: pure functions, no guessing. docs/comparison.md has the whole table.
+
+| checker     | accepts                                                                                        |
+|-------------|------------------------------------------------------------------------------------------------|
+| `exact`     | the same text, one newline at the end more or less                                              |
+| `tokens`    | the same tokens between any white space                                                         |
+| `float`     | token by token, or value by value; two numbers within the tolerance, all else equal             |
+| `unordered` | the same lines, or tokens, in any order, each as often as expected                              |
+| `default`   | the first of the seven below that accepts; the verdict names it                                 |
+
+| method        | what may differ from the expected output                                                      |
+|---------------|-----------------------------------------------------------------------------------------------|
+| `exact`       | one newline at the end                                                                        |
+| `lines`       | a byte order mark, CRLF, white space at line ends, blank lines before and after               |
+| `tokens`      | any white space between tokens                                                                |
+| `numeric`     | how a number is written; a real one within `numbers.py`'s bounds, an integer exactly           |
+| `words`       | the letter case of `yes`, `no`, `true`, `false`, on lines of such words and numbers alone     |
+| `value`       | how one list, tuple, set, dict or string is written: spacing, line breaks, quotes, `None`/`null` |
+| `value_lines` | the same, line by line                                                                        |
+
+Order and number of tokens always matter; a set is a set only if the expected output is written as one; extra
+output is wrong. A wrong output costs no more than reading it as far as it is right.
+
+Lines or tokens in any order, each as often as expected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+
+from microcoder.judge.compare.literals import same_compacted, same_literal
+from microcoder.judge.compare.text import (
+    WHITE_SPACE,
+    Agree,
+    Tolerance,
+    agree_in_step,
+    all_lines,
+    count_tokens,
+    is_number,
+    lines,
+    never,
+    normalise,
+    numbers_agree,
+    numbers_agree_within,
+    same_lines,
+    split,
+    tokens,
+    tokens_agree,
+    without_zero_fraction,
+)
+from microcoder.judge.compare.values import ValueRules, find_difference, rules_for, stated_tolerance
+from microcoder.judge.core.types import Checker
+
+_MAX_DIGITS = 300
+"""Longer integers are compared as text instead of within a tolerance."""
+
+Unit = tuple[str, ...]
+
+
+def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
+    """Return a unit of an output that was not expected, or an expected one that is missing; empty if all are there.
+
+    Args:
+        text: a normal text (see `streams.normalise`).
+        wanted: the expected one.
+        checker: by lines or tokens, with or without letter case and a tolerance.
+    """
+    units = _lines if checker.by == "lines" else _tokens
+    expected = Counter(units(wanted, checker.case_sensitive))
+    tolerance = stated_tolerance(checker)
+    if tolerance is not None:
+        num_wanted = expected.total()
+        found = list(islice(units(text, checker.case_sensitive), num_wanted + 1))
+        if len(found) != num_wanted:
+            return (
+                f"in any order: expected {num_wanted} {checker.by}, got {'more' if found[num_wanted:] else len(found)}"
+            )
+        rules = replace(ValueRules(), tolerance=tolerance, is_unordered=True)
+        return find_difference(_read(found), _read(expected.elements()), rules)
+    for unit in units(text, checker.case_sensitive):
+        if not expected[unit]:
+            return f"in any order: unexpected {' '.join(unit)!r:.80}"
+        expected[unit] -= 1
+    missing = next((unit for unit, times in expected.items() if times), None)
+    return "" if missing is None else f"in any order: missing {' '.join(missing)!r:.80}"
+
+
+def _lines(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
+    for line in lines(text):
+        plain = line if is_case_sensitive else line.casefold()
+        found = split(plain)
+        yield tuple(map(_canonical, found) if "." in plain else found)
+
+
+def _tokens(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
+    return ((_canonical(token if is_case_sensitive else token.casefold()),) for token in tokens(text))
+
+
+def _canonical(token: str) -> str:
+    """Return one spelling for all spellings of an integer that the chain takes for the same."""
+    return without_zero_fraction(token) if "." in token else token
+
+
+def _read(units: Iterable[Unit]) -> list[object]:
+    return [[_value(token) for token in unit] for unit in units]
+
+
+def _value(token: str) -> object:
+    return float(token) if len(token) <= _MAX_DIGITS and is_number(token) else token
+
+
+_DEFAULT = Checker()
+_MAX_DETAIL = 200
+_MAX_QUOTED = 60
+_ALWAYS_READ, _MOST_TIMES_LONGER = 1 << 20, 16
+"""Characters: an output beyond both limits is rejected without being compared. A right one is longer only by padding,
+indentation or digits."""
+
+_WORDS = frozenset(("yes", "no", "true", "false"))
+_ANY_VALUE = re.compile("[\\[({\"']")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether an output is right, and by which method."""
+
+    accepted: bool
+    method: str
+    """The method that accepted, empty when none did."""
+    detail: str
+    """The first difference, for a human; may show the expected output, so it must not reach the program."""
+
+
+def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> Comparison:
+    """Judge a program's stdout.
+
+    Raises:
+        ValueError: the checker is a program, which only a sandbox can run.
+    """
+    if checker.type == "program":
+        raise ValueError('checker type "program" is run in the sandbox, see judge/run/checkers.py')
+    if len(output) > _ALWAYS_READ + _MOST_TIMES_LONGER * len(expected):
+        return Comparison(False, "", f"the output is {len(output)} characters long, the expected one {len(expected)}")
+    if checker.type == "exact":
+        is_same = output.removesuffix("\n") == expected.removesuffix("\n")
+        return _conclude("exact" if is_same else "", normalise(output), normalise(expected), never)
+    if checker.type == "default" and output.removesuffix("\n") == expected.removesuffix("\n"):
+        return Comparison(True, "exact", "")
+    text, wanted = normalise(output), normalise(expected)
+    match checker.type:
+        case "tokens":
+            agree = never if checker.case_sensitive else _same_word
+            is_right = tokens_agree(text, wanted, agree)
+            return _conclude("tokens" if is_right else "", text, wanted, agree)
+        case "float":
+            agree = _float_agreement(checker)
+            is_right = tokens_agree(text, wanted, agree) or _values_agree(text, wanted, agree)
+            return _conclude("float" if is_right else "", text, wanted, agree)
+        case "unordered":
+            difference = find_unordered_difference(text, wanted, checker)
+            return Comparison(not difference, "" if difference else "unordered", _one_line(difference))
+    return _conclude(_find_method(text, wanted), text, wanted, _numbers_or_words_agree)
+
+
+def compare_value(value: object, expected: object, checker: Checker = _DEFAULT) -> Comparison:
+    """Judge a returned value (see `differences.find_difference` for the rules)."""
+    difference = find_difference(value, expected, rules_for(checker))
+    return Comparison(not difference, "" if difference else "value", _one_line(difference))
+
+
+def _find_method(text: str, wanted: str) -> str:
+    """Return the first method of the chain, from `lines` on, that accepts a normal text; empty if none does."""
+    if same_lines(text, wanted):
+        return "lines"
+    if tokens_agree(text, wanted, never):
+        return "tokens"
+    if tokens_agree(text, wanted, numbers_agree):
+        return "numeric"
+    plain = wanted.lower()
+    if any(word in plain for word in _WORDS) and agree_in_step(lines(text), lines(wanted), _words_on_a_line_agree):
+        return "words"
+    if not _ANY_VALUE.search(wanted):
+        return ""
+    # One line was looked at as a whole.
+    has_lines = "\n" in wanted
+    if same_compacted(text, wanted):
+        return "value_lines" if has_lines else "value"
+    if same_literal(text, wanted, numbers_agree):
+        return "value"
+    if has_lines and agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree):
+        return "value_lines"
+    return ""
+
+
+def _same_word(token: str, wanted: str) -> bool:
+    return token.casefold() == wanted.casefold()
+
+
+def _numbers_or_words_agree(token: str, wanted: str) -> bool:
+    if wanted.lower() in _WORDS:
+        return token.lower() == wanted.lower()
+    return numbers_agree(token, wanted)
+
+
+def _float_agreement(checker: Checker) -> Agree:
+    tolerance = stated_tolerance(checker) or Tolerance(is_stated=True)
+
+    def agree(token: str, wanted: str) -> bool:
+        if numbers_agree_within(token, wanted, tolerance):
+            return True
+        return not checker.case_sensitive and not is_number(wanted) and _same_word(token, wanted)
+
+    return agree
+
+
+def _values_agree(text: str, wanted: str, agree: Agree) -> bool:
+    """Whether two texts are the same value, or the same values line by line."""
+
+    def agree_on_a_line(line: str, other: str) -> bool:
+        return tokens_agree(line, other, agree) or same_literal(line, other, agree)
+
+    if not _ANY_VALUE.search(wanted):
+        return False
+    if same_literal(text, wanted, agree):
+        return True
+    return "\n" in wanted and agree_in_step(lines(text), lines(wanted), agree_on_a_line)
+
+
+def _words_on_a_line_agree(line: str, wanted: str) -> bool:
+    """Let letter case differ only on lines that are nothing but such words and numbers: `True story` is text."""
+    if wanted.lower() in _WORDS:
+        return line.rstrip(WHITE_SPACE).lower() == wanted.lower()
+    is_answer = all(token.lower() in _WORDS or is_number(token) for token in tokens(wanted))
+    return tokens_agree(line, wanted, _numbers_or_words_agree if is_answer else numbers_agree)
+
+
+def _values_on_a_line_agree(line: str, wanted: str) -> bool:
+    if same_literal(line, wanted, numbers_agree):
+        return True
+    return _words_on_a_line_agree(line, wanted)
+
+
+def _conclude(method: str, text: str, wanted: str, agree: Agree) -> Comparison:
+    if method:
+        return Comparison(True, method, "")
+    return Comparison(False, "", _one_line(_first_difference(text, wanted, agree)))
+
+
+def _first_difference(text: str, wanted: str, agree: Agree) -> str:
+    """Return where two normal texts first differ."""
+    if not text and wanted:
+        return f"no output, expected {_quote(wanted)}"
+    for number, (line, other) in enumerate(zip_longest(all_lines(text), all_lines(wanted)), 1):
+        if line is None:
+            return f"line {number}: expected {_quote(_stripped(other))}, the output ends ({number - 1} lines)"
+        if other is None:
+            return f"line {number}: expected the end ({number - 1} lines), got {_quote(_stripped(line))}"
+        if line != other and not tokens_agree(line, other, agree):
+            return f"line {number}: {_difference_in_line(line, other, agree)}"
+    return "only white space differs"
+
+
+def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
+    num_wanted = count_tokens(wanted)
+    for number, (token, other) in enumerate(zip(tokens(line), tokens(wanted), strict=False), 1):
+        if token != other and not agree(token, other):
+            where = f"token {number}: " if num_wanted > 1 else ""
+            return f"{where}expected {_quote(other)}, got {_quote(token)}"
+    return f"expected {num_wanted} tokens, got {count_tokens(line)}"
+
+
+def _stripped(line: str) -> str:
+    return line.rstrip(WHITE_SPACE)
+
+
+def _quote(text: str) -> str:
+    shown = text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 3] + "..."
+    return '"' + shown.encode("unicode_escape", "backslashreplace").decode() + '"'
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
+    return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."

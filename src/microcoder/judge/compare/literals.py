@@ -1,0 +1,317 @@
+"""Whether two texts write the same Python or JSON value: a list, tuple, set, dict or string.
+
+The texts are read, never evaluated. They are compared lexeme by lexeme, so that an output of any size is read no
+further than it is right. Only where order is free (sets, dicts) or a comma may be too much is a value built.
+
+A printed Python or JSON value as a stream of lexemes, and the value they write. The text is hostile.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, repeat
+
+from microcoder.judge.compare.text import WHITE_SPACE, Agree, agree_in_step, without_zero_fraction
+from microcoder.judge.compare.values import match_all
+
+MAX_DEPTH = 100
+QUOTES = ("'", '"')
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_MARKS = frozenset("[](){},:")
+_CLASSES: dict[str, str] = {mark: mark for mark in _MARKS}
+_SHORT = 200
+_ONE = rf"""(?:[\[\](){{}},:]|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|[^{WHITE_SPACE}\[\](){{}},:"']++)"""
+_LEXEME = re.compile(_ONE)
+_WINDOW = re.compile(rf"(?:[{WHITE_SPACE}]*+{_ONE}){{1,2048}}+[{WHITE_SPACE}]*+")
+_SPELLINGS = {"(": "[", ")": "]", "true": "True", "false": "False", "null": "None"}
+_ITEMS, _PAIRS = "(?:w(?:,w)*+,?)?", "w:w(?:,w:w)*+,?"
+_FLAT = re.compile(rf"\[{_ITEMS}\]|\({_ITEMS}\)|\{{(?:{_PAIRS}|{_ITEMS})\}}")
+
+
+class Unreadable(ValueError):
+    """The text is not exactly one value."""
+
+
+@dataclass(slots=True)
+class Braces:
+    """A set, or a dict if it has keys: then as many as items."""
+
+    items: list[Node] = field(default_factory=list)
+    keys: list[Node] = field(default_factory=list)
+
+
+Node = str | list["Node"] | Braces
+"""A lexeme (number, string, constant), a list or tuple, a set or dict."""
+
+
+def lexemes(text: str) -> Iterator[str]:
+    """Return brackets, commas, colons, quoted strings and words; tuples as lists and constants as Python's.
+
+    Raises:
+        Unreadable: if the iteration comes to something else.
+    """
+    return chain.from_iterable(map(_respell, _windows(text)))
+
+
+def is_value(text: str) -> bool:
+    """Whether a text writes one value, by its brackets, commas and colons.
+
+    Raises:
+        Unreadable: a string does not end.
+    """
+    found: Iterator[str] = map(_CLASSES.get, chain.from_iterable(_windows(text)), repeat("w"))
+    classes = "".join(found)
+    return _is_value_remembered(classes) if len(classes) < _SHORT else _is_value(classes)
+
+
+def _is_value(classes: str) -> bool:
+    for _ in range(MAX_DEPTH):
+        shorter = _FLAT.sub("w", classes)
+        if shorter == classes:
+            break
+        classes = shorter
+    return classes == "w"
+
+
+_is_value_remembered = lru_cache(maxsize=4096)(_is_value)
+"""Line after line, values are often of one shape."""
+
+
+def read(text: str, most_lexemes: int) -> Node:
+    """Return the one value that a text writes.
+
+    Raises:
+        Unreadable: it writes none, more than one, or one of more lexemes than that.
+    """
+    root: list[Node] = []
+    nodes: list[list[Node] | Braces] = [root]
+    closers = [""]
+    items, may_start = root, True
+    for number, lexeme in enumerate(chain.from_iterable(_windows(text))):
+        if number > most_lexemes:
+            raise Unreadable("too long")
+        if lexeme not in _MARKS or lexeme in _CLOSERS:
+            if not may_start or len(nodes) > MAX_DEPTH:
+                raise Unreadable("nested too deeply, or two values side by side")
+            may_start = lexeme in _CLOSERS
+            if not may_start:
+                items.append(_SPELLINGS.get(lexeme, lexeme))
+                continue
+            node: list[Node] | Braces = Braces() if lexeme == "{" else []
+            items.append(node)
+            nodes.append(node)
+            closers.append(_CLOSERS[lexeme])
+            items = node.items if isinstance(node, Braces) else node
+            continue
+        node = nodes[-1]
+        lacks_items = isinstance(node, Braces) and bool(node.keys) and len(node.keys) != len(node.items)
+        if lexeme == ",":
+            if may_start or len(nodes) == 1 or lacks_items:
+                raise Unreadable("a comma after nothing")
+            may_start = True
+        elif lexeme == ":":
+            # What was read as an item was a key; in a dict, every item has one.
+            if may_start or not isinstance(node, Braces) or len(node.keys) != len(node.items) - 1:
+                raise Unreadable("a colon outside a dict")
+            node.keys.append(node.items.pop())
+            may_start = True
+        else:
+            if lexeme != closers[-1] or lacks_items:
+                raise Unreadable("a bracket that closes another")
+            nodes.pop()
+            closers.pop()
+            node = nodes[-1]
+            items = node.items if isinstance(node, Braces) else node
+            may_start = False
+    if len(nodes) != 1 or len(root) != 1:
+        raise Unreadable("no value, or more than one")
+    return root[0]
+
+
+def unquote(quoted: str) -> str:
+    """Return the content of a string literal; if its escapes are not JSON's, the escaped text."""
+    body = quoted[1:-1]
+    if "\\" not in body:
+        return body
+    if quoted[0] == "'":
+        body = body.replace("\\'", "'").replace('"', '\\"')
+    try:
+        return json.loads(f'"{body}"')
+    except ValueError:
+        return body
+
+
+def _windows(text: str) -> Iterator[list[str]]:
+    position = 0
+    if len(text) < _SHORT and "'" not in text and '"' not in text:
+        yield _LEXEME.findall(text)
+        return
+    while position < len(text):
+        found = _WINDOW.match(text, position)
+        if found is None:
+            raise Unreadable("a string that does not end")
+        yield _LEXEME.findall(text, position, found.end())
+        position = found.end()
+
+
+def _respell(window: list[str]) -> Iterable[str]:
+    return map(_SPELLINGS.get, window, window)
+
+
+_MAX_CHARACTERS = 1 << 22
+"""Of a value that has to be built."""
+_MOST_TIMES_ESCAPED = 12
+"""A character may be written as two escapes of six."""
+_ENDS = {"[": "]", "(": ")", "{": "}"}
+_LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
+_IN_BRACKETS = re.compile(r"(?:[\[({][^\n]*+(?<=[\])}])(?:\n++|\Z))++")
+_CONSTANT = re.compile(r"(?<=[\[({,:])(?:true|false|null)(?=[\])},:])")
+_CONSTANTS = {"true": "True", "false": "False", "null": "None"}
+_SIDE_BY_SIDE = re.compile(rf"[{WHITE_SPACE.replace(chr(10), '')}]|[^\[({{,:\n][\[({{]|[\])}}][^\])}},:\n]")
+_NO_BRACKETS = re.compile(r"[^\[\](){}\n]++")
+_AS_LISTS = str.maketrans("()", "[]")
+_BESIDE_MARKS = re.compile(r"(?<=[\[\](){},:])[ \t]++(?!\n)|(?<![ \t])[ \t]++(?=[\[\](){},:])")
+
+
+def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
+    """Compare two texts as values; False if the expected one is neither a container nor a quoted string.
+
+    Args:
+        text: what a program printed.
+        expected: what it should have printed.
+        numbers_agree: decides about two words that differ.
+    """
+    text, expected = text.strip(WHITE_SPACE), expected.strip(WHITE_SPACE)
+    if len(expected) < 2 or not text:
+        return False
+    if expected[0] in QUOTES and expected[-1] == expected[0]:
+        return _same_string(text, expected)
+    if _ENDS.get(expected[0]) != expected[-1] or _ENDS.get(text[0]) != text[-1]:
+        return False
+    try:
+        if _same_in_step(text, expected, numbers_agree):
+            return True
+        may_differ = "{" in expected or _LAST_COMMA.search(expected) or _LAST_COMMA.search(text)
+        return bool(may_differ) and _same_when_built(text, expected, numbers_agree)
+    except Unreadable:
+        return False
+
+
+def same_compacted(text: str, expected: str) -> bool:
+    """Whether two normal texts of values line by line, without strings, differ in spaces beside brackets and commas,
+    in tuples and lists, and in how constants are spelled.
+
+    It looks at the whole text at once, whereas `same_literal` takes a while for each of many lines.
+    """
+    if any(quote in text or quote in expected for quote in QUOTES) or not _IN_BRACKETS.fullmatch(expected):
+        return False
+    if any(sum(map(text.count, marks)) != sum(map(expected.count, marks)) for marks in ("\n", ",", "[(", "])")):
+        return False  # So that there is no more to be cut out than what is expected allows.
+    mine, theirs = _BESIDE_MARKS.sub("", text), _BESIDE_MARKS.sub("", expected)
+    if mine == theirs:
+        return True
+    return _spell_alike(mine) == _spell_alike(theirs) and _are_values(mine) and _are_values(theirs)
+
+
+def _spell_alike(text: str) -> str:
+    if any(constant in text for constant in _CONSTANTS):
+        text = _CONSTANT.sub(lambda found: _CONSTANTS[found[0]], text)
+    return text.translate(_AS_LISTS)
+
+
+def _are_values(text: str) -> bool:
+    """Whether every line of a compacted text is a value by its brackets: `(1 2)(3)` is two, in another notation."""
+    if _SIDE_BY_SIDE.search(text):
+        return False
+    brackets = _NO_BRACKETS.sub("", text)
+    for _ in range(MAX_DEPTH):
+        shorter = brackets.replace("[]", "").replace("()", "").replace("{}", "")
+        if len(shorter) == len(brackets):
+            break
+        brackets = shorter
+    return not brackets.strip("\n")
+
+
+def _same_string(text: str, expected: str) -> bool:
+    try:
+        wanted = read(expected, 1)
+    except Unreadable:
+        return False
+    content = unquote(wanted) if isinstance(wanted, str) else ""
+    if text == content:
+        return True
+    if len(text) > _MOST_TIMES_ESCAPED * len(content) + 2:
+        return False
+    try:
+        value = read(text, 1)
+    except Unreadable:
+        return False
+    return isinstance(value, str) and value[0] in QUOTES and unquote(value) == content
+
+
+def _same_in_step(text: str, expected: str, numbers_agree: Agree) -> bool:
+    def agree(lexeme: str, wanted: str) -> bool:
+        return _leaves_agree(lexeme, wanted, numbers_agree)
+
+    if not agree_in_step(lexemes(text), lexemes(expected), agree) or not is_value(expected):
+        return False
+    # Tuples were read as lists: what opens as a tuple must end as one.
+    return "(" not in text or is_value(text)
+
+
+def _same_when_built(text: str, expected: str, numbers_agree: Agree) -> bool:
+    if max(len(text), len(expected)) > _MAX_CHARACTERS:
+        return False
+    # A comma before each closing bracket is all that a right output may have more.
+    return _same(read(text, 2 * len(expected)), read(expected, len(expected)), numbers_agree)
+
+
+def _leaves_agree(lexeme: str, wanted: str, numbers_agree: Agree) -> bool:
+    if lexeme == wanted:
+        return True
+    if lexeme in _MARKS or wanted in _MARKS:
+        return False
+    if lexeme[0] in QUOTES or wanted[0] in QUOTES:
+        return lexeme[0] in QUOTES and wanted[0] in QUOTES and unquote(lexeme) == unquote(wanted)
+    return numbers_agree(lexeme, wanted)
+
+
+def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
+    """Compare two values; no deeper than `lexemes.MAX_DEPTH`."""
+    if isinstance(value, str) or isinstance(wanted, str):
+        return isinstance(value, str) and isinstance(wanted, str) and _leaves_agree(value, wanted, numbers_agree)
+    if isinstance(value, list) and isinstance(wanted, list):
+        return len(value) == len(wanted) and all(
+            _same(mine, theirs, numbers_agree) for mine, theirs in zip(value, wanted, strict=True)
+        )
+    if not (isinstance(value, Braces) and isinstance(wanted, Braces)) or len(value.keys) != len(wanted.keys):
+        return False
+    if wanted.keys:
+        mine = dict(zip(map(_canonical, value.keys), value.items, strict=True))
+        theirs = dict(zip(map(_canonical, wanted.keys), wanted.items, strict=True))
+        return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key], numbers_agree) for key in theirs)
+    return _same_set(value.items, wanted.items, lambda one, other: _same(one, other, numbers_agree))
+
+
+def _same_set(items: list[Node], wanted: list[Node], agree: Callable[[Node, Node], bool]) -> bool:
+    mine = {_canonical(item): item for item in items}
+    theirs = {_canonical(item): item for item in wanted}
+    rest = [mine[key] for key in mine.keys() - theirs.keys()]
+    missing = [theirs[key] for key in theirs.keys() - mine.keys()]
+    return len(rest) == len(missing) and match_all(rest, missing, agree) is None
+
+
+def _canonical(value: Node) -> str:
+    """Return a text that equal values share; for what may come in any order."""
+    if isinstance(value, str):
+        return json.dumps(unquote(value)) if value[0] in QUOTES else without_zero_fraction(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    if value.keys:
+        pairs = zip(map(_canonical, value.keys), map(_canonical, value.items), strict=True)
+        return "{" + ",".join(sorted(f"{key}:{item}" for key, item in pairs)) + "}"
+    return "{" + ",".join(sorted(set(map(_canonical, value.items)))) + "}"

@@ -1,0 +1,541 @@
+"""Values of function-call problems: decode what came over the wire, compare it with the expected JSON value.
+
+Decoding rebuilds plain Python values from a typed JSON text, so a lying `__eq__` or `__str__` stays behind in the
+sandbox. The text itself is untrusted: anything malformed is an error of the program.
+
+What two returned values must share to agree within a tolerance: their shape, and nearly a weighted sum of numbers.
+
+A cheap filter for items that may be the same, whatever the order inside; the comparison decides whether they are.
+
+Returned values against the expected JSON value: kept in order, or in any order with a tolerance.
+
+Pairing items with the expected ones when they come in any order: exactly, within bounded work.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Context, Decimal
+from itertools import chain
+from typing import Any, TypeVar
+
+from microcoder.judge.compare.text import Tolerance, allowed_error, values_agree
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Checker
+
+_MAX_SHOWN = 80
+_MAX_DEPTH = 256
+"""Beyond what the sandbox encodes, and far from Python's limit on recursion: whatever walks a value may recurse."""
+_DIGITS_PYTHON_READS = 4300
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedDict:
+    """A returned dict: equal to no list and to no expected JSON, whatever it holds."""
+
+    pairs: list[tuple[object, object]]
+    """Keys of any type, in the order of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedSet:
+    """A returned set: equal to no list and to no expected JSON, whatever it holds."""
+
+    items: list[object]
+
+
+class _Beginning(reprlib.Repr):
+    """Shows no more of a value than a message has room for."""
+
+    def repr_ReturnedDict(self, value: ReturnedDict, level: int) -> str:
+        return f"dict({self.repr_list(value.pairs, level)})"
+
+    def repr_ReturnedSet(self, value: ReturnedSet, level: int) -> str:
+        return f"set({self.repr_list(value.items, level)})"
+
+
+_BEGINNING = _Beginning()
+_BEGINNING.maxlevel, _BEGINNING.maxlist, _BEGINNING.maxtuple, _BEGINNING.maxdict = 3, 40, 40, 20
+_BEGINNING.maxstring = _BEGINNING.maxlong = _BEGINNING.maxother = 2 * _MAX_SHOWN
+
+
+class MalformedWire(ValueError):
+    """The program wrote something other than an encoded value."""
+
+
+def decode_value(wire: bytes) -> object:
+    """Rebuild a returned value.
+
+    Raises:
+        MalformedWire: the bytes are no encoded value.
+    """
+    try:
+        value = json.loads(wire, object_hook=_untag)
+        _check_depth(value)
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        raise MalformedWire(f"{type(error).__name__} in the returned value") from None
+    return value
+
+
+def _untag(wire: dict[str, Any]) -> object:
+    """Rebuild what JSON lacks; what is inside has been rebuilt before."""
+    ((tag, body),) = wire.items()
+    match tag:
+        case "int":
+            return int(body, 16)
+        case "float":
+            return float.fromhex(body)
+        case "tuple":
+            return tuple(_listed(body))
+        case "set":
+            return ReturnedSet(_listed(body))
+        case "dict":
+            return ReturnedDict([(key, item) for key, item in map(_listed, body)])
+    raise KeyError(tag)
+
+
+def _listed(body: object) -> list[Any]:
+    if type(body) is not list:
+        raise TypeError("a tag of something else than a list")
+    return body
+
+
+def _check_depth(value: object) -> None:
+    """Look level by level: whatever is deeper would end the recursion of whoever walks it."""
+    level: list[Any] = [value]
+    for _ in range(_MAX_DEPTH + 1):
+        level = [item for box in level for item in _inside(box)]
+        if not level:
+            return
+    raise ValueError("nested too deeply")
+
+
+def _inside(box: Any) -> Iterable[Any]:
+    if isinstance(box, (list, tuple)):
+        return box
+    if isinstance(box, ReturnedDict):
+        return chain.from_iterable(box.pairs)
+    return box.items if isinstance(box, ReturnedSet) else ()
+
+
+def read_json(text: str) -> object:
+    """Read JSON without the limit on the digits of an integer.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    try:
+        return json.loads(text, parse_int=_parse_int)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) < _DIGITS_PYTHON_READS:
+        return int(digits)
+    return int(Decimal(digits, Context(prec=len(digits))))
+
+
+def write_json(value: object) -> str:
+    """Return a decoded value as JSON: tuples and sets as lists, keys as text, integers of any length."""
+    if isinstance(value, ReturnedDict):
+        pairs = ((key if isinstance(key, str) else write_json(key), item) for key, item in value.pairs)
+        return "{" + ", ".join(f"{json.dumps(key)}: {write_json(item)}" for key, item in pairs) + "}"
+    if isinstance(value, ReturnedSet):
+        return write_json(value.items)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(write_json, value)) + "]"
+    if isinstance(value, int) and value.bit_length() > 3 * _DIGITS_PYTHON_READS:
+        return str(Decimal(value))
+    return json.dumps(value)
+
+
+def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
+    """Read a test's input: one JSON argument per line, blank lines left out.
+
+    Raises:
+        DataError: a line is not JSON.
+    """
+    arguments = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                arguments.append(read_json(line))
+            except ValueError as error:
+                raise DataError(
+                    f"problem {problem_id}, test {test}, input line {number} is not a JSON argument ({error}): "
+                    f"{line[:_MAX_SHOWN]!r}; a function-call problem takes one JSON value per line"
+                ) from None
+    return arguments
+
+
+def read_expected(text: str, *, problem_id: str, test: int) -> object:
+    """Read a test's expected value.
+
+    Raises:
+        DataError: it is not JSON.
+    """
+    try:
+        return read_json(text)
+    except ValueError as error:
+        raise DataError(
+            f"problem {problem_id}, test {test}: the expected output is not JSON ({error}): {text[:_MAX_SHOWN]!r}; "
+            "a function-call problem expects one JSON value"
+        ) from None
+
+
+def name_of(key: object) -> str:
+    """Return the name that a returned dict's key has in JSON, where names are strings: an integer's are its digits."""
+    try:
+        return key if isinstance(key, str) else repr(key)
+    except ValueError:
+        return show(key)
+
+
+def show(value: object) -> str:
+    """Return a short text for a message, whatever the value and however large."""
+    try:
+        text = _BEGINNING.repr(value)
+    except (ValueError, RecursionError):
+        text = f"a {type(value).__name__} too large to print"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+_LARGEST = 1e150
+"""Beyond it, sums may overflow: the number is left out of the sum."""
+_SLACK = 1e-9
+_GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A value's shape and the sum of its numbers."""
+
+    shape: str
+    total: float
+    error: float
+    """By how much the totals of two values that agree may differ."""
+
+
+def outline(value: object, tolerance: Tolerance, is_nested: bool) -> Outline:
+    """Return the outline of a returned or expected value.
+
+    Args:
+        value: either.
+        tolerance: of a real number.
+        is_nested: whether lists inside may come in any order; otherwise numbers are weighted by their place.
+    """
+    if isinstance(value, (int, float)):
+        return _of_number(value, tolerance)
+    if isinstance(value, ReturnedSet):
+        return outline(value.items if is_nested else show(value), tolerance, is_nested)
+    if isinstance(value, (ReturnedDict, dict)):
+        pairs = value.pairs if isinstance(value, ReturnedDict) else value.items()
+        named = sorted(((name_of(key), item) for key, item in pairs), key=lambda pair: pair[0])
+        return _join([outline(item, tolerance, is_nested) for _, item in named], repr([n for n, _ in named]), True)
+    if isinstance(value, (list, tuple)):
+        return _join([outline(item, tolerance, is_nested) for item in value], "", not is_nested)
+    return Outline(repr(value), 0.0, 0.0)
+
+
+def windows(found: Sequence[Outline], wanted: Sequence[Outline]) -> Callable[[int], list[int]]:
+    """Return which wanted ones each one found can agree with."""
+    groups: dict[str, list[tuple[float, int]]] = {}
+    for index, other in enumerate(wanted):
+        groups.setdefault(other.shape, []).append((other.total, index))
+    for group in groups.values():
+        group.sort()
+
+    def near(index: int) -> list[int]:
+        mine = found[index]
+        group = groups.get(mine.shape, [])
+        start = bisect_left(group, (mine.total - mine.error, -1))
+        end = bisect_left(group, (mine.total + mine.error, len(wanted)))
+        return [number for _, number in group[start:end]]
+
+    return near
+
+
+def _of_number(value: float, tolerance: Tolerance) -> Outline:
+    try:
+        number = float(value)
+    except OverflowError:
+        return Outline("#", 0.0, 0.0)
+    if not math.isfinite(number):
+        return Outline(repr(number), 0.0, 0.0)
+    if abs(number) > _LARGEST:
+        return Outline("#", 0.0, 0.0)
+    # The tolerance is of the expected number, which may be larger than the one found.
+    error = allowed_error(number / (1 - tolerance.relative), tolerance)
+    return Outline("#", number, error * (1 + tolerance.relative) + _SLACK * abs(number))
+
+
+def _join(parts: list[Outline], names: str, is_ordered: bool) -> Outline:
+    weights = [1 + (index * _GOLDEN) % 1 if is_ordered else 1.0 for index in range(len(parts))]
+    shapes = [part.shape for part in parts]
+    return Outline(
+        f"{names}[{','.join(shapes if is_ordered else sorted(shapes))}]",
+        sum(weight * part.total for weight, part in zip(weights, parts, strict=True)),
+        sum(weight * part.error for weight, part in zip(weights, parts, strict=True)),
+    )
+
+
+TOLERANCE = 1e-5
+"""LeetCode's: absolute or relative, only if the expected number is real."""
+_BY_DEFAULT = Tolerance(TOLERANCE, TOLERANCE)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRules:
+    """How returned values are compared."""
+
+    tolerance: Tolerance = _BY_DEFAULT
+    """Only an expected real number has it, unless it is stated."""
+    is_strict: bool = False
+    """An integer is no real number and no bool."""
+    is_unordered: bool = False
+    """The items of the outermost list may come in any order."""
+    is_nested: bool = False
+    """Those of every list inside may."""
+
+    def inside(self) -> ValueRules:
+        """Return the rules for what is inside a list or a dict."""
+        return self if self.is_unordered == self.is_nested else replace(self, is_unordered=self.is_nested)
+
+
+_ORDER = {
+    "outermost": {"is_unordered": True},
+    "inner": {"is_nested": True},
+    "all": {"is_unordered": True, "is_nested": True},
+}
+
+
+def stated_tolerance(checker: Checker) -> Tolerance | None:
+    """Return the tolerance that a checker names, None if it names none."""
+    if checker.absolute is not None or checker.relative is not None:
+        return Tolerance(checker.absolute or 0.0, checker.relative or 0.0, is_stated=True)
+    return Tolerance(checker.tolerance, checker.tolerance, is_stated=True) if checker.tolerance is not None else None
+
+
+def rules_for(checker: Checker) -> ValueRules:
+    """Return the rules that a checker means for values."""
+    tolerance = stated_tolerance(checker) or _BY_DEFAULT
+    match checker.type:
+        case "float":
+            return ValueRules(tolerance)
+        case "exact":
+            return ValueRules(Tolerance(0.0, 0.0, is_stated=True), is_strict=True)
+        case "unordered":
+            return ValueRules(tolerance, **_ORDER[checker.lists])
+    return ValueRules()
+
+
+def find_difference(value: object, expected: object, rules: ValueRules) -> str:
+    """Return where a value first differs from the expected one, or an empty string where it does not.
+
+    Lists and tuples are one kind; bools equal 0 and 1 as in Python; integers are exact, also against a real number,
+    and so is a real number against an expected integer. JSON has string keys only, so an integer key equals its digits.
+    """
+    difference = _difference(value, expected, rules)
+    return f"value{difference}" if difference else ""
+
+
+def _difference(value: object, expected: object, rules: ValueRules) -> str:
+    if isinstance(expected, list):
+        if rules.is_unordered:
+            return _difference_in_any_order(value, expected, rules)
+        return _list_difference(value, expected, rules)
+    if isinstance(expected, dict):
+        return _dict_difference(value, expected, rules)
+    if rules.is_strict:
+        is_equal = type(value) is type(expected) and value == expected
+    elif isinstance(expected, float) and isinstance(value, (int, float)):
+        is_equal = values_agree(value, expected, rules.tolerance)
+    elif isinstance(expected, (int, float)):
+        is_equal = isinstance(value, (int, float)) and value == expected
+    else:
+        is_equal = type(value) is type(expected) and value == expected
+    return "" if is_equal else f": expected {show(expected)}, got {show(value)}"
+
+
+def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> str:
+    if not isinstance(value, (list, tuple)):
+        return f": expected a list, got {show(value)}"
+    if not rules.is_strict and not rules.is_nested and value == expected:
+        return ""  # What Python calls equal is; most long values end here, at no cost.
+    inner = rules.inside()
+    for index, (mine, theirs) in enumerate(zip(value, expected, strict=False)):
+        difference = _difference(mine, theirs, inner)
+        if difference:
+            return f"[{index}]{difference}"
+    if len(value) != len(expected):
+        return f": expected {len(expected)} items, got {len(value)}"
+    return ""
+
+
+def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules) -> str:
+    if not isinstance(value, ReturnedDict):
+        return f": expected a dict, got {show(value)}"
+    if len(value.pairs) != len(expected):
+        return f": expected {len(expected)} keys, got {len(value.pairs)}"
+    found = {name_of(key): item for key, item in value.pairs}
+    if found.keys() != expected.keys():
+        return f": expected keys {show(list(expected))}, got {show(list(found))}"
+    inner = rules.inside()
+    for key, theirs in expected.items():
+        difference = _difference(found[key], theirs, inner)
+        if difference:
+            return f"[{key!r}]{difference}"
+    return ""
+
+
+def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRules) -> str:
+    """Compare the items as often as they come, whatever their order; a returned set is as good as a list."""
+    items = value.items if isinstance(value, ReturnedSet) else value
+    if not isinstance(items, (list, tuple)):
+        return f": expected a list, got {show(value)}"
+    if len(items) != len(expected):
+        return f", in any order: expected {len(expected)} items, got {len(items)}"
+    inner = rules.inside()
+    left = Counter(_key(item, rules.is_nested) for item in expected)
+    for item in items:
+        key = _key(item, rules.is_nested)
+        if not left[key]:
+            if any(map(_has_real, expected)) or rules.tolerance.is_stated:
+                return _difference_within_tolerance(items, expected, inner)
+            return f", in any order: unexpected {show(item)}"
+        left[key] -= 1
+    return ""
+
+
+def _difference_within_tolerance(items: Sequence[object], expected: Sequence[object], inner: ValueRules) -> str:
+    def agree(mine: object, theirs: object) -> bool:
+        return not _difference(mine, theirs, inner)
+
+    outlines = [outline(item, inner.tolerance, inner.is_nested) for item in items]
+    near = windows(outlines, [outline(item, inner.tolerance, inner.is_nested) for item in expected])
+    unpaired = match_all(items, expected, agree, near)
+    return "" if unpaired is None else f", in any order: unexpected {show(items[unpaired])}"
+
+
+def _has_real(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_real, value.values()))
+    return any(map(_has_real, value)) if isinstance(value, list) else isinstance(value, float)
+
+
+def _key(value: object, is_nested: bool) -> str:
+    """Return a text that values share only if they are equal, up to order where it is free."""
+    if isinstance(value, int):
+        return hex(value)
+    if isinstance(value, str):
+        return repr(value)
+
+    def join(items: Iterable[object]) -> str:
+        keys = [_key(item, is_nested) for item in items]
+        return ",".join(sorted(keys) if is_nested else keys)
+
+    if isinstance(value, (ReturnedDict, dict)):
+        named = value.pairs if isinstance(value, ReturnedDict) else value.items()
+        return "{" + ",".join(sorted(f"{name_of(name)!r}:{_key(item, is_nested)}" for name, item in named)) + "}"
+    if isinstance(value, ReturnedSet):
+        return f"[{join(value.items)}]" if is_nested else f"set[{join(value.items)}]"
+    if isinstance(value, (list, tuple)):
+        return f"[{join(value)}]"
+    if isinstance(value, float) and value.is_integer():
+        return hex(int(value))
+    return repr(value)
+
+
+Item = TypeVar("Item")
+
+MOST_CHECKS = 100_000
+"""Maximum number of compared pairs; an output that needs more is rejected."""
+_MOST_STEPS = 1_000_000
+
+
+def match_all(
+    found: Sequence[Item],
+    wanted: Sequence[Item],
+    agree: Callable[[Item, Item], bool],
+    near: Callable[[int], Iterable[int]] | None = None,
+) -> int | None:
+    """Pair every item found with a wanted one of its own that it agrees with.
+
+    Agreement within a tolerance is not transitive, so neither sorting nor taking the first that agrees is enough:
+    these are augmenting paths in a bipartite graph.
+
+    Args:
+        found: as many items as wanted.
+        wanted: the items to be found.
+        agree: whether an item agrees with a wanted one.
+        near: the wanted indexes that an item can agree with at all; every one if none is given.
+
+    Returns:
+        The index of the first item found that cannot be paired, or None if all are.
+    """
+    pairing = _Pairing(found, wanted, agree, near or (lambda _: range(len(wanted))))
+    return next((index for index in range(len(found)) if not pairing.add(index)), None)
+
+
+class _Pairing:
+    """The items paired so far."""
+
+    def __init__(
+        self,
+        found: Sequence[Item],
+        wanted: Sequence[Item],
+        agree: Callable[[Item, Item], bool],
+        near: Callable[[int], Iterable[int]],
+    ) -> None:
+        self._agree: Callable[[int, int], bool] = lambda mine, theirs: agree(found[mine], wanted[theirs])
+        self._near = near
+        self._known: dict[tuple[int, int], bool] = {}
+        self._found_of: dict[int, int] = {}
+        self._wanted_of: dict[int, int] = {}
+        self._num_steps = 0
+
+    def add(self, start: int) -> bool:
+        """Pair one more item, moving others if needed; False if that is impossible or takes too long."""
+        for theirs in self._near(start):
+            if theirs not in self._found_of and self._agrees(start, theirs):
+                self._pair(start, theirs)
+                return True
+        came_from: dict[int, int] = {}
+        queue = [start]
+        for mine in queue:
+            for theirs in self._near(mine):
+                if theirs in came_from or not self._agrees(mine, theirs):
+                    continue
+                came_from[theirs] = mine
+                if theirs not in self._found_of:
+                    self._flip(theirs, came_from, start)
+                    return True
+                queue.append(self._found_of[theirs])
+        return False
+
+    def _agrees(self, mine: int, theirs: int) -> bool:
+        self._num_steps += 1
+        if (mine, theirs) not in self._known:
+            if len(self._known) >= MOST_CHECKS:
+                return False
+            self._known[mine, theirs] = self._agree(mine, theirs)
+        return self._num_steps <= _MOST_STEPS and self._known[mine, theirs]
+
+    def _flip(self, theirs: int, came_from: dict[int, int], start: int) -> None:
+        while True:
+            mine = came_from[theirs]
+            before = self._wanted_of.get(mine)
+            self._pair(mine, theirs)
+            if mine == start or before is None:
+                return
+            theirs = before
+
+    def _pair(self, mine: int, theirs: int) -> None:
+        self._found_of[theirs], self._wanted_of[mine] = mine, theirs

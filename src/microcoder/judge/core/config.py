@@ -1,0 +1,290 @@
+"""Configuration: frozen pydantic models, TOML recipes, dotted overrides.
+
+Precedence: defaults < recipe files from left to right < `--dotted.key value` flags. An unknown key is an error
+that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, Discriminator, ValidationError, model_validator
+
+from microcoder.judge.core.errors import ConfigError, explain_fault
+from microcoder.judge.core.records import nested_models
+from microcoder.judge.core.types import Record
+
+
+class Config(Record):
+    """Base of every configuration model: frozen, and closed to unknown keys.
+
+    Where a list is wanted, one value alone is a list of it: `--logging.to wandb`.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_value_is_a_list_of_it(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        fields = cls.model_fields
+        return {
+            name: _list_of(value) if name in fields and _wants_a_list(fields[name].annotation, value) else value
+            for name, value in values.items()
+        }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_alone(cls, value: object) -> object:
+        """A kind, or a name, without options may be written by itself: `loss = "cispo"`."""
+        key = next((key for key in ("kind", "name") if key in cls.model_fields), None)
+        return {key: value} if isinstance(value, str) and key is not None else value
+
+    def _contradictions(self) -> Iterator[str]:
+        """Yield what is wrong with these values together, and what to type; the first is the error at load."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        for contradiction in self._contradictions():
+            raise ValueError(contradiction)
+        return self
+
+
+def _wants_a_list(annotation: object, value: object) -> bool:
+    """Whether a list belongs here and this is one value of it."""
+    choices = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    named = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
+    is_one = isinstance(value, str | int | float | Mapping)
+    return is_one and value not in named and any(get_origin(choice) is tuple for choice in choices)
+
+
+def _list_of(value: object) -> list[object]:
+    """Return one value as a list of it, and `sources.0.path`, `sources.1.path` as a list of two tables."""
+    if isinstance(value, Mapping) and value and list(value) == [str(number) for number in range(len(value))]:
+        return list(value.values())
+    return [value]
+
+
+def kind_or(default: str) -> Discriminator:
+    """Return the discriminator of a tagged union whose `kind` may be left out: it is then `default`."""
+
+    def kind_of(value: object) -> str:
+        if isinstance(value, str):
+            return value
+        return value.get("kind", default) if isinstance(value, Mapping) else getattr(value, "kind", default)
+
+    return Discriminator(kind_of)
+
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+_WITHIN = Path(__file__).parents[2] / "shipped"
+SHIPPED = _WITHIN if _WITHIN.is_dir() else Path(__file__).parents[4]
+"""Where the package's own `recipes` and `studies` are: in a wheel inside the package, in a checkout beside `src`."""
+
+
+def load_config(
+    schema: type[ConfigT],
+    recipes: Sequence[Path] = (),
+    overrides: Mapping[str, str] | None = None,
+    *,
+    layers: Sequence[Mapping[str, object]] = (),
+) -> ConfigT:
+    """Resolve defaults, recipes and overrides into one validated config.
+
+    Args:
+        schema: the config model.
+        recipes: TOML files, or names of the package's own; later ones win.
+        overrides: dotted key to value text, read as TOML if it is TOML, else as a string.
+        layers: tables of dotted keys and values, over the recipes and under the overrides; later ones win.
+
+    Raises:
+        ConfigError: a file is missing or not TOML, a key is unknown, or a value is refused.
+    """
+    merged: dict[str, Any] = {}
+    for recipe in recipes:
+        _merge(merged, _read_recipe(recipe))
+    for layer in layers:
+        for key, value in layer.items():
+            _merge(merged, _nest(key, value))
+    flags: dict[str, Any] = {}
+    for key, text in (overrides or {}).items():
+        _merge(flags, _nest(key, _parse_value(text)))
+    _merge(merged, flags)
+    try:
+        return schema.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, schema, recipes)) from None
+
+
+def find_recipe(path: Path) -> Path:
+    """Return the file of a recipe: a path as it is; a name such as `micro` or `lab/chains` among the package's own."""
+    return path if path.suffix == ".toml" or path.is_file() else _recipe_names().get(str(path), path)
+
+
+def name_recipe(path: Path) -> str:
+    """Return what a recipe is called: FOLDER for FOLDER/config.toml, NAME for any NAME.toml."""
+    return path.absolute().parent.name if path.stem == "config" else path.stem
+
+
+def _recipe_names() -> dict[str, Path]:
+    paths = sorted((SHIPPED / "recipes").glob("*/*.toml"))
+    return {name_recipe(path): path for path in paths} | {f"{path.parent.name}/{path.stem}": path for path in paths}
+
+
+def _read_recipe(path: Path) -> dict[str, Any]:
+    path = find_recipe(path)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
+    except IsADirectoryError:
+        inside = sorted(map(str, path.glob("*.toml")))
+        hint = f"try {inside[0]}" if inside else "pass -c PATH to a TOML file"
+        raise ConfigError(f"recipe {path} is a folder; {hint}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}); check the file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"recipe {path} is not valid TOML: {error}") from None
+
+
+def _suggest_recipe(path: Path) -> str:
+    here, names = [str(p) for p in Path("recipes").glob("**/*.toml")], [n for n in _recipe_names() if "/" not in n]
+    close = difflib.get_close_matches(str(path), [*here, *names], n=1, cutoff=0.4)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; pass -c PATH to an existing TOML file, or a recipe of the package: {', '.join(names)}"
+
+
+def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    for key, value in extra.items():
+        mine = base.get(key)
+        # A kind written as its name, and its options in another place.
+        if isinstance(value, Mapping) and isinstance(mine, str):
+            mine = base[key] = {"kind": mine}
+        elif isinstance(value, str) and isinstance(mine, dict) and "kind" in mine:
+            value = {"kind": value}
+        if isinstance(value, Mapping) and isinstance(mine, list) and all(number.isdecimal() for number in value):
+            base[key] = _merge_items(mine, value, key)
+        elif isinstance(value, Mapping) and isinstance(mine, dict):
+            # Another kind of a tagged union starts afresh: the old kind's options would be unknown keys.
+            if "kind" in value and value["kind"] != mine.get("kind", value["kind"]):
+                mine.clear()
+            _merge(mine, value)
+        else:
+            base[key] = dict(value) if isinstance(value, Mapping) else value
+
+
+def _merge_items(items: Sequence[Any], extra: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a list with some of its items changed by number, as `--sources.0.path` does; the next number adds one."""
+    numbered = {str(number): item for number, item in enumerate(items)}
+    _merge(numbered, extra)
+    if list(numbered) != [str(number) for number in range(len(numbered))]:
+        # Any other than the next number: too large, or written otherwise, as `00`.
+        wrong = next(number for number in extra if number not in map(str, range(len(items) + 1)))
+        raise ConfigError(f"{key}.{wrong}: {key} has {len(items)} items; change {key}.0 to add {key}.{len(items)}")
+    return list(numbered.values())
+
+
+def _nest(dotted: str, value: object) -> dict[str, Any]:
+    head, _, rest = dotted.partition(".")
+    return {head: _nest(rest, value) if rest else value}
+
+
+def _parse_value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Path]) -> str:
+    """One line per fault: where, what was given, what is allowed."""
+    # The kinds of a table have keys of the same name.
+    known = sorted(set(dotted_keys(schema)))
+    where = f" (in {', '.join(map(str, recipes))} or the flags)" if recipes else ""
+    lines = []
+    faults = error.errors()
+    for fault in faults:
+        if fault["type"] == "too_short" and any(_is_inside(other["loc"], fault["loc"]) for other in faults):
+            # An item that is refused counts as none.
+            continue
+        key = ".".join(str(part) for part in fault["loc"] if part in _words(known) or isinstance(part, int))
+        if fault["type"] == "extra_forbidden":
+            key = ".".join(str(part) for part in fault["loc"] if not _is_tag(part, fault["loc"], known))
+            if isinstance(fault["input"], Mapping):
+                key = next(iter(flatten(fault["input"], f"{key}.")), key)
+            lines.append(f"unknown key {key}{where}; {_suggest_key(key, known)}")
+        elif fault["type"] == "union_tag_not_found":
+            lines.append(f"{key} has options but no kind{where}; add {key}.kind")
+        elif fault["type"] == "union_tag_invalid":
+            context = fault.get("ctx", {})
+            lines.append(f"{key}.kind = {context.get('tag')!r}: use one of {context.get('expected_tags')}")
+        elif fault["type"] == "missing":
+            inside = [name for name in known if name.startswith(f"{key}.")]
+            lines.append(f"{key} is missing; " + (f"add [{key}]" if inside else f"add {key}, or --{key} VALUE"))
+        else:
+            message = explain_fault(fault)
+            given = "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
+            if fault["type"] == "string_type":
+                message += f"; quote it: '\"{fault['input']}\"'"
+            lines.append(f"{key}{given}: {message}" if key else message)
+    return "; ".join(lines)
+
+
+def _is_inside(place: Sequence[int | str], outer: Sequence[int | str]) -> bool:
+    return len(place) > len(outer) and tuple(place[: len(outer)]) == tuple(outer)
+
+
+def _suggest_key(key: str, known: Sequence[str]) -> str:
+    if key in known:
+        return f"it is an option of another {key.rpartition('.')[0]}.kind"
+    # A key given without the table it is in, or misspelt.
+    inside = [name for name in known if name.endswith(f".{key}")] or _abbreviated(key, known)
+    if close := inside or difflib.get_close_matches(key, known, n=1, cutoff=0.6):
+        return f"did you mean {' or '.join(close[:3])}?"
+    siblings = [name for name in known if name.rpartition(".")[0] == key.rpartition(".")[0]]
+    return f"known keys: {', '.join(siblings or known)}"
+
+
+def _abbreviated(key: str, known: Sequence[str]) -> list[str]:
+    """Return the keys whose words begin with the letters of a short one: lr is a learning_rate."""
+    table, _, short = key.rpartition(".")
+    return [
+        name
+        for name in known
+        if "".join(word[0] for word in name.rpartition(".")[2].split("_") if word) == short
+        and len(short) > 1
+        and name.startswith(f"{table}." if table else "")
+    ]
+
+
+def _words(known: Sequence[str]) -> set[str]:
+    return {word for key in known for word in key.split(".")}
+
+
+def _is_tag(part: object, loc: tuple[Any, ...], known: Sequence[str]) -> bool:
+    """A tagged union puts its tag into the location; it is no part of the key the user wrote."""
+    return part is not loc[-1] and str(part) not in _words(known)
+
+
+def dotted_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield every leaf key of a config model as a dotted name."""
+    for name, field in schema.model_fields.items():
+        models = list(nested_models(field.annotation))
+        for model in models:
+            yield from dotted_keys(model, f"{prefix}{name}.")
+        if not models:
+            yield prefix + name
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one level of dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return flat

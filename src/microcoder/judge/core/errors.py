@@ -1,0 +1,98 @@
+"""The error tree.
+
+    MicroCoderError
+    ├── ConfigError      a recipe, flag or option is wrong          (also ValueError)
+    ├── DataError        a problem file or checkpoint is wrong      (also ValueError)
+    ├── EvaluatorFault   our sandbox failed, not a program          (also RuntimeError)
+    └── TrainingError    a run cannot start, continue or resume     (also RuntimeError)
+
+A bad program is never an error: it is a `Verdict`. Every message says what was wrong (with the value),
+what is allowed, and what to type next; the command line prints it without a traceback.
+
+Error messages for refused config values and records, in place of pydantic's.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+
+class MicroCoderError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ConfigError(MicroCoderError, ValueError):
+    """A recipe, flag or option is wrong; the user can fix it."""
+
+
+class DataError(MicroCoderError, ValueError):
+    """A problem file, checkpoint folder or record is wrong; the user can fix it."""
+
+
+class EvaluatorFault(MicroCoderError, RuntimeError):
+    """The sandbox itself failed; the program has no verdict."""
+
+
+class TrainingError(MicroCoderError, RuntimeError):
+    """A training run cannot start, continue or be resumed."""
+
+
+_Context = Mapping[str, Any]
+
+_SENTENCES: Mapping[str, Callable[[_Context], str]] = {
+    "missing": lambda _: "is missing",
+    "greater_than_equal": lambda given: f"must be {given['ge']:g} or more",
+    "greater_than": lambda given: f"must be more than {given['gt']:g}",
+    "less_than_equal": lambda given: f"must be {given['le']:g} or less",
+    "less_than": lambda given: f"must be less than {given['lt']:g}",
+    "extra_forbidden": lambda _: "unknown key",
+    "literal_error": lambda given: f"use {given['expected']}",
+    "too_short": lambda given: f"must have {given['min_length']} or more items",
+    "too_long": lambda given: f"must have {given['max_length']} or fewer items",
+    "string_too_short": lambda given: (
+        "must not be empty" if given["min_length"] == 1 else f"must have {given['min_length']} or more characters"
+    ),
+    "string_too_long": lambda given: f"must have {given['max_length']} or fewer characters",
+    "string_pattern_mismatch": lambda given: f"must match {given['pattern']}",
+}
+_KINDS = {
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "finite": "must be a finite number",
+    "bool": "must be true or false",
+    "string": "must be text",
+    "path": "must be a path",
+    "tuple": "must be a list",
+    "list": "must be a list",
+    "dict": "must be a table of keys",
+    "model": "must be a table of keys",
+    "mapping": "must be a table of keys",
+    "date": "must be a date, such as 2025-01-31",
+}
+"""By the first word of a fault's type, such as `int_parsing`."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return `did you mean NAME?`, with the known name that is nearest; empty if none is near."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def explain_fault(fault: ErrorDetails, key: str = "") -> str:
+    """Return what the value must be, after its key if given; messages of our own validators are unchanged."""
+    if fault["type"] == "missing" and key:
+        return f"{key} is missing"
+    return f"{key}: {_explain(fault)}" if key else _explain(fault)
+
+
+def _explain(fault: ErrorDetails) -> str:
+    kind = fault["type"]
+    if kind in _SENTENCES:
+        return _SENTENCES[kind](fault.get("ctx", {}))
+    if kind.endswith(("_type", "_parsing", "_from_float", "_number", "_inexact")):
+        return _KINDS.get(kind.partition("_")[0], fault["msg"])
+    return fault["msg"].removeprefix("Value error, ")

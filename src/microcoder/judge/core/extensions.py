@@ -1,0 +1,226 @@
+"""User-defined rewards, prompts, extractors and so on, named in a recipe.
+
+A reference is one of
+
+- a built-in name: `all_tests`;
+- a function in a file: `my/rewards.py:brevity`;
+- an attribute of an installed module: `my_package.rewards:brevity`;
+- the name of an entry point that an installed package offers in the group `microcoder.NOUN`.
+
+Options are the function's keyword-only parameters, checked by their annotations. Built-ins are loaded the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.machinery import SourceFileLoader
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from microcoder.judge.core.errors import ConfigError, explain_fault, suggest
+
+GROUP = "microcoder."
+"""Entry points of a noun are in the group of this and the noun: `microcoder.reward`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionSource:
+    """The code of an extension, as recorded in the manifest."""
+
+    noun: str
+    reference: str
+    """As the recipe has it."""
+    file: str
+    line: int
+    digest: str
+    """Of that file; what it imports is not in it."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A function that a recipe names, with its options."""
+
+    noun: str
+    reference: str
+    label: str
+    """Its name in metrics: a built-in's or an entry point's name, or that of the function."""
+    function: Callable[..., Any]
+    """The function itself, without options; may have attributes."""
+    options: Mapping[str, Any]
+    source: ExtensionSource | None
+    """None for a built-in: its version is this package's."""
+
+    def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
+        """Call it with its options; exceptions of the types `passing` are raised unchanged.
+
+        Raises:
+            ConfigError: it failed; where.
+        """
+        try:
+            return self.function(*arguments, **self.options)
+        except passing:
+            raise
+        except Exception as error:
+            if self.source is None:
+                raise
+            raise self.fault(
+                f"raised {type(error).__name__}: {error}", line=_line_of(error, self.source.file)
+            ) from error
+
+    def fault(self, what: str, *, line: int | None = None) -> ConfigError:
+        """Return an error about it, with its location."""
+        place = "" if self.source is None else f" ({self.source.file} line {line or self.source.line})"
+        return ConfigError(f"{self.noun} {self.reference}{place} {what}")
+
+
+def load_extension(
+    noun: str, reference: str, *, builtins: Mapping[str, Callable[..., Any]], options: Mapping[str, Any] | None = None
+) -> Extension:
+    """Load the function that a reference names.
+
+    Args:
+        noun: `reward`, `prompt`, ...: names the group of entry points, and is the word in messages.
+        reference: see the module.
+        builtins: what the package brings, by name.
+        options: values of the function's keyword-only parameters.
+
+    Raises:
+        ConfigError: it does not exist, cannot be imported or is not a function, or an option is unknown or wrong.
+    """
+    function: Any
+    if reference in builtins:
+        label, function, module = reference, builtins[reference], None
+    elif ":" in reference:
+        where, _, label = reference.rpartition(":")
+        module = _import_file(noun, where) if where.endswith(".py") else _import_module(noun, reference, where)
+        function = _attribute(noun, reference, module, label)
+    elif offered := entry_points(group=GROUP + noun, name=reference):
+        label, (module, function) = reference, _load_entry_point(noun, next(iter(offered)))
+    else:
+        known = [*builtins, *entry_points(group=GROUP + noun).names]
+        allowed = f"use one of {', '.join(known)}, or your own function as path/to/file.py:function"
+        raise ConfigError(f"unknown {noun} {reference!r}; {f'{suggest(reference, known)} {allowed}'.lstrip()}")
+    if not callable(function):
+        raise ConfigError(f"{noun} {reference} is of type {type(function).__name__}; name a function")
+    source = None if module is None else _source_of(noun, reference, function, module)
+    found = Extension(noun, reference, label, function, {}, source)
+    return Extension(noun, reference, label, function, _check_options(found, options or {}), source)
+
+
+def describe_file(noun: str, path: str) -> ExtensionSource:
+    """Return the manifest's record of a file other than Python, such as a language's."""
+    code = Path(path).expanduser().read_bytes()
+    return ExtensionSource(noun, path, path, 1, hashlib.sha256(code).hexdigest()[:16])
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles a file as it stands: bytecode of an earlier text passes for it if size and second are the same."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the file."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _import_file(noun: str, where: str) -> ModuleType:
+    path = Path(where).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"{noun}: file {where} does not exist; check the path, which is taken from {Path.cwd()}")
+    name = f"microcoder_{noun}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # it is the user's file: anything may go wrong in it
+        del sys.modules[name]
+        line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, str(path))
+        raise ConfigError(
+            f"{noun}: {where} line {line or 1} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    return module
+
+
+def _import_module(noun: str, reference: str, where: str) -> ModuleType:
+    try:
+        return importlib.import_module(where)
+    except Exception as error:  # as above
+        raise ConfigError(
+            f"{noun} {reference}: module {where} cannot be imported: {type(error).__name__}: {error}; install it, or "
+            "name its file: path/to/file.py:function"
+        ) from error
+
+
+def _load_entry_point(noun: str, entry: EntryPoint) -> tuple[ModuleType, Any]:
+    try:
+        return importlib.import_module(entry.module), entry.load()
+    except Exception as error:  # as above
+        package = entry.dist.name if entry.dist else "a package"
+        raise ConfigError(
+            f"{noun} {entry.name} ({entry.value} of {package}) cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:
+    if hasattr(module, name):
+        return getattr(module, name)
+    known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    hint = suggest(name, known) or f"it has {', '.join(known) or 'no functions'}"
+    raise ConfigError(f"{noun} {reference}: {module.__file__} has no {name!r}; {hint}")
+
+
+def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:
+    try:
+        file, line = inspect.getsourcefile(function) or module.__file__, inspect.getsourcelines(function)[1]
+    except (OSError, TypeError):  # a callable object, or compiled
+        file, line = module.__file__, 1
+    code = Path(file).read_bytes() if file and Path(file).is_file() else b""
+    return ExtensionSource(noun, reference, str(file), line, hashlib.sha256(code).hexdigest()[:16])
+
+
+def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {
+        name: parameter
+        for name, parameter in inspect.signature(extension.function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    annotations = typing.get_type_hints(extension.function) if inspect.isfunction(extension.function) else {}
+    checked = {}
+    for name, value in options.items():
+        if name not in parameters:
+            hint = suggest(name, parameters) or f"it has {', '.join(parameters) or 'none'}"
+            raise extension.fault(f"has no option {name!r}; {hint}")
+        try:
+            checked[name] = TypeAdapter(annotations.get(name, Any)).validate_python(value)
+        except ValidationError as error:
+            raise extension.fault(f"option {name} = {value!r}: {explain_fault(error.errors()[0])}") from None
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in options]
+    if missing:
+        raise extension.fault(f"needs the option {missing[0]!r}; set it under options")
+    return checked
+
+
+def _line_of(error: BaseException, file: str) -> int | None:
+    """Return the last line of a file that an error went through."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename).name == Path(file).name:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,410 @@
+"""Rollout -> program: which part of a response is the answer.
+
+An extractor is a pure function of a response and of whether it was cut off; a recipe names one by `extractor`. The
+built-in rule, in order:
+
+1. What comes before the end of the thinking (`</think>`) is a draft; thinking that is never closed means that the
+   response ended in it: no program. A mark inside the program, or a word about it, is none.
+2. Of the closed blocks (`blocks.py` reads them), the last one of the best kind is the program: `choose_block`.
+3. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
+   that ended by itself, a closed block before it still counts.)
+4. A response without a fence has no program.
+
+Response -> its fenced code blocks, each with what a rule needs to choose one of them as the program.
+
+Fences are read as a human reads them: text may stand before an opening fence and behind a closing one, the indentation
+of a list or a quotation is undone, and a fence inside a docstring does not end a program that would not compile so.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.extensions import Extension, load_extension
+from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.types import CodeBlock, Program
+
+ALIASES = {
+    "python": ("python", "py", "python3", "py3", "python2", "pypy", "pypy3", "sage"),
+    "cpp": ("cpp", "c++", "cc", "cxx", "c++11", "c++14", "c++17", "c++20", "c++23", "cpp17", "cpp20", "cpp23"),
+    "java": ("java",),
+    "javascript": ("javascript", "js", "node", "nodejs", "mjs"),
+}
+"""Tags by which a language goes."""
+_SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
+_SHOWN = ("text", "txt", "plaintext", "plain", "output", "stdout", "input", "stdin", "log", "diff", "patch", "mermaid")
+_NOTATIONS = ("json", "yaml", "toml", "ini", "csv", "xml", "html", "markdown", "md", "latex", "tex", "math")
+NO_PROGRAM = frozenset((*_SHELLS, *_SHOWN, *_NOTATIONS, "pseudocode", "pseudo", "algorithm"))
+"""Tags of what is shown beside a program."""
+TAGS = NO_PROGRAM.union(*ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts"))
+
+_ODD_SPACES = {"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\u200b": "", "\ufeff": ""}
+_SPACE = " \t\r\f\v" + "".join(_ODD_SPACES)
+# Possessive quantifiers: a model that repeats one character after a fence must not cost quadratic time.
+_AT_START = re.compile(rf"(?P<before>[{_SPACE}>]*+)(?P<run>`{{3,}}+|~{{3,}}+)(?P<rest>[^`\n]*+)")
+_BEHIND_TEXT = re.compile(rf"(?P<before>(?:[^`\n]|`{{1,2}}+(?!`))++)(?P<run>`{{3,}}+)(?P<rest>[\w+#.-]*+[{_SPACE}]*+)")
+_TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
+_THINKING = re.compile(r"<(?P<end>/?)think(?:ing)?>", re.IGNORECASE)
+_MENTION_BEFORE, _MENTION_AFTER = re.compile(r"[`'\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
+_COMMENT = re.compile(r"#|//|/\*|['\"]")
+_QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
+_ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
+_MARK = re.compile(r"`{3}|~{3}")
+_MOST_MARKS, _MOST_ENDS, _MOST_PARSES = 32, 12, 100
+_MOST_PARSED_CHARACTERS = 1 << 17
+"""Limits on time, far beyond what answers need."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """A line that may open a block, end one, or both."""
+
+    start: int
+    """Where its line starts."""
+    run_start: int
+    end: int
+    run: str
+    tag: str
+    is_tagged: bool
+    """It names a language or a kind of text: such a fence opens a block and ends none."""
+    is_alone: bool
+    """Nothing but white space, or the marks of a quotation, stands before it on its line."""
+    is_quoted: bool
+    is_plain: bool
+    """Nothing stands behind it."""
+
+    def ends(self, opener: _Fence) -> bool:
+        """Whether it may end a block, maybe at the end of the code's last line."""
+        is_alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
+        return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)
+
+
+def find_blocks(response: str, language: str = "python") -> tuple[tuple[CodeBlock, ...], bool]:
+    """Return the code blocks of a response, in order, and whether it ended while thinking.
+
+    Args:
+        response: the completion as text.
+        language: the problem's; only Python's blocks are compiled.
+    """
+    cut, is_thinking = _find_answer(response, language)
+    drafts = [replace(block, is_draft=True) for block in _Scan(response[:cut], 0, "").blocks()]
+    if is_thinking:
+        return tuple(replace(block, is_draft=True) for block in _Scan(response, 0, "").blocks()), True
+    return (*drafts, *_Scan(response[cut:], cut, language).blocks()), False
+
+
+def read_block(response: str, block: CodeBlock) -> str:
+    """Return the code of a block, what was undone to it included."""
+    return _undo(response[block.start : block.end], block.undone)
+
+
+def tag_means(tag: str, language: str) -> bool:
+    """Whether a block's tag names a language."""
+    return tag == language or tag in ALIASES.get(language, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What a block's text does, as far as its source says."""
+
+    acts: bool = False
+    """It does something when it is run: a sample output such as `[1, 2]` compiles, but does not."""
+    stands: bool = False
+    """It defines something or reads input, as whole programs do and lines that show how to use one do not."""
+    defines: frozenset[str] = frozenset()
+    """Functions and classes."""
+    uses: frozenset[str] = frozenset()
+    """Names that it does not define itself."""
+
+
+def sketch(code: str, language: str) -> Sketch:
+    """Return what a text does when run; outside of Python `{` stands for a definition, `;` for a statement."""
+    if language != "python":
+        return Sketch("{" in code or ";" in code, "{" in code)
+    if code.lstrip()[:1] in ("+", "-"):  # Lines of a diff.
+        return Sketch()
+    try:
+        tree = parse_source(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+        return Sketch()
+    is_active = any(
+        not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign))
+        or (node.value is not None and any(isinstance(inner, ast.Call) for inner in ast.walk(node.value)))
+        for node in tree.body
+    )
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defines = frozenset(node.name for node in tree.body if isinstance(node, definitions))
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    is_reading = not named.isdisjoint(("input", "open", "stdin")) or any(
+        isinstance(node, ast.Attribute) and node.attr == "stdin" for node in ast.walk(tree)
+    )
+    return Sketch(is_active, is_active and (bool(defines) or is_reading), defines, frozenset(named - defines))
+
+
+def _find_answer(response: str, language: str) -> tuple[int, bool]:
+    """Return where a response's answer begins, and whether it ended before that.
+
+    What opened the thinking may be in the prompt. A mark inside the program, or a word about it, is none.
+    """
+    cut, is_open, num_closed = 0, False, 0
+    blocks: dict[int, list[CodeBlock]] = {}
+
+    def is_in_program(place: int, before: str) -> bool:
+        if cut not in blocks:
+            blocks[cut] = list(_Scan(response[cut:], cut, language).blocks())
+        around = next((block for block in blocks[cut] if block.start <= place < block.end and block.is_closed), None)
+        if around is None:
+            return False
+        return bool(around.compiles or _COMMENT.search(before))
+
+    for mark in list(_THINKING.finditer(response))[-_MOST_MARKS:]:
+        line_end = response.find("\n", mark.end())
+        before = response[response.rfind("\n", 0, mark.start()) + 1 : mark.start()]
+        behind = response[mark.end() : line_end if line_end >= 0 else len(response)]
+        if not mark["end"]:
+            is_open = is_open or (not before.strip() and not is_in_program(mark.start(), before))
+        elif is_open or not (
+            (_MENTION_BEFORE.search(before) and _MENTION_AFTER.match(behind)) or is_in_program(mark.start(), before)
+        ):
+            cut, is_open, num_closed = mark.end(), False, num_closed + 1
+    return cut, is_open
+
+
+class _Scan:
+    """Reads the blocks of one text from its first fence to its last."""
+
+    def __init__(self, text: str, offset: int, language: str) -> None:
+        self._text, self._offset, self._language = text, offset, language
+        self._fences = list(_find_fences(text))
+        self._next_tagged: list[int | None] = [None] * len(self._fences)
+        """Of each fence: the number of the first one behind it that opens a block by its tag."""
+        for index in range(len(self._fences) - 1, 0, -1):
+            self._next_tagged[index - 1] = index if self._fences[index].is_tagged else self._next_tagged[index]
+        self._num_parses = 0
+
+    def blocks(self) -> Iterator[CodeBlock]:
+        """Yield the blocks; one that is never closed ends with the text, or where the next one is opened by a tag."""
+        place, fences = 0, self._fences
+        while place < len(fences):
+            opener = fences[place]
+            further = range(place + 1, len(fences))
+            ends = [index for index in further[: 2 * _MOST_ENDS] if fences[index].ends(opener)][:_MOST_ENDS]
+            block, place = self._close(opener, place, ends)
+            if block is not None:
+                yield block
+
+    def _close(self, opener: _Fence, place: int, ends: list[int]) -> tuple[CodeBlock | None, int]:
+        """Return a block by its opening fence, and the number of the fence to go on with."""
+        fences = self._fences
+        is_compiled = self._language == "python" and opener.tag not in NO_PROGRAM
+        if is_compiled and self._num_parses <= _MOST_PARSES:
+            for index in ends:
+                block = self._make(opener, self._end_of(fences[index]))
+                if block.compiles:
+                    return block, index + 1
+            if not (opener.is_alone or opener.is_tagged):
+                return None, place + 1
+        first = next((index for index in ends if fences[index].is_alone), ends[0] if ends else None)
+        nested = self._next_tagged[place]
+        if nested is not None and (first is None or nested < first):
+            return replace(self._make(opener, fences[nested].start), is_closed=False), nested
+        if first is None:
+            if not opener.is_alone and not self._text[opener.end + 1 :].strip():
+                return None, len(fences)
+            return replace(self._make(opener, len(self._text)), is_closed=False), len(fences)
+        return self._make(opener, self._end_of(fences[first])), first + 1
+
+    def _end_of(self, fence: _Fence) -> int:
+        return fence.start if fence.is_alone else fence.run_start
+
+    def _make(self, opener: _Fence, end: int) -> CodeBlock:
+        start = min(opener.end + 1, end)
+        text = self._text[start:end]
+        block = CodeBlock(start + self._offset, end + self._offset, opener.tag)
+        layout: tuple[str, ...] = ("quotation",) if opener.is_quoted else ()
+        tries = [layout]
+        if _dedent(_undo(text, layout)) != text:
+            layout = (*layout, "indentation")
+            tries.append(layout)
+        if self._language != "python" or opener.tag in NO_PROGRAM:
+            return replace(block, undone=layout)
+        if _ESCAPED.search(text):
+            tries += [(*steps, "escapes") for steps in tries]
+        if any(space in text for space in _ODD_SPACES):
+            tries += [(*steps, "spaces") for steps in tries]
+        for undone in tries:
+            if self._compiles(_undo(text, undone)):
+                return replace(block, compiles=True, undone=undone)
+        return replace(block, compiles=False, undone=layout)
+
+    def _compiles(self, code: str) -> bool:
+        self._num_parses += 1
+        if self._num_parses > _MOST_PARSES or len(code) > _MOST_PARSED_CHARACTERS:
+            return False
+        try:
+            parse_source(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+            return False
+        return True
+
+
+def _find_fences(text: str) -> Iterator[_Fence]:
+    end = -1
+    for mark in _MARK.finditer(text):
+        if mark.start() < end:
+            continue
+        start = text.rfind("\n", 0, mark.start()) + 1
+        end = text.find("\n", mark.end())
+        end = len(text) if end < 0 else end
+        line = text[start:end]
+        fence = _AT_START.fullmatch(line) or _BEHIND_TEXT.fullmatch(line)
+        if fence is not None:
+            found, is_alone = _TAG.match(fence["rest"]), not fence["before"].strip(_SPACE + ">")
+            tag = found[1].lower() if found else ""
+            behind = fence["rest"][found.end() :] if found else ""
+            is_attribute = "=" in behind or len(behind.split()) <= 1  # Other words behind a fence are prose.
+            yield _Fence(
+                start,
+                start + fence.start("run"),
+                end,
+                fence["run"],
+                tag,
+                tag in TAGS and is_attribute,
+                is_alone,
+                is_alone and ">" in fence["before"],
+                not fence["rest"].strip(_SPACE),
+            )
+
+
+def _undo(text: str, steps: tuple[str, ...]) -> str:
+    for step in steps:
+        text = _UNDO[step](text)
+    return text
+
+
+def _dedent(text: str) -> str:
+    """Take the indentation of the first line from every line; from one that has less, what it has."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    width = len(first) - len(first.lstrip(" \t"))
+    return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE) if width else text
+
+
+_UNDO = {
+    "quotation": lambda text: _QUOTED.sub("", text),
+    "indentation": _dedent,
+    "escapes": html.unescape,
+    "spaces": lambda text: text.translate(str.maketrans(_ODD_SPACES)),
+}
+"""What was done to a block by its layout -> how it is undone."""
+
+
+def extract_program(response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
+    """Return the program of a response.
+
+    Args:
+        response: the completion as text.
+        is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
+        language: the problem's language: whose tag a block of its own has, and whether blocks are compiled.
+    """
+    blocks, is_thinking = find_blocks(response, language)
+    nothing = Program(None, language, is_incomplete=is_truncated, blocks=blocks)
+    if is_thinking:
+        return replace(nothing, reason="no_answer_after_thinking")
+    answer = [block for block in blocks if not block.is_draft]
+    taken = choose_block(response, answer, language)
+    if answer and not answer[-1].is_closed and (is_truncated or taken is None):
+        rest = read_block(response, answer[-1])
+        return replace(nothing, reason="unclosed_code_block", draft=rest if is_truncated and rest.strip() else None)
+    if taken is None:
+        return replace(nothing, reason="empty_code_block" if answer else "no_code_block")
+    last = [block for block in answer if block.is_closed][-1]
+    reason = "last_closed_code_block" if taken is last else "earlier_code_block"
+    marked = tuple(replace(block, is_taken=block is taken) for block in blocks)
+    return Program(read_block(response, taken), language, reason, blocks=marked)
+
+
+def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> CodeBlock | None:
+    """Return the closed block that a human would take for the program; None if all are empty.
+
+    The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads input,
+    unless it only uses what the one before defines; else one that compiles and does something; else one tagged with
+    the language; else any but what is shown beside programs (outputs, shell lines). Where nothing is compiled, for
+    languages other than Python, what holds `{` or `;` stands for what compiles.
+    """
+    best: tuple[int, CodeBlock] | None = None
+    defined: frozenset[str] = frozenset()
+    for block in blocks:
+        code = read_block(response, block) if block.is_closed else ""
+        if not code.strip():
+            continue
+        does = sketch(code, language) if block.compiles is not False else Sketch()
+        stands = does.stands and does.uses.isdisjoint(defined)
+        if tag_means(block.tag, language):
+            rank = (8 if stands else 6) if does.acts else 4 - bool(block.compiles)
+        elif block.tag in NO_PROGRAM:
+            rank = 0
+        elif block.tag in TAGS:
+            rank = 2
+        else:
+            rank = (8 if stands else 5) if does.acts else 1
+        if best is None or rank >= best[0]:
+            best, defined = (rank, block), does.defines
+    return best[1] if best else None
+
+
+def last_code_block(response: str, is_truncated: bool, language: str = "python") -> Program:
+    """Return the code block that a human would take for the program, outside of thinking; see the module."""
+    return extract_program(response, is_truncated=is_truncated, language=language)
+
+
+BUILTINS: Mapping[str, Callable[..., Any]] = {"last_code_block": last_code_block}
+DEFAULT = "last_code_block"
+
+
+@dataclass(frozen=True, slots=True)
+class Extractor:
+    """An extractor of programs from responses, built-in or user-defined."""
+
+    extension: Extension
+
+    def __call__(self, response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
+        """Return the program of a response; a user's function returns its text, or None if there is none.
+
+        Raises:
+            ConfigError: a user's function failed, or returned something else; with its location.
+        """
+        if self.extension.function is last_code_block:
+            return last_code_block(response, is_truncated, language)
+        found = self.extension(response, is_truncated)
+        if isinstance(found, Program):
+            return replace(found, language=language)
+        blocks = find_blocks(response, language)[0]
+        if found is not None and not isinstance(found, str):
+            raise self.extension.fault(f"returned {found!r:.80}; return the program as a text, or None")
+        label = self.extension.label
+        if not found or not found.strip():
+            return Program(None, language, reason=f"nothing_by_{label}", is_incomplete=is_truncated, blocks=blocks)
+        marked = (replace(block, is_taken=read_block(response, block).strip() == found.strip()) for block in blocks)
+        return Program(found, language, reason=label, blocks=tuple(marked))
+
+
+def load_extractor(name: str = DEFAULT, options: Mapping[str, Any] | None = None) -> Extractor:
+    """Return an extractor.
+
+    Args:
+        name: a built-in's name or a reference, see `extensions`.
+        options: its keyword-only parameters.
+
+    Raises:
+        ConfigError: it cannot be loaded, or an option is wrong.
+    """
+    return Extractor(load_extension("extractor", name, builtins=BUILTINS, options=options))
+
+
+USUAL = load_extractor()

@@ -1,0 +1,224 @@
+"""Files that are there whole or not at all: written beside their place, then renamed; locked while somebody writes.
+
+Things in pieces, so that memory holds one at a time, and things of several groups by turns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from microcoder.judge.core.errors import DataError, MicroCoderError
+from microcoder.judge.core.machine import lock_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_LOCK_PATIENCE_SECONDS = 3.0
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Give a place beside `path` to write to; it becomes `path` by an atomic rename, unless an error comes first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    yield partial
+    partial.replace(path)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Give an empty folder beside `path` to fill; it takes the place of whatever was at `path`."""
+    partial = path.with_name(f".{path.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(path, ignore_errors=True)
+    partial.replace(path)
+
+
+def check_writable(root: Path, error: type[MicroCoderError]) -> None:
+    """Refuse a folder that could not be made or written.
+
+    Raises:
+        MicroCoderError: of the type that is given; what stands in the way.
+    """
+    nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
+
+
+def check_folder(folder: Path, name: str) -> None:
+    """Refuse what can be no folder because a file lies there, or on the way to it.
+
+    Raises:
+        DataError: where, with the name of the setting.
+    """
+    # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
+    in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+    if in_the_way:
+        raise DataError(f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this command")
+
+
+def check_unchanged(
+    root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
+) -> None:
+    """Refuse to resume with anything else than what was begun with.
+
+    Raises:
+        MicroCoderError: of the type that is given; the first thing that differs.
+    """
+    for what, value in now.items():
+        if recorded.get(what) != value:
+            raise error(
+                f"{root} began with {what} {json.dumps(recorded.get(what))}, now they are {json.dumps(value)}; "
+                "restore the original, or use another --run-dir"
+            )
+
+
+class WorkFolder:
+    """A folder that one process at a time works in, and that a later one resumes."""
+
+    error: type[MicroCoderError] = DataError
+    """What is raised when another process works in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.manifest = root / "manifest.json"
+        self.lock_file = root / ".lock"
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Lock the folder against other processes; the kernel releases the lock when the holder dies.
+
+        Raises:
+            MicroCoderError: another process holds it.
+        """
+        return hold_lock(
+            self.lock_file, self.error(f"another process is writing {self.root}; wait, or use another --run-dir")
+        )
+
+
+def append_row(path: Path, row: dict[str, Any]) -> None:
+    """Append one JSON line and make it durable; a last line that a kill left half written is removed first.
+
+    Of one writer at a time: another's line that is being written would be taken for such a rest.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        if end := file.tell():
+            file.seek(end - 1)
+            if file.read(1) != b"\n":
+                file.truncate(path.read_bytes().rfind(b"\n") + 1)
+        file.write(to_line(row).encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a JSON-lines file by an atomic rename."""
+    write_text(path, "".join(map(to_line, rows)))
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a JSON-lines file; a last line that was cut off by a kill is left out."""
+    return list(_rows(path)) if path.exists() else []
+
+
+@contextmanager
+def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
+    """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment.
+
+    Args:
+        path: the file; it and its folder are made if they are missing.
+        error: what is raised if another process holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
+        while True:
+            try:
+                lock_file(file)
+                break
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    raise error from None
+                time.sleep(0.05)
+        yield
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file by an atomic rename."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file by an atomic rename."""
+    with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_json(path: Path, *, what: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        DataError: the file is missing or is no JSON object.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{what} {path} does not exist; pass a folder that `microcoder train` wrote") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{what} {path} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{what} {path} holds {type(value).__name__}, not an object")
+    return value
+
+
+def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
+    """Write rows as zstd Parquet by an atomic rename."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with new_file(path) as partial:
+        pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
+
+
+def to_line(row: Mapping[str, Any]) -> str:
+    """Return a row of a JSON-lines file, as it is written."""
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    # Split as bytes: a kill can cut the last line in the middle of a character.
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            yield json.loads(line)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
+
+
+T = TypeVar("T")
+
+
+def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Return the items in order, `size` at a time; for Python 3.11, which has no `itertools.batched`."""
+    iterator = iter(items)
+    while piece := list(islice(iterator, size)):
+        yield piece
+
+
+def take_in_turn(groups: Collection[Sequence[T]]) -> list[T]:
+    """Return the first item of each group, then the second of each that has one, and so on."""
+    most = max(map(len, groups), default=0)
+    return [group[place] for place in range(most) for group in groups if place < len(group)]

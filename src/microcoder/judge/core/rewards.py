@@ -1,0 +1,143 @@
+"""Verdict -> reward: 1 when every test passed, else 0 (paper, section 2), or a weighted sum of several rewards.
+
+A reward is a pure function of (problem, rollout, program, verdict) that returns a number, or None: unscored. Where
+one of several is None, or the sandbox failed, the rollout is unscored as a whole. Weights come before everything that
+looks at a group, so means and deviations are those of the weighted sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.extensions import Extension, load_extension
+from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
+
+RewardFunction = Callable[..., float | None]
+"""(problem, rollout, program, verdict, *, options) -> a number, or None. An attribute `needs_all_tests = True` on it
+says that it looks at tests after the first that fails; `needs_draw = True` that it takes a fifth argument: a number,
+uniform in [0, 1), that depends on seed, step, problem and sample alone, and is another than the mask's."""
+
+
+def score_verdict(verdict: Verdict) -> float | None:
+    """Return 1.0 for an accepted program, 0.0 for any other, None for a sandbox fault."""
+    if not verdict.is_scorable:
+        return None
+    return 1.0 if verdict.is_accepted else 0.0
+
+
+def score_verdicts(verdicts: Sequence[Verdict]) -> list[float | None]:
+    """Return one reward per verdict, in order."""
+    return [score_verdict(verdict) for verdict in verdicts]
+
+
+def all_tests(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> float | None:
+    """Return 1 when every test passed, else 0: the paper's."""
+    return score_verdict(verdict)
+
+
+def fraction(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> float | None:
+    """Return the share of the problem's tests that passed."""
+    return verdict.tests_passed / verdict.tests_total if verdict.tests_total else 0.0
+
+
+fraction.needs_all_tests = True  # pyrefly: ignore[missing-attribute]
+
+
+def has_format(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> float | None:
+    """Return 1 when the response ended by itself and holds a whole code block, else 0."""
+    return 0.0 if rollout.is_truncated or program.code is None else 1.0
+
+
+BUILTINS: Mapping[str, RewardFunction] = {"all_tests": all_tests, "fraction": fraction, "format": has_format}
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """The reward of a rollout."""
+
+    total: float | None
+    """The weighted sum; None: unscored."""
+    parts: Mapping[str, float | None]
+    """Each reward by its label, without its weight; empty if there is only one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSum:
+    """Rewards with their weights, as one pure function."""
+
+    parts: tuple[tuple[Extension, float], ...]
+
+    @property
+    def needs_all_tests(self) -> str | None:
+        """The reward that looks at tests after the first that fails; None if there is none."""
+        return next((e.reference for e, _ in self.parts if getattr(e.function, "needs_all_tests", False)), None)
+
+    def __call__(
+        self, problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float | None = None
+    ) -> Reward:
+        """Return a rollout's reward; None after a sandbox fault, without calling any reward.
+
+        Args:
+            problem: what was asked.
+            rollout: what was answered.
+            program: what was taken from it.
+            verdict: what the judge says of that.
+            draw: uniform in [0, 1), for rewards that need one in place of random numbers.
+
+        Raises:
+            ConfigError: a user's function failed or returned no number, or needs a draw and there is none; with its
+            location.
+        """
+        values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
+        if verdict.is_scorable:
+            for extension, _ in self.parts:
+                drawn = _draw_for(extension, draw)
+                values[extension.label] = _number(extension, extension(problem, rollout, program, verdict, *drawn))
+        known = [value for value in values.values() if value is not None]
+        is_whole = len(known) == len(values)
+        weights = (weight for _, weight in self.parts)
+        total = sum(w * value for w, value in zip(weights, known, strict=True)) if is_whole else None
+        return Reward(total, values if len(values) > 1 else {})
+
+
+def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> RewardSum:
+    """Return the rewards of a recipe as one function.
+
+    Args:
+        chosen: name or reference (see `extensions`), weight, and options of each.
+
+    Raises:
+        ConfigError: one cannot be loaded, or two have one label.
+    """
+    parts = tuple(
+        (load_extension("reward", reference, builtins=BUILTINS, options=options), weight)
+        for reference, weight, options in chosen
+    )
+    labels = [extension.label for extension, _ in parts]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise ConfigError(f"rewards name {twice[0]} twice; add up its weights, or rename one function")
+    return RewardSum(parts)
+
+
+ALL_TESTS = load_rewards([("all_tests", 1.0, {})])
+"""The paper's reward."""
+
+
+def _draw_for(extension: Extension, draw: float | None) -> tuple[float, ...]:
+    if not getattr(extension.function, "needs_draw", False):
+        return ()
+    if draw is None:
+        raise extension.fault("needs a draw, which only a run has; call it with one: draw=0.5")
+    return (draw,)
+
+
+def _number(extension: Extension, value: object) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise extension.fault(f"returned {value!r}; return a finite number, or None for unscored")
+    return float(value)

@@ -1,0 +1,85 @@
+"""Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`.
+
+Attribute docstrings: the string under each attribute of a class, read from its source on demand.
+
+Pydantic can read them too, but does so whenever a class is made, which every start of the program would pay for.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import threading
+import warnings
+from functools import cache
+from typing import Any, Literal, overload
+
+from microcoder.judge.core.errors import EvaluatorFault
+
+_ONE_AT_A_TIME = threading.RLock()
+"""CPython 3.11 keeps the depth of the tree that it builds once for all threads (gh-106905): two that parse at the same
+time, or one in whose parse garbage is collected, can meet `SystemError: AST constructor recursion depth mismatch`. And
+every version keeps the rules for warnings once for all threads."""
+_MOST_TRIES = 20
+
+
+@overload
+def parse_source(source: str, mode: Literal["exec"] = "exec") -> ast.Module: ...
+
+
+@overload
+def parse_source(source: str, mode: Literal["eval"]) -> ast.Expression: ...
+
+
+def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
+    """Return what `ast.parse` returns; what the parser warns of in a source is not said.
+
+    Raises:
+        SyntaxError: it is not Python of this version; likewise `ValueError`, `RecursionError` and `MemoryError`.
+        EvaluatorFault: the parser itself failed, which says nothing of the source.
+    """
+    fault = None
+    # Held over all tries: whoever else parses would leave new garbage, whose collection may fail the next one too.
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(_MOST_TRIES):
+            try:
+                return ast.parse(source, mode=mode)
+            except SystemError as error:
+                fault = error  # Code that is not ours parses beside us, or was called by the collector: once more.
+    raise EvaluatorFault(f"Python's parser failed {_MOST_TRIES} times: {fault}")
+
+
+def evaluate_literal(source: str) -> object:
+    """Return the value of a literal, as `ast.literal_eval` of a text does; raises like it and like `parse_source`."""
+    return ast.literal_eval(parse_source(source.lstrip(" \t"), mode="eval"))
+
+
+@cache
+def attribute_docstrings(owner: type) -> dict[str, str]:
+    """Return the docstring under each attribute of a class and of its bases, on one line; none if there is none."""
+    found: dict[str, str] = {}
+    for base in reversed(owner.__mro__):
+        if base.__module__.partition(".")[0] not in ("builtins", "pydantic"):
+            found |= _own_docstrings(base)
+    return found
+
+
+def _own_docstrings(owner: type) -> dict[str, str]:
+    try:
+        source = inspect.getsource(owner)
+    except OSError:  # made without a file: at a prompt, by exec
+        return {}
+    definition = parse_source(textwrap.dedent(source)).body[0]
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for statement, following in zip(definition.body, definition.body[1:], strict=False):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
+            found[statement.target.id] = " ".join(str(following.value.value).split())
+    return found

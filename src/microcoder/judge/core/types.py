@@ -1,0 +1,432 @@
+"""The nouns of the pipeline, one frozen type per hand-over.
+
+    Problem -> Prompt -> Rollout -> Program -> Verdict -> Reward -> Advantage -> Metrics -> Report
+
+`Problem` is what files hold, so it is validated (pydantic). The rest lives in memory by the thousand and is
+plain frozen dataclasses. A reward is a `float`, or `None` if the sandbox and not the model failed; an
+advantage is a `float`; metrics are defined in `microcoder.train.metrics`, files in `microcoder.train.runs`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from microcoder.judge.core.syntax import attribute_docstrings
+
+
+def _describe_fields(schema: dict[str, Any], record: type[BaseModel]) -> None:
+    """Put the docstrings of a record's fields into its JSON schema."""
+    for name, text in attribute_docstrings(record).items():
+        if name in schema.get("properties", ()):
+            schema["properties"][name].setdefault("description", text)
+
+
+class Record(BaseModel):
+    """A validated, immutable record: unknown keys are refused, field docstrings are the schema's descriptions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_describe_fields)
+
+
+class Outcome(StrEnum):
+    """The outcome of a program, or of one of its tests."""
+
+    ACCEPTED = "accepted"
+    WRONG_ANSWER = "wrong_answer"
+    TIME_LIMIT = "time_limit"
+    MEMORY_LIMIT = "memory_limit"
+    RUNTIME_ERROR = "runtime_error"
+    OUTPUT_LIMIT = "output_limit"
+    PROCESS_LIMIT = "process_limit"
+    """Ended because it could not start another process or thread."""
+    COMPILE_ERROR = "compile_error"
+    NO_CODE = "no_code"
+    """The response held no program (or one that was cut off)."""
+    SANDBOX_FAULT = "sandbox_fault"
+    """Our machine failed, not the program: never scored, never averaged."""
+
+
+Dialect = Literal["plain", "livecodebench"]
+"""The environment of a Python program, see `Problem.dialect`."""
+
+MOST_SECONDS = 600.0
+"""Longest CPU limit of a problem's test."""
+LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
+"""Of a problem's memory limit."""
+CHECKER_FAULT = "the checker "
+"""What the detail of a fault begins with, after the test's number, if the problem's checker program failed."""
+CHECKER_CRASHED = "checker_crashed"
+"""The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
+
+SIBLING_LIMIT = "sibling_limit"
+"""The method of a test that was ended by a limit which other programs of its problem had set."""
+
+
+class TestCase(Record):
+    """One input and the output a correct program gives for it."""
+
+    __test__ = False  # not a pytest class
+
+    input: str
+    """stdin, or for a function-call problem one JSON argument per line."""
+    output: str
+    """Expected stdout, or for a function-call problem the expected value as JSON."""
+
+
+class Checker(Record):
+    """How an output is compared with the expected one (see docs/comparison.md)."""
+
+    type: Literal["default", "exact", "tokens", "float", "unordered", "program"] = "default"
+    tolerance: float | None = Field(default=None, gt=0, lt=1)
+    """`float`, `unordered`: absolute or relative tolerance; `float` has 1e-6 for outputs if none is given."""
+    absolute: float | None = Field(default=None, ge=0, lt=1)
+    """`float`, `unordered`: absolute tolerance, in place of `tolerance`."""
+    relative: float | None = Field(default=None, ge=0, lt=1)
+    """`float`, `unordered`: relative tolerance, in place of `tolerance`; of two, meeting one is enough."""
+    case_sensitive: bool = True
+    """`tokens`, `float`, `unordered`: whether `Yes` differs from `YES`."""
+    by: Literal["lines", "tokens"] = "lines"
+    """`unordered`: what may come in any order in an output."""
+    lists: Literal["outermost", "inner", "all"] = "outermost"
+    """`unordered`, for a returned value: whose items may come in any order; `inner`: those of the lists inside the
+    outermost one, at every level."""
+    code: str | None = Field(default=None, min_length=1)
+    """`program`: the checker's source; it runs in the sandbox."""
+    language: str = "python"
+    """`program`: the language of `code`."""
+    protocol: Literal["testlib", "kattis"] = "testlib"
+    """`program`: `testlib` is called with the files input, output and answer and ends with 0 (right) or 1 or 2
+    (wrong); `kattis` with input, answer and a feedback folder, the output on stdin, and ends with 42 or 43."""
+    arguments: tuple[str, ...] = ()
+    """`program`: further arguments, such as the flags of a Kattis output validator."""
+
+    @model_validator(mode="after")
+    def _options_belong_to_the_type(self) -> Checker:
+        allowed = _OPTIONS_OF_CHECKER.get(self.type, ())
+        for name in sorted(self.model_fields_set - {"type"} - set(allowed)):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                owners = [kind for kind, options in _OPTIONS_OF_CHECKER.items() if name in options]
+                raise ValueError(
+                    f'checker type "{self.type}" takes no {name}; it belongs to "{owners[0]}": '
+                    f'{{"type": "{owners[0]}", "{name}": {json.dumps(getattr(self, name))}}}'
+                )
+        if self.tolerance is not None and (self.absolute is not None or self.relative is not None):
+            raise ValueError("tolerance is both absolute and relative; give either it or absolute and relative")
+        if self.type == "program" and self.code is None:
+            raise ValueError('checker type "program" needs code: {"type": "program", "code": "..."}')
+        return self
+
+
+_OPTIONS_OF_CHECKER = {
+    "float": ("tolerance", "absolute", "relative", "case_sensitive"),
+    "tokens": ("case_sensitive",),
+    "unordered": ("by", "lists", "case_sensitive", "tolerance", "absolute", "relative"),
+    "program": ("code", "language", "protocol", "arguments"),
+}
+
+
+KINDS = (
+    "json",
+    "ListNode",
+    "TreeNode",
+    "TreeNode.val",
+    "Node.children",
+    "Node.neighbors",
+    "Node.random",
+    "Node.next",
+)
+"""What a value of a function-call problem may be; docs/functions.md says how each is written as JSON."""
+_KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})")
+
+
+def _check_kind(kind: str) -> str:
+    found = _KIND.fullmatch(kind)
+    if found is None or found["open"].count("[") != len(found["close"]):
+        raise ValueError(f'{kind!r} is not a kind; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
+    return kind
+
+
+Kind = Annotated[str, AfterValidator(_check_kind)]
+
+
+class Signature(Record):
+    """The kinds of a function's arguments and result."""
+
+    parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
+    """What each argument is, in order; arguments beyond these are plain JSON."""
+    returns: Kind = "json"
+    """What the result is; if it is an argument, `json` means what that argument is."""
+    result: int | None = Field(default=None, ge=0, lt=100)
+    """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
+    is_copy: bool = False
+    """Whether a result that shares a node with an argument is wrong."""
+
+
+class Method(Signature):
+    """A method of a design class."""
+
+    name: str = Field(min_length=1, max_length=200)
+    """`__init__` for what the class itself is called with."""
+
+
+class Call(Signature):
+    """How the tests of a function-call problem call the program."""
+
+    style: Literal["function", "design"] = "function"
+    """`design`: `fn_name` is a class; a test's first line lists operations, its second line their arguments."""
+    methods: tuple[Method, ...] = Field(default=(), max_length=100)
+    """`design`: methods whose arguments or results are not plain JSON."""
+
+    @model_validator(mode="after")
+    def _fields_belong_to_the_style(self) -> Call:
+        given = {name for name in self.model_fields_set if getattr(self, name) != Call.model_fields[name].default}
+        if self.style == "design" and given - {"style", "methods"}:
+            raise ValueError(f"style = design takes no {min(given - {'style', 'methods'})}; move it to one of methods")
+        if self.style == "function" and self.methods:
+            raise ValueError('style = function takes no methods; use "style": "design" for a class')
+        return self
+
+
+class Problem(Record):
+    """One programming problem with the tests that decide it."""
+
+    id: str = Field(min_length=1)
+    statement: str = ""
+    """The problem's text; may be empty only for judging."""
+    language: str = "python"
+    """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
+    language_version: str = ""
+    """Which version of it, such as `3.13` of Python or `23` of C++; empty for the usual one (docs/languages.md)."""
+    fn_name: str | None = None
+    """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
+    `"call": {"style": "design"}` a class of this name."""
+    call: Call | None = None
+    """What arguments and results are, beyond plain JSON; if left out, the starter code's annotations say it
+    (see docs/functions.md)."""
+    dialect: Dialect = "plain"
+    """What a Python program runs under: `plain` is `python main.py`, or for a function LeetCode's names;
+    `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep, 50,000 digits)."""
+    starter_code: str | None = None
+    harness: str | None = Field(default=None, min_length=1)
+    """Python source that runs an answer in its place, such as one that makes the calls a test's stdin asks for: its
+    function `main` is called with the answer's source. What it writes is the output; `fn_name` only names what is
+    asked for then."""
+    tests: tuple[TestCase, ...] = Field(min_length=1)
+    time_limit_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)
+    """CPU seconds per test."""
+    memory_limit_mib: int = Field(default=512, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
+    checker: Checker = Checker()
+    tier: str | None = None
+    """Difficulty as graded or as the platform says, for reports by tier."""
+    reference: str | None = None
+    """A program known to be right."""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], format: str | None = None) -> Problem:
+        """Return the problem of a row of a public data set, or of our own; nothing of it is executed.
+
+        Args:
+            row: its fields, as `datasets`, parquet, pandas or JSON lines give them (docs/rows.md lists the formats).
+            format: the name of its format, or your own reader, path/to/file.py:function (docs/extending.md); None to
+                recognise it by its fields.
+
+        Raises:
+            ConfigError: the format is unknown.
+            DataError: it cannot be judged: which field, what was found, what was expected.
+        """
+        # The readers of formats make problems. A name in place of an import statement: what training runs on is what it
+        # imports, and reading rows is no part of that.
+        return import_module("microcoder.data.formats.rows").read_problem(row, format)
+
+    @model_validator(mode="after")
+    def _calls_something(self) -> Problem:
+        if self.call is not None and self.fn_name is None:
+            raise ValueError('call says how a function is called, but none is named; give fn_name, such as "solve"')
+        if self.harness is not None and self.call is not None:
+            raise ValueError("harness makes the calls itself, so call says nothing; leave one of them out")
+        if self.harness is not None and self.language != "python":
+            raise ValueError(f"harness runs Python answers, but language is {self.language!r}; leave one of them out")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The model's input: a chat before any chat template."""
+
+    problem_id: str
+    text: str
+    """The user's turn that asks the problem."""
+    before: tuple[Turn, ...] = ()
+    """Turns before it: a system turn, examples."""
+
+    def as_chat(self) -> list[dict[str, str]]:
+        """Return the turns in the form that chat templates and servers take."""
+        return [{"role": turn.role, "content": turn.content} for turn in (*self.before, Turn("user", self.text))]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One sampled response to a prompt."""
+
+    problem_id: str
+    prompt: str
+    completion: str
+    token_ids: tuple[int, ...]
+    """Completion tokens, the end-of-sequence token included when it was generated."""
+    is_truncated: bool
+    """The response reached the length limit without an end-of-sequence token."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A fenced block of a response, which may be its program; with the response, all that a rule needs to choose."""
+
+    start: int
+    """Where its code begins in the response."""
+    end: int
+    """Where its code ends."""
+    tag: str
+    """The first word behind the opening fence, in small letters."""
+    is_closed: bool = True
+    is_draft: bool = False
+    """It stands in the thinking."""
+    compiles: bool | None = None
+    """None where that was not asked: in thinking, in other languages, behind tags such as `text`."""
+    undone: tuple[str, ...] = ()
+    """What was undone to its text: `quotation`, `indentation`, `escapes`, `spaces` (`blocks.read_block`)."""
+    is_taken: bool = False
+    """It is the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Source code taken from a response, or the reason why there is none."""
+
+    code: str | None
+    language: str = "python"
+    reason: str = ""
+    """How the code was found, or why there is none (see `microcoder.judge.core.extract`)."""
+    is_incomplete: bool = False
+    """The response was cut off before the program was finished."""
+    draft: str | None = None
+    """What there is of an incomplete program: the code after the fence that was never closed."""
+    blocks: tuple[CodeBlock, ...] = ()
+    """All code blocks of the response, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """The result of one test."""
+
+    __test__ = False  # not a pytest class
+
+    verdict: Outcome
+    cpu_seconds: float
+    wall_seconds: float
+    memory_mib: float
+    method: str
+    """The comparison that accepted the output; empty when none did, `checker_crashed` if the output broke the
+    problem's checker program, `sibling_limit` where other programs had set the limit that ended it."""
+    detail: str
+    """One line for a human: the difference, the exception, the limit."""
+    output: str | None = None
+    """The beginning of what a test that failed wrote or returned; None if the test passed or nothing is kept."""
+
+
+class Repeat(StrEnum):
+    """Why a test was run once more, and one of its runs did not count."""
+
+    SHARED_WRONG = "shared_wrong"
+    """It ended without being accepted in a process that it shared with earlier tests."""
+    SHARED_LOST = "shared_lost"
+    """The process that it shared with earlier tests died or was ended during it."""
+    SHARED_UNCHECKED = "shared_unchecked"
+    """It was accepted in a process that it shared, which ended before a look found the library unchanged by it."""
+    SHARED_OVER = "shared_over"
+    """The process that it shared with other tests took more memory than one test may."""
+    NEAR_LIMIT = "near_limit"
+    """It ended a little beyond its time limit: timed again, alone on the machine."""
+    NEIGHBOURS = "neighbours"
+    """It ran out of time while the machine turned out to be busier than before."""
+    KILLED = "killed"
+    """It was killed by none of its limits."""
+    SANDBOX_DIED = "sandbox_died"
+    """The sandbox around it broke."""
+    JUDGED_ANEW = "judged_anew"
+    """A repeated test ended otherwise than before, so the whole program was judged anew, a process a test, twice."""
+    PROBE = "probe"
+    """The program belonged to the sample of accepted ones of which some tests are run again; it was accepted again."""
+    PROBE_DIFFERS = "probe_differs"
+    """The same, and it was not accepted again."""
+    COPIED = "copied"
+    """Another machine had the program too, since it was late or lost; all its tests may have been run there."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedRun:
+    """A run of a test that did not count."""
+
+    test: int
+    """Number of the test, from 1."""
+    reason: Repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judgement on one program: the first failing test decides."""
+
+    outcome: Outcome
+    tests: tuple[TestResult, ...]
+    """Results of the tests that were run, in order; fewer than `tests_total` when judging stopped early."""
+    tests_total: int
+    detail: str = ""
+    isolation: str = ""
+    """Isolation of the program: `full`, `degraded` or `unsafe`; empty if nothing was run."""
+    uncounted: tuple[UncountedRun, ...] = ()
+    """Every run of a test that did not count, in order, besides those in `tests`."""
+
+    @property
+    def tests_passed(self) -> int:
+        """Number of accepted tests."""
+        return sum(test.verdict is Outcome.ACCEPTED for test in self.tests)
+
+    @property
+    def is_accepted(self) -> bool:
+        """All tests passed."""
+        return self.outcome is Outcome.ACCEPTED
+
+    @property
+    def is_scorable(self) -> bool:
+        """False if the sandbox failed, so that the program has no verdict."""
+        return self.outcome is not Outcome.SANDBOX_FAULT
+
+    @property
+    def is_checker_fault(self) -> bool:
+        """Unscorable because the problem's own checker failed: our machine did nothing wrong."""
+        return not self.is_scorable and CHECKER_FAULT in self.detail
+
+    @property
+    def is_checker_crash(self) -> bool:
+        """Wrong because an output broke a checker that works on the problem's own answer; counted apart."""
+        failed = next((test for test in self.tests if test.verdict is not Outcome.ACCEPTED), None)
+        return failed is not None and failed.method == CHECKER_CRASHED
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether other programs of the problem set a limit that ended a test: judged by itself, it may be another."""
+        return any(test.method == SIBLING_LIMIT for test in self.tests)

@@ -1,0 +1,225 @@
+"""The languages that programs may be written in: one declarative file each, in this folder or the user's own.
+
+A language without `build` is the fork server's own (Python). Any other is built inside a sandbox that sees its
+toolchain, into one static binary, or into a file that its runtime runs, and that is what the tests run. A language may
+have versions, of which a problem may choose one. See docs/languages.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from microcoder.judge.core.errors import ConfigError, DataError, explain_fault
+from microcoder.judge.core.types import Problem, Program
+from microcoder.judge.languages.definition import Language, LanguageVersion, PrecompiledHeaders, Runtime
+from microcoder.judge.languages.interpreter import CURRENT_VERSION
+
+__all__ = [
+    "LANGUAGES",
+    "Language",
+    "LanguageVersion",
+    "PrecompiledHeaders",
+    "Runtime",
+    "add_language",
+    "check_language",
+    "find_language",
+    "language_of",
+]
+
+LANGUAGES_VARIABLE = "MICROCODER_LANGUAGES"
+"""Language files of the user's own, with ":" between them; what this process starts sees them too."""
+ENTRY_POINTS = "microcoder.language"
+"""An entry point of this group names a function that returns the path of a language file."""
+_FOLDER = Path(__file__).parent
+
+
+class _Languages(Mapping[str, Language]):
+    """By name: the package's, those of installed packages, and those that the environment names."""
+
+    def __init__(self) -> None:
+        self._own = {language.name: language for path in sorted(_FOLDER.glob("*.toml")) for language in (_read(path),)}
+        self._named: str | None = None
+        self._all = self._own
+
+    def _current(self) -> dict[str, Language]:
+        named = os.environ.get(LANGUAGES_VARIABLE, "")
+        if named != self._named:
+            self._all = _join(self._own, [*_offered(), *(Path(path) for path in named.split(":") if path)])
+            self._named = named
+            _find.cache_clear()
+        return self._all
+
+    def __getitem__(self, name: str) -> Language:
+        return self._current()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._current())
+
+    def __len__(self) -> int:
+        return len(self._current())
+
+
+def _read(path: Path) -> Language:
+    text = path.read_text()
+    language = Language.model_validate(tomllib.loads(text))
+    version = language.default_version if language.is_built else CURRENT_VERSION
+    digest = "" if path.parent == _FOLDER else hashlib.sha256(text.encode()).hexdigest()[:16]
+    return language.model_copy(update={"version": version, "digest": digest})
+
+
+def _offered() -> Iterator[Path]:
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            yield Path(entry.load()())
+        except Exception as error:  # it is somebody's package: anything may go wrong in it
+            raise ConfigError(
+                f"language {entry.name} ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _join(own: dict[str, Language], paths: list[Path]) -> dict[str, Language]:
+    found = dict(own)
+    for path in paths:
+        language = read_language(path)
+        taken = {name for known in found.values() for name in _names(known)} & set(_names(language))
+        if taken:
+            raise ConfigError(f"language file {path}: {min(taken)} is a language already; use another name")
+        found[language.name] = language
+    return found
+
+
+def _names(language: Language) -> list[str]:
+    return [language.name, *language.aliases, *(a for version in language.versions.values() for a in version.aliases)]
+
+
+def read_language(path: Path) -> Language:
+    """Read a language file of the user's own.
+
+    Raises:
+        ConfigError: it is not there, is no TOML, or a key in it is wrong; which line.
+    """
+    try:
+        language = _read(path)
+    except OSError as error:
+        raise ConfigError(f"language file {path}: {error.strerror}; check the path, taken from {Path.cwd()}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"language file {path}: {error}") from None
+    except ValidationError as error:
+        # A misspelt key says more than that the right one is missing.
+        first = max(error.errors(), key=lambda one: one["type"] == "extra_forbidden")
+        key = ".".join(map(str, first["loc"]))
+        line = _line_of_key(path.read_text(), str(next((k for k in reversed(first["loc"]) if isinstance(k, str)), "")))
+        raise ConfigError(f"language file {path} line {line}: {explain_fault(first, key)}") from None
+    if not language.is_built:
+        raise ConfigError(f"language file {path}: it has no build; see docs/languages.md")
+    return language
+
+
+def _line_of_key(text: str, key: str) -> int:
+    if not key:
+        return 1
+    named = re.compile(rf"\s*\[?\"?{re.escape(key)}\"?\s*[=.\]]")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if named.match(line)), 1)
+
+
+LANGUAGES = _Languages()
+"""By name."""
+
+
+def add_language(path: str | Path) -> Language:
+    """Make a language file known to this process and to those that it starts; return the language.
+
+    Raises:
+        ConfigError: it cannot be used, or its name is taken.
+    """
+    resolved = Path(path).expanduser().resolve()
+    language = read_language(resolved)
+    named = [one for one in os.environ.get(LANGUAGES_VARIABLE, "").split(":") if one]
+    if str(resolved) not in named:
+        before = os.environ.get(LANGUAGES_VARIABLE)
+        os.environ[LANGUAGES_VARIABLE] = ":".join([*named, str(resolved)])
+        try:
+            len(LANGUAGES)
+        except ConfigError:
+            _restore(before)
+            raise
+    return language
+
+
+def _restore(named: str | None) -> None:
+    if named is None:
+        del os.environ[LANGUAGES_VARIABLE]
+    else:
+        os.environ[LANGUAGES_VARIABLE] = named
+
+
+def _name_all() -> Iterator[tuple[str, tuple[Language, str]]]:
+    """Yield each name with its language and the version that it means, if it means one."""
+    for language in LANGUAGES.values():
+        yield from ((name, (language, "")) for name in (language.name, *language.aliases))
+        for version, described in language.versions.items():
+            yield from ((name, (language, version)) for name in described.aliases)
+
+
+def find_language(name: str, version: str = "") -> Language:
+    """Return a language by its name or one of its aliases, in a version or in the one that is usual here.
+
+    Raises:
+        DataError: there is no such language, or not in this version.
+    """
+    len(LANGUAGES)
+    return _find(name, version)[0]
+
+
+@lru_cache(256)
+def _find(name: str, version: str) -> tuple[Language, str]:
+    """Return the language, and the version that the name itself means."""
+    by_any_name = dict(_name_all())
+    if name.lower() not in by_any_name:
+        raise DataError(
+            f"language = {name[:50]!r}; use one of {', '.join(LANGUAGES)}, or add a language file (docs/languages.md)"
+        )
+    language, named = by_any_name[name.lower()]
+    if version and named and version != named:
+        raise DataError(
+            f"language = {name!r} and language_version = {version!r} contradict each other; use one of them"
+        )
+    chosen = version or named or language.version
+    if chosen != language.version and chosen not in language.versions:
+        raise DataError(
+            f"language_version = {version!r}; for {language.name} use one of {', '.join(language.versions) or 'none'}, "
+            f"or leave it out for {language.version}"
+        )
+    return (language if chosen == language.version else language.model_copy(update={"version": chosen})), named
+
+
+def language_of(problem: Problem) -> Language:
+    """Return the language, and its version, that a problem's programs are written in.
+
+    Raises:
+        DataError: there is no such language or version.
+    """
+    return find_language(problem.language, problem.language_version)
+
+
+def check_language(program: Program, problem: Problem, what: str) -> None:
+    """Refuse a program that is written in another language than its problem wants.
+
+    Raises:
+        DataError: it is; `what` names the program.
+    """
+    if program.language == problem.language:
+        return
+    wanted, written = language_of(problem), find_language(program.language)
+    named = _find(program.language, "")[1]
+    if written.name != wanted.name or (named or wanted.version) != wanted.version:
+        raise DataError(f"{what} is in {program.language!r}, problem {problem.id} wants {wanted.label!r}")

@@ -1,0 +1,247 @@
+"""What a language file says; see docs/languages.md."""
+
+from __future__ import annotations
+
+import glob
+import shutil
+import string
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import Field, field_validator, model_validator
+
+from microcoder.judge.core.errors import MicroCoderError
+from microcoder.judge.core.types import Record
+from microcoder.judge.languages.interpreter import Interpreter, find_interpreter
+
+_FLAGS, _HEADERS = "{flags}", "{headers}"
+_STAND_IN_PLACES = ("/proc/", "/sys/", "/etc/")
+_OWN_PLACES = ("/proc/self/fd", "/proc/self/fd/")
+_FILLED = {"build": ("compiler", "home"), "run": ("runtime", "home", "memory_mib"), "": ("runtime", "home")}
+
+
+class LanguageVersion(Record):
+    """One version of a language."""
+
+    aliases: tuple[str, ...] = ()
+    """Names of the language that mean this version."""
+    flags: tuple[str, ...] = ()
+    """Arguments of the compiler."""
+
+
+class PrecompiledHeaders(Record):
+    """Headers that a compiler takes in precompiled form, if a program includes one of them before all else."""
+
+    compiler: str
+    """The one of the compilers that does."""
+    headers: tuple[str, ...]
+    build: tuple[str, ...]
+    """The command that precompiles a source that includes one header; it must leave a file named `main`."""
+
+
+class Runtime(Record):
+    """What runs a built program that is no binary by itself, and what it is given beyond what a binary has.
+
+    In its texts, `{runtime}` is the path of the command and `{home}` the folder above the one that it really is in.
+    """
+
+    commands: tuple[str, ...] = Field(min_length=1)
+    """Commands to look for, as `compilers`."""
+    run: tuple[str, ...] = Field(min_length=1)
+    """The command, run in the folder that holds the program; `{memory_mib}` is the problem's limit."""
+    program_file: str = Field(pattern=r"^[\w][\w.-]*$")
+    """The name that what was built has there."""
+    environment: Mapping[str, str] = {}
+    """Variables besides those of a binary."""
+    readable: tuple[str, ...] = ()
+    """What it may read besides the system's libraries; may hold wildcards."""
+    links: Mapping[str, str] = {}
+    """Names below /proc, /sys or /etc that lead to a file which can be read, such as /proc/self/exe."""
+    texts: Mapping[str, str] = {}
+    """Files there with a fixed text, such as /proc/cpuinfo. The machine's own /proc is never shown."""
+    address_space_mib: int = Field(ge=64, le=1 << 20)
+    """How much it may reserve; what it may write to is bounded by the problem's limit all the same."""
+    reserved_memory_mib: int = Field(default=0, ge=0, le=1 << 14)
+    """Writable memory that it asks for and hardly uses, such as the stacks of its own threads."""
+
+    @field_validator("run")
+    @classmethod
+    def _check_run(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        _check_fields(value, "run")
+        return value
+
+    @field_validator("environment", "links", "readable")
+    @classmethod
+    def _check_texts(cls, value: Mapping[str, str] | tuple[str, ...]) -> Mapping[str, str] | tuple[str, ...]:
+        _check_fields(value.values() if isinstance(value, Mapping) else value, "")
+        return value
+
+    @field_validator("links", "texts")
+    @classmethod
+    def _check_places(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        for name in value:
+            if not name.startswith(_STAND_IN_PLACES) or ".." in name.split("/") or name.startswith(_OWN_PLACES):
+                raise ValueError(f"{name}: use a path below {', '.join(_STAND_IN_PLACES)}, not below {_OWN_PLACES[0]}")
+        return value
+
+    def find_command(self) -> str | None:
+        """Return the path of the runtime to use, or None if there is none."""
+        return _find_command(self.commands)
+
+    def command(self, runtime: str, memory_mib: int) -> tuple[str, ...]:
+        """Return the command that runs a program."""
+        return tuple(part.format(runtime=runtime, home=_home(runtime), memory_mib=memory_mib) for part in self.run)
+
+    def fill(self, text: str, runtime: str) -> str:
+        """Return a text with the paths of the runtime filled in."""
+        return text.format(runtime=runtime, home=_home(runtime))
+
+
+class Language(Record):
+    """How programs of one language become something to run."""
+
+    name: str = Field(pattern=r"^[a-z][\w+#.-]*$")
+    aliases: tuple[str, ...] = ()
+    """Other names that are accepted."""
+    source_file: str = ""
+    compilers: tuple[str, ...] = ()
+    """Commands to look for, or paths with `~` and wildcards; the first one found is used."""
+    build: tuple[str, ...] = ()
+    """The command, run in an empty folder that holds the source; it must leave a file named `main`: a static binary, or
+    what the runtime runs. Filled in are `{compiler}`, `{home}`, the folder above the one that it really is in,
+    `{flags}`, those of the version, and `{headers}`, where to look for headers first."""
+    precompiled: PrecompiledHeaders | None = None
+    """What is kept precompiled; see `headers`."""
+    readable: tuple[str, ...] = ()
+    """What a build may read besides the system's libraries; may hold `{home}`, `~` and wildcards."""
+    build_seconds: float = Field(default=10.0, gt=0)
+    """CPU time of the compiler, where a judge does not set another."""
+    build_memory_mib: int = Field(default=2048, ge=64)
+    """Address space of the compiler."""
+    runtime: Runtime | None = None
+    """What runs a program that is not built to a binary."""
+    startup_seconds: float = Field(default=0.0, ge=0, le=10)
+    """CPU time that a program of this language may take beyond a problem's limit, on the reference machine."""
+    startup_memory_mib: int = Field(default=0, ge=0, le=4096)
+    """Memory that it may take beyond a problem's limit."""
+    out_of_memory: str = ""
+    """What a program that ran out of memory says on stderr before it ends."""
+    install: str = ""
+    """What to type if no compiler is found."""
+
+    versions: Mapping[str, LanguageVersion] = {}
+    default_version: str = ""
+    """The version if neither problem nor program names one; for Python the one that MicroCoder runs on."""
+    version: str = ""
+    """The version at hand; empty if the language has none. Not a key of the file."""
+    digest: str = ""
+    """Of a file from outside the package, which verdicts are tied to. Not a key of the file."""
+
+    @field_validator("build")
+    @classmethod
+    def _check_build(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        _check_fields((piece for piece in value if piece not in (_FLAGS, _HEADERS)), "build")
+        return value
+
+    @model_validator(mode="after")
+    def _check_whole(self) -> Language:
+        if self.runtime is not None and not self.build:
+            raise ValueError("a runtime needs a `build` that leaves `main`; to only copy the source, use cp")
+        if self.build and not (self.source_file and self.compilers):
+            raise ValueError("`build` needs `source_file` and `compilers` too")
+        return self
+
+    @property
+    def is_built(self) -> bool:
+        """Whether programs are compiled before they run."""
+        return bool(self.build)
+
+    @property
+    def label(self) -> str:
+        """Name and version for a reader."""
+        return f"{self.name} {self.version}".rstrip()
+
+    def find_compiler(self) -> str | None:
+        """Return the path of the compiler to use, or None if there is none."""
+        return _find_command(self.compilers)
+
+    def find_interpreter(self) -> Interpreter:
+        """Return the interpreter of a language that is not built.
+
+        Raises:
+            EvaluatorFault: there is none of this version; the message says what to install.
+        """
+        return find_interpreter(self.version)
+
+    def find_problem(self) -> str:
+        """Return why programs of this language cannot be judged here; empty if they can."""
+        if not self.is_built:
+            try:
+                self.find_interpreter()
+            except MicroCoderError as error:
+                return str(error)
+            return ""
+        if not self.find_compiler():
+            return self._missing("compiler", self.compilers)
+        if self.runtime is not None and not self.runtime.find_command():
+            return self._missing("runtime", self.runtime.commands)
+        return ""
+
+    def _missing(self, what: str, names: Iterable[str]) -> str:
+        return f"no {what} for {self.name}: none of {', '.join(names)} found; install one ({self.install})"
+
+    def find_readable(self) -> tuple[str, ...]:
+        """Return what a build may read, as far as it is there."""
+        home = _home(self.find_compiler() or "")
+        return expand_paths(path.format(home=home) for path in self.readable)
+
+    def build_command(self, compiler: str, headers: str = "") -> tuple[str, ...]:
+        """Return the command that builds a program, with a folder of a precompiled header if there is one."""
+        return self._fill(self.build, compiler, headers)
+
+    def precompile_command(self, compiler: str) -> tuple[str, ...]:
+        """Return the command that precompiles a header; empty if this compiler takes none."""
+        if self.precompiled is None or Path(compiler).name != self.precompiled.compiler:
+            return ()
+        return self._fill(self.precompiled.build, compiler)
+
+    def _fill(self, pieces: tuple[str, ...], compiler: str, headers: str = "") -> tuple[str, ...]:
+        flags = self.versions[self.version].flags if self.version else ()
+        filled = {_FLAGS: flags, _HEADERS: ("-I", headers) if headers else ()}
+        return tuple(
+            part
+            for piece in pieces
+            for part in (filled[piece] if piece in filled else (piece.format(compiler=compiler, home=_home(compiler)),))
+        )
+
+
+def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths that exist among some with `~` and wildcards."""
+    return tuple(path for pattern in patterns for path in sorted(glob.glob(str(Path(pattern).expanduser()))))
+
+
+def _find_command(names: Iterable[str]) -> str | None:
+    for name in names:
+        if "/" in name:
+            for path in expand_paths([name]):
+                if found := shutil.which(path):
+                    return found
+        elif found := shutil.which(name):
+            return found
+    return None
+
+
+def _home(command: str) -> str:
+    return str(Path(command).resolve().parent.parent)
+
+
+def _check_fields(pieces: Iterable[str], key: str) -> None:
+    for piece in pieces:
+        try:
+            named = [name for _, name, _, _ in string.Formatter().parse(piece) if name is not None]
+        except ValueError as error:
+            raise ValueError(f"{piece!r}: {error}; write a brace as two") from None
+        for name in named:
+            if name not in _FILLED[key]:
+                known = ", ".join(f"{{{one}}}" for one in _FILLED[key])
+                raise ValueError(f"{piece!r} has {{{name}}}; {key or 'here'} knows {known}; write a brace as two")

@@ -1,0 +1,81 @@
+"""The environment of programs that verdicts depend on: Python version and packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from microcoder.judge.core.errors import MicroCoderError
+from microcoder.judge.core.types import Problem
+from microcoder.judge.languages import LANGUAGES, find_language, language_of
+from microcoder.judge.languages.interpreter import CURRENT_VERSION, current_interpreter
+from microcoder.judge.languages.packages import PackageProfile, PackageShelf
+
+PYTHON = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingEnvironment:
+    """The Python and packages that programs run with."""
+
+    python: str
+    """Python version for problems that do not name one."""
+    profile: PackageProfile
+    missing: str = ""
+    """Why the packages are missing, and what to type; empty if they are installed."""
+    languages: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the language files from outside the package, by language."""
+    call_stack: str = ""
+    """Why programs recurse less deep than under plain python; empty if they do not."""
+
+    @property
+    def identity(self) -> str:
+        """Identity of the environment in files; programs that need missing packages get no verdict."""
+        own = "".join(f", {name} {digest}" for name, digest in self.languages.items())
+        return f"Python {self.python}, packages {self.profile.label}{own}"
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the plain form for files."""
+        return {
+            "python": self.python,
+            "call_stack": self.call_stack,
+            **({"languages": dict(self.languages)} if self.languages else {}),
+            "packages": {
+                "profile": self.profile.name,
+                "digest": self.profile.digest,
+                "pins": list(self.profile.pins),
+                "missing": self.missing,
+            },
+        }
+
+
+def describe_environment(packages: PackageShelf, call_stack: str) -> JudgingEnvironment:
+    """Return what programs of a judge run on; its packages are installed first if they are not there.
+
+    Args:
+        packages: those of the judge.
+        call_stack: what its sandbox says of the call stack.
+    """
+    provided = packages.provide(current_interpreter())
+    version = current_interpreter().version
+    return JudgingEnvironment(version, packages.profile, provided.problem, digest_languages(), call_stack)
+
+
+def digest_languages() -> dict[str, str]:
+    """Return the digests of the language files from outside the package, by language."""
+    return {name: language.digest for name, language in LANGUAGES.items() if language.digest}
+
+
+def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> dict[str, str]:
+    """Return what verdicts on these problems are tied to, in words: packages, and each Python that is asked for."""
+    asked = {(language.name, language.version) for language in map(language_of, problems)}
+    versions = {CURRENT_VERSION} | {version for name, version in asked if name == PYTHON}
+    pythons = {}
+    for version in sorted(versions):
+        try:
+            pythons[version] = find_language(PYTHON, version).find_interpreter().version
+        except MicroCoderError:
+            pythons[version] = f"{version}, missing"
+    own = {name: digest for name, digest in digest_languages().items() if name in {name for name, _ in asked}}
+    return {"Python": ", ".join(pythons.values()), "packages": profile.label, **own}

@@ -1,0 +1,429 @@
+"""Which third-party packages programs may import: profiles of pinned packages, one file each in `profiles/`.
+
+A program's verdict must not depend on what happens to be installed beside MicroCoder, so programs see the packages of
+a profile and no others. Where those are kept, and how they come there: `package_folders.py`.
+
+Where the packages of a profile are: in a folder of their own for each Python, apart from the host's environment.
+
+    <root>/<digest>/             one profile for one Python: what is imported from, and `profile.json`, which says so
+    <root>/.<digest>.lock        held while it is made
+
+The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in the user's cache
+(~/.cache/microcoder/packages) and then where root puts them for everybody (/var/cache/microcoder/packages).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import Field, ValidationError
+
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.machine import lock_file
+from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.types import Record
+from microcoder.judge.languages.interpreter import Interpreter
+
+ROOT_VARIABLE = "MICROCODER_PACKAGES"
+"""Environment variable: where packages are kept, such as a folder that all nodes of a cluster see."""
+
+_FOR_EVERYBODY = Path("/var/cache/microcoder/packages")
+_MARKER = "profile.json"
+_SECONDS = 900.0
+_OPTIONS = ("--only-binary", ":all:", "--no-deps", "--quiet")
+_PIP_OPTIONS = ("--no-compile", "--no-input", "--retries", "1", "--timeout", "15", "--disable-pip-version-check")
+_END_OF_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProvidedPackages:
+    """The installed packages of a profile for one Python."""
+
+    profile: PackageProfile
+    folder: str
+    """Folder of the packages; empty if there are none."""
+    problem: str = ""
+    """Why the packages are missing, and what to type; empty if they are installed."""
+
+    def find_problem(self, code: str, *, is_function: bool) -> str:
+        """Return why a program cannot be judged: a package of the profile that it imports is not installed."""
+        needed = self.profile.find_needed(code, is_function=is_function) if self.problem else None
+        return f"it asks for {needed.name}, and {self.problem}" if needed else ""
+
+
+def find_roots() -> tuple[Path, ...]:
+    """Return where folders are looked for; new ones are made in the first."""
+    named = os.environ.get(ROOT_VARIABLE)
+    if named:
+        return (Path(named).absolute(),)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    if cache is None and os.geteuid() == 0:
+        return (_FOR_EVERYBODY,)
+    own = Path(cache or os.path.expanduser("~/.cache")) / "microcoder" / "packages"
+    # A user id that the machine does not know, as in many containers, has no home.
+    return (own, _FOR_EVERYBODY) if own.is_absolute() else (_FOR_EVERYBODY,)
+
+
+def folder_digest(profile: PackageProfile, interpreter: Interpreter) -> str:
+    """Return the name of a profile's folder: pins, Python version and platform decide it."""
+    content = [profile.pins, interpreter.short_version, interpreter.abi]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def find_folder(profile: PackageProfile, interpreter: Interpreter) -> Path | None:
+    """Return the folder of a profile that is installed already."""
+    digest = folder_digest(profile, interpreter)
+    return next((root / digest for root in find_roots() if (root / digest / _MARKER).is_file()), None)
+
+
+def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
+    """Return the folder of a profile, made first if it is not there yet.
+
+    Raises:
+        EvaluatorFault: the packages cannot be installed, or the folder cannot be written; why.
+    """
+    found = find_folder(profile, interpreter)
+    if found is not None:
+        return found
+    root, digest = find_roots()[0], folder_digest(profile, interpreter)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with (root / f".{digest}.lock").open("a") as lock:
+            lock_file(lock, waits=True)
+            found = find_folder(profile, interpreter)
+            return found if found is not None else _make(root / digest, profile, interpreter)
+    except OSError as error:
+        raise EvaluatorFault(
+            f"{root} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
+        ) from None
+
+
+def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Path:
+    """Make a folder, whole or not at all; with its lock held."""
+    _LOG.warning(
+        "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
+        ", ".join(profile.pins),
+        interpreter.short_version,
+        target,
+    )
+    for left_by_a_kill in target.parent.glob(f".{target.name}-*"):
+        shutil.rmtree(left_by_a_kill, ignore_errors=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        _run_installer(staging, profile.pins, interpreter)
+        shutil.rmtree(staging / "bin", ignore_errors=True)
+        _check(staging, profile)
+        # Bytecode is trusted unread, since nobody changes the folder; not every file of a package compiles.
+        options = ("-q", "-x", "/tests?/", "--invalidation-mode", "unchecked-hash")
+        subprocess.run([interpreter.executable, "-I", "-m", "compileall", *options, str(staging)], capture_output=True)
+        about = {"profile": profile.name, "pins": profile.pins, "python": interpreter.version, "abi": interpreter.abi}
+        (staging / _MARKER).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        open_to_everybody(staging)
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+def _run_installer(folder: Path, pins: Sequence[str], interpreter: Interpreter) -> None:
+    """Install wheels by pip, as it is configured on this machine; without it by uv.
+
+    Raises:
+        EvaluatorFault: neither is here, or it failed; with its last message.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        command = [sys.executable, "-I", "-m", "pip", "--python", interpreter.executable, "install", *_PIP_OPTIONS]
+    elif (uv := shutil.which("uv")) is not None:
+        command = [uv, "pip", "install", "--python", interpreter.executable]
+    else:
+        raise EvaluatorFault(f"there is neither pip nor uv; type `{sys.executable} -m ensurepip`")
+    # A host's own rules for pip (only in a virtual environment, into the user's folder) do not fit a folder of its own.
+    environment = {**os.environ, "PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0"}
+    environment.pop("PIP_TARGET", None)
+    command += [*_OPTIONS, "--target", str(folder), *pins]
+    shown = "`pip install`" if "--no-input" in command else "`uv pip install`"
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, cwd="/", env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EvaluatorFault(f"{shown} failed: {error}") from None
+    if ran.returncode:
+        said = [line.strip() for line in (ran.stderr or ran.stdout).splitlines() if line.strip()]
+        errors = [line for line in said if line.lower().startswith("error")] or said[-1:]
+        raise EvaluatorFault(f"{shown} failed: {' '.join(errors[:1])[:300] or ran.returncode}")
+
+
+def _check(folder: Path, profile: PackageProfile) -> None:
+    """Refuse a profile that programs could not import: a module by another name, a package that is not pinned.
+
+    Raises:
+        EvaluatorFault: which, and what to write.
+    """
+    for package in profile.packages:
+        module = package.modules[0]
+        if not (folder / module).is_dir() and not any(folder.glob(f"{module}.*")):
+            raise EvaluatorFault(
+                f"{package.pin} brings no module {module}; name what it brings: imports = [...] (docs/languages.md)"
+            )
+    pinned = {package.name for package in profile.packages}
+    for found in importlib.metadata.distributions(path=[str(folder)]):
+        # With a condition it is for other systems, other versions or extras.
+        needed = [normalise(_END_OF_NAME.split(line)[0]) for line in found.requires or () if ";" not in line]
+        for name in needed:
+            if name not in pinned:
+                raise EvaluatorFault(f"{found.name} needs {name}, which is not pinned; add a line {name}==VERSION")
+
+
+def open_to_everybody(folder: Path) -> None:
+    """Let programs read it, which run as a user of their own, whatever the umask."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+class PackageShelf:
+    """The packages of one judge, by Python; what was found first holds for its whole life.
+
+    An answer that changed would meet sandboxes that were started under the earlier one.
+    """
+
+    def __init__(self, profile: PackageProfile) -> None:
+        self.profile = profile
+        self._lock = threading.Lock()
+        self._provided: dict[str, ProvidedPackages] = {}
+
+    def provide(self, interpreter: Interpreter) -> ProvidedPackages:
+        """Return what programs of this Python may import, installed first if it is not there; it never raises."""
+        with self._lock:
+            key = interpreter.executable
+            if key not in self._provided:
+                self._provided[key] = provide_packages(self.profile, interpreter)
+            return self._provided[key]
+
+
+_failures: dict[str, str] = {}
+"""Folders that could not be made by this process, which tries once, and why."""
+_failures_lock = threading.Lock()
+
+
+def provide_packages(profile: PackageProfile, interpreter: Interpreter) -> ProvidedPackages:
+    """Return what there is of a profile, installed first if it is not there; a failure is loud, and no exception."""
+    if not profile.packages:
+        return ProvidedPackages(profile, "")
+    digest = folder_digest(profile, interpreter)
+    with _failures_lock:
+        found = find_folder(profile, interpreter)
+        if found is None and digest not in _failures:
+            try:
+                found = install_packages(profile, interpreter)
+            except EvaluatorFault as fault:
+                _failures[digest] = str(fault)
+                _LOG.warning("microcoder: %s", describe_missing(profile, interpreter, str(fault)))
+        if found is not None:
+            return ProvidedPackages(profile, str(found))
+        return ProvidedPackages(profile, "", describe_missing(profile, interpreter, _failures[digest]))
+
+
+def describe_missing(profile: PackageProfile, interpreter: Interpreter, why: str) -> str:
+    """Return the sentence that says that a profile's packages are not here, and what to type."""
+    return (
+        f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: programs that "
+        f"import them stay unscored; type `microcoder packages install {profile.path or profile.name}` ({why})"
+    )
+
+
+STANDARD = "standard"
+"""The default profile."""
+
+_FOLDER = Path(__file__).parent / "profiles"
+_PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
+_IMPORTING_CALLS = ("__import__", "import_module")
+_IMPORTS = re.compile(r"import|from")
+_MOST_PARSED_CHARACTERS = 1 << 16
+"""Parsing takes a hundred times the source's own memory."""
+
+
+def normalise(name: str) -> str:
+    """Return a package's name as the index normalises it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+class Package(Record):
+    """One pinned package."""
+
+    pin: str = Field(pattern=_PIN)
+    """NAME==VERSION."""
+    imports: tuple[str, ...] = ()
+    """What a program that needs it imports; the package's own name if left out."""
+    prelude: tuple[str, ...] = ()
+    """Names that a function-call program uses without importing them."""
+    preload: tuple[str, ...] = ()
+    """What is loaded beforehand for programs whose source names this package."""
+
+    @property
+    def name(self) -> str:
+        """The name in the package index, as the index normalises it."""
+        return normalise(self.pin.partition("==")[0])
+
+    @property
+    def version(self) -> str:
+        """The pinned version."""
+        return self.pin.partition("==")[2]
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """What a program that needs it imports."""
+        return self.imports or (self.name.replace("-", "_"),)
+
+
+class PackageProfile(Record):
+    """The packages that programs may import, by exact version."""
+
+    name: str
+    packages: tuple[Package, ...]
+    path: str = ""
+    """The user's own file; empty for a profile of ours. Not a key of the file."""
+
+    @cached_property
+    def pins(self) -> tuple[str, ...]:
+        """Every NAME==VERSION, in one order."""
+        return tuple(sorted(f"{package.name}=={package.version}" for package in self.packages))
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the pins, independent of the name."""
+        return hashlib.sha256(json.dumps(self.pins).encode()).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """Name and digest, as files name the profile."""
+        return f"{self.name} {self.digest}"
+
+    def preload_for(self, code: str) -> tuple[str, ...]:
+        """Return the packages to preload for a program."""
+        wanted = {
+            name: None
+            for package in self.packages
+            if package.preload and any(_find_word(module, code) for module in package.modules)
+            for name in package.preload
+        }
+        return tuple(wanted)
+
+    def find_needed(self, code: str, *, is_function: bool) -> Package | None:
+        """Return the first package that a program imports, or None.
+
+        A source that is long, or that the Python around the judge cannot parse (a newer one's, say), imports what its
+        lines with `import` or `from` name.
+
+        Args:
+            code: its source.
+            is_function: it may also use the names that function-call programs find without an import.
+        """
+        if not any(word in code for package in self.packages for word in (*package.modules, *package.prelude)):
+            return None
+        if len(code) > _MOST_PARSED_CHARACTERS:
+            return self._find_in_lines(code, is_function=is_function)
+        try:
+            nodes = list(ast.walk(parse_source(code)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+            return self._find_in_lines(code, is_function=is_function)
+        imported = {name for node in nodes for name in _imports_of(node)}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)} if is_function else set()
+        return next((one for one in self.packages if imported & {*one.modules} or used & {*one.prelude}), None)
+
+    def _find_in_lines(self, code: str, *, is_function: bool) -> Package | None:
+        lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
+        for one in self.packages:
+            is_used = is_function and any(_find_word(name, code) for name in one.prelude)
+            if is_used or any(_find_word(module, lines) for module in one.modules):
+                return one
+        return None
+
+
+def _imports_of(node: ast.AST) -> Iterator[str]:
+    """Yield the modules, and the packages around them, that a part of a program imports by name."""
+    match node:
+        case ast.Import(names=names):
+            modules = [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), names=names, level=0):
+            modules = [f"{module}.{alias.name}" for alias in names]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(module)), *_]):
+            modules = [module] if name in _IMPORTING_CALLS else []
+        case _:
+            modules = []
+    for module in modules:
+        parts = module.split(".")
+        yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+
+
+def _find_word(word: str, text: str) -> bool:
+    return word in text and re.search(rf"\b{re.escape(word)}\b", text) is not None
+
+
+def _read(path: Path) -> PackageProfile:
+    return PackageProfile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+PROFILES: Mapping[str, PackageProfile] = MappingProxyType(
+    {profile.name: profile for profile in map(_read, sorted(_FOLDER.glob("*.toml")))}
+)
+"""By name."""
+
+_KNOWN = {package.name: package for profile in PROFILES.values() for package in profile.packages}
+
+
+def load_profile(name: str) -> PackageProfile:
+    """Return a profile by name, or the user's by the path of its file.
+
+    A `.toml` file is as those in `profiles/`; a `.txt` file has one NAME==VERSION a line, as `pip freeze` writes.
+
+    Raises:
+        ConfigError: there is none, or its file cannot be read; why, and what is allowed.
+    """
+    if name in PROFILES:
+        return PROFILES[name]
+    path = Path(name)
+    if path.suffix not in (".toml", ".txt"):
+        raise ConfigError(
+            f"packages = {name!r}; use one of {', '.join(PROFILES)}, or the path of a file of pins (.txt or .toml)"
+        )
+    try:
+        profile = _read(path) if path.suffix == ".toml" else _read_requirements(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"packages = {name!r} cannot be read ({error}); check the path") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"packages = {name!r} is not valid TOML ({error}); see docs/languages.md") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            f"packages = {name!r}: {where} = {first['input']!r}: {first['msg']}; write exact pins, such as numpy==2.4.6"
+        ) from None
+    twice = {package.name for package in profile.packages if [p.name for p in profile.packages].count(package.name) > 1}
+    if twice:
+        raise ConfigError(f"packages = {name!r} pins {', '.join(sorted(twice))} twice; keep one line of each")
+    return profile.model_copy(update={"path": name})
+
+
+def _read_requirements(path: Path) -> PackageProfile:
+    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    packages = [Package(pin=re.sub(r"\s*==\s*", "==", line)) for line in lines if line]
+    known = [_KNOWN[one.name].model_copy(update={"pin": one.pin}) if one.name in _KNOWN else one for one in packages]
+    return PackageProfile(name=path.stem, packages=tuple(known))

@@ -1,0 +1,409 @@
+"""Source -> binary, inside a sandbox that sees the toolchain; equal sources are built once.
+
+Headers kept precompiled, so that a compiler need not read the standard library anew for every program.
+
+    <root>/headers/<digest>/bits/stdc++.h.gch   what g++ takes if a program includes that header before all else
+    <root>/headers/<digest>/bits/stdc++.h       leads to the header itself, for a second include of it
+    <root>/headers/<digest>/header.json         what it was made from: a folder for each compiler, version and header
+    <root>/headers/.<digest>.lock               held while it is made
+
+<root> is where packages are kept. A program sees no other names with the header than without: it has included it.
+g++ ignores a precompiled header that does not fit the program (macros or pragmas before it, other flags).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import logging
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.machine import count_processors, lock_file
+from microcoder.judge.languages import Language
+from microcoder.judge.languages.packages import ROOT_VARIABLE, find_roots, open_to_everybody
+from microcoder.judge.run.supervisor import Limits, Sandbox, SandboxDied, TestTask
+from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+
+_WALL_FACTOR = 3.0
+_MAX_BINARY_BYTES = 128 << 20
+_MAX_KEPT_BYTES = 512 << 20
+_NO_SOURCE = b""
+_OUT_OF_TIME = "the compiler took more than {seconds:g} s of CPU time"
+
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A binary, or the compiler's first complaint."""
+
+    binary: bytes
+    message: str = ""
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the build succeeded."""
+        return bool(self.binary)
+
+
+class BuildCache:
+    """Builds by language, version and source, shared by all workers of a judge; the longest unused go first.
+
+    As many run at a time as there are processors, however many workers there are: each takes a core, and far more
+    memory than a test. Who asks for what is being built waits for it.
+    """
+
+    def __init__(self, build_seconds: float | None = None, max_bytes: int = _MAX_KEPT_BYTES) -> None:
+        self.build_seconds = build_seconds
+        """CPU time of a compiler in place of what its language says; None for that."""
+        self.time_scale = 1.0
+        """What that is multiplied by on this machine."""
+        self._builds: OrderedDict[_Key, Build] = OrderedDict()
+        self._running: dict[_Key, threading.Event] = {}
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(count_processors())
+        self._bytes = 0
+        self._max_bytes = max_bytes
+
+    def limit(self, language: Language) -> Language:
+        """Return a language with the CPU time that its compiler may take here."""
+        return language.model_copy(
+            update={"build_seconds": (self.build_seconds or language.build_seconds) * self.time_scale}
+        )
+
+    def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
+        """Return a build, made on first use; an exception is raised to the first caller only, others try again."""
+        key = (language.name, language.version, code)
+        while True:
+            with self._lock:
+                if key in self._builds:
+                    self._builds.move_to_end(key)
+                    return self._builds[key]
+                running = self._running.get(key)
+                if running is None:
+                    is_over = self._running[key] = threading.Event()
+                    break
+            running.wait()
+        try:
+            with self._places:
+                made = build()
+            self._keep(key, made)
+            return made
+        finally:
+            with self._lock:
+                del self._running[key]
+            is_over.set()
+
+    def _keep(self, key: _Key, made: Build) -> None:
+        with self._lock:
+            self._builds[key] = made
+            self._bytes += len(made.binary)
+            while self._bytes > self._max_bytes and len(self._builds) > 1:
+                self._bytes -= len(self._builds.popitem(last=False)[1].binary)
+
+
+def require_compiler(language: Language) -> str:
+    """Return the compiler's path.
+
+    Raises:
+        EvaluatorFault: there is none; the message says what to install.
+    """
+    compiler = language.find_compiler()
+    if compiler is None:
+        raise EvaluatorFault(language.find_problem())
+    return compiler
+
+
+def build_program(sandbox: Sandbox, language: Language, code: str, headers: str = "") -> Build:
+    """Build a program, with a folder of a precompiled header if there is one.
+
+    The compiler's complaint about the program's own text is the same with the header as without. Any other failure may
+    be the header's, such as a file that was cut short, and is believed without it only.
+
+    Raises:
+        SandboxDied: the sandbox broke, or the compiler stood still for most of its time: no source asks that of it.
+        EvaluatorFault: there is no compiler.
+    """
+    compiler = require_compiler(language)
+    if headers:
+        build = run_compiler(sandbox, language, language.build_command(compiler, headers), code)
+        if build.is_built or _is_about_source(build, language):
+            return build
+    return run_compiler(sandbox, language, language.build_command(compiler), code)
+
+
+def _is_about_source(build: Build, language: Language) -> bool:
+    is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
+    # Without the header it would take longer.
+    return is_complaint or build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
+
+
+def run_compiler(
+    sandbox: Sandbox, language: Language, command: tuple[str, ...], code: str, *, max_bytes: int = _MAX_BINARY_BYTES
+) -> Build:
+    """Run a compiler's command on a source, and return the file named `main` that it leaves.
+
+    Raises:
+        SandboxDied: as `build_program`.
+    """
+    limits = Limits(
+        cpu_seconds=language.build_seconds,
+        wall_seconds=_WALL_FACTOR * language.build_seconds,
+        memory_bytes=language.build_memory_mib << 20,
+        output_bytes=max_bytes,
+    )
+    files = {language.source_file: code.encode("utf-8", "surrogatepass")}
+    run = sandbox.run(TestTask(sandbox.nothing, -1, _NO_SOURCE, command=command, files=files), limits)
+    if run.result.expired == WALL_EXPIRED:
+        raise SandboxDied(
+            f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"
+        )
+    if run.result.expired == CPU_EXPIRED:
+        return Build(b"", _OUT_OF_TIME.format(seconds=language.build_seconds))
+    if run.result.exit_code or run.result.signal or not run.wire:
+        return Build(b"", _first_error(run.stderr) or f"the compiler ended with exit code {run.result.exit_code}")
+    return Build(run.wire)
+
+
+def _first_error(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[-1] if lines else "")
+
+
+BUILDS_WITHOUT = 4
+"""Programs with a header that a judge builds before it makes that header: making costs as much as five such builds."""
+
+_MARKER = "header.json"
+_SCRATCH_MIB = 512
+_MAX_BYTES = 480 << 20
+_VERSION_SECONDS = 20
+_FIRST_INCLUDE = re.compile(
+    r'(?>\s+|//[^\n]*|/\*[\s\S]*?\*/)*+#[ \t]*include[ \t]*(?:<([^<>\n]+)>|"([^"\n]+)")', re.ASCII
+)
+_LOG = logging.getLogger(__name__)
+
+
+def find_included(language: Language, code: str) -> str:
+    """Return the precompilable header that a program includes first; empty for none."""
+    found = _FIRST_INCLUDE.match(code)
+    if found is None or language.precompiled is None:
+        return ""
+    name = found[1] or found[2]
+    return name if name in language.precompiled.headers else ""
+
+
+def find_places() -> tuple[Path, ...]:
+    """Return the folders that headers are looked for in; new ones are made in the first."""
+    return tuple((root / "headers").resolve() for root in find_roots())
+
+
+def find_toolchain(language: Language) -> tuple[str, ...]:
+    """Return what a build may read, with the folders of headers, made first if that is possible.
+
+    A sandbox sees the headers that are made later only in a folder which was there when it started.
+    """
+    if language.precompiled is None:
+        return language.find_readable()
+    places = find_places()
+    with contextlib.suppress(OSError):
+        _open_place(places[0])
+    return (*language.find_readable(), *(str(place) for place in places if place.is_dir()))
+
+
+def find_header(language: Language, header: str) -> Path | None:
+    """Return the folder of a header that is kept already, if nothing that it was made from has changed since."""
+    digest = _digest(language, header)
+    return next((place / digest for place in find_places() if _is_current(place / digest)), None)
+
+
+def list_headers(language: Language) -> dict[str, Path | None]:
+    """Return the folder of each precompiled header of a language, None if not made; empty if the compiler takes
+    none."""
+    compiler = language.find_compiler()
+    if language.precompiled is None or compiler is None or not language.precompile_command(compiler):
+        return {}
+    return {header: find_header(language, header) for header in language.precompiled.headers}
+
+
+def find_problem() -> str:
+    """Return why headers cannot be precompiled here; empty if they can."""
+    place = find_places()[0]
+    nearest = next(folder for folder in (place, *place.parents) if folder.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+        return ""
+    return f"{place} cannot be written; set {ROOT_VARIABLE} to a folder that can"
+
+
+def make_header(
+    language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0, waits: bool = True
+) -> Path:
+    """Return the folder of a header, made first if it is not there yet.
+
+    It is made in a sandbox of its own, from the system's files alone: no program has been there.
+
+    Raises:
+        BlockingIOError: another process is making it, and this one does not wait.
+        EvaluatorFault: it cannot be made or kept; why.
+    """
+    found = find_header(language, header)
+    if found is not None:
+        return found
+    place, digest = find_places()[0], _digest(language, header)
+    try:
+        _open_place(place)
+        with (place / f".{digest}.lock").open("a") as lock:
+            lock_file(lock, waits=waits)
+            return find_header(language, header) or _make(place / digest, language, header, layers, nice)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise EvaluatorFault(
+            f"{place} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
+        ) from None
+
+
+def _open_place(place: Path) -> None:
+    """Make the folder of all headers; builds, which run as a user of their own, enter it whatever the umask."""
+    if not place.is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        place.chmod(0o755)
+
+
+def _make(target: Path, language: Language, header: str, layers: Collection[str], nice: int) -> Path:
+    _LOG.warning("microcoder: precompiling <%s> for %s into %s, once", header, language.label, target)
+    for left in target.parent.glob(f".{target.name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        content, files = _compile(language, header, layers, nice)
+        path = staging / f"{header}.gch"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        (staging / header).write_text(f"#include_next <{header}>\n", encoding="utf-8")
+        about = {"header": header, "language": language.label, "compiler": require_compiler(language), "files": files}
+        (staging / _MARKER).write_text(json.dumps(about) + "\n", encoding="utf-8")
+        open_to_everybody(staging)
+        if target.exists():
+            # Of a library that has changed; a compiler that is reading it keeps what it has open.
+            target.rename(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        staging.rename(target)
+    finally:
+        for left in target.parent.glob(f".{target.name}-*"):
+            shutil.rmtree(left, ignore_errors=True)
+    return target
+
+
+def _compile(
+    language: Language, header: str, layers: Collection[str], nice: int
+) -> tuple[bytes, dict[str, list[int] | None]]:
+    """Return a precompiled header, and the state of the files that it was made from."""
+    command, source = language.precompile_command(require_compiler(language)), f"#include <{header}>\n"
+    try:
+        with contextlib.closing(
+            Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
+        ) as sandbox:
+            named = run_compiler(sandbox, language, (*command, "-M"), source)
+            files = {name: _state(name) for name in named.binary.decode().split() if name.startswith("/")}
+            made = run_compiler(sandbox, language, command, source, max_bytes=_MAX_BYTES)
+    except SandboxDied as died:
+        raise EvaluatorFault(f"<{header}> cannot be precompiled: {died}") from None
+    if not (named.is_built and made.is_built):
+        raise EvaluatorFault(f"<{header}> cannot be precompiled: {named.message or made.message}")
+    return made.binary, files
+
+
+def _state(path: str) -> list[int] | None:
+    """Return what changes with a file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _is_current(folder: Path) -> bool:
+    try:
+        files = json.loads((folder / _MARKER).read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return all(_state(name) == state for name, state in files.items())
+
+
+def _digest(language: Language, header: str) -> str:
+    """Return the name of a header's folder: what decides it besides the files that it includes."""
+    compiler = require_compiler(language)
+    content = [header, _identify(compiler), language.precompile_command(compiler)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+@functools.lru_cache(16)
+def _identify(compiler: str) -> tuple[str, ...]:
+    """Return the identity of a compiler."""
+    try:
+        answer = subprocess.run([compiler, "--version"], capture_output=True, timeout=_VERSION_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EvaluatorFault(f"{compiler} --version fails: {error}") from None
+    return os.path.realpath(compiler), platform.machine(), answer.stdout.decode("utf-8", "replace")
+
+
+class HeaderShelf:
+    """The headers of one judge: looked for by each program that could use one, made for the fifth that finds none.
+
+    The judge that compiles a program or two does not pay for it. While a header is made, by whichever process, other
+    programs are built without. Where it cannot be made, all are, after one warning.
+    """
+
+    def __init__(self, *, layers: Collection[str] = LAYERS, nice: int = 0) -> None:
+        self._layers = layers
+        self._nice = nice
+        self._lock = threading.Lock()
+        self._settled: dict[tuple[str, str, str], str] = {}
+        self._misses: Counter[tuple[str, str, str]] = Counter()
+
+    def provide(self, language: Language, code: str) -> str:
+        """Return the folder to build a program with, empty for none; it never raises."""
+        header = find_included(language, code)
+        if not header or not language.precompile_command(require_compiler(language)):
+            return ""
+        key = (language.name, language.version, header)
+        with self._lock:
+            if key in self._settled:
+                return self._settled[key]
+            found = find_header(language, header)
+            if found is None:
+                self._misses[key] += 1
+                if self._misses[key] <= BUILDS_WITHOUT:
+                    return ""
+            self._settled[key] = "" if found is None else str(found)
+        return self._settled[key] if found is not None else self._make(key, language, header)
+
+    def _make(self, key: tuple[str, str, str], language: Language, header: str) -> str:
+        """Make a header; until it is there it counts as settled that there is none."""
+        try:
+            made = str(make_header(language, header, layers=self._layers, nice=self._nice, waits=False))
+        except BlockingIOError:
+            # By another process, so that the next program may find it.
+            with self._lock:
+                del self._settled[key]
+            return ""
+        except EvaluatorFault as fault:
+            _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
+            return ""
+        with self._lock:
+            self._settled[key] = made
+        return made

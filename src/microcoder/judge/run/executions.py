@@ -1,0 +1,166 @@
+"""Running a program without judging it: its invocation and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
+from microcoder.judge.languages import find_language
+from microcoder.judge.run import verdicts
+from microcoder.judge.run.problem import OUTPUT_MIB, SPARE_MEMORY_MIB, check_arguments, limits_for
+from microcoder.judge.run.supervisor import Limits, Run
+
+MAX_FILES = 10
+"""Files and folders that one run may be given."""
+MAX_SECONDS = 3600.0
+"""Longest CPU limit of one run."""
+_MAX_NAME_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One run of a program: input and limits."""
+
+    program: Program
+    stdin: bytes = b""
+    arguments: tuple[str, ...] = ()
+    """Command-line arguments."""
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    """Files in its folder; a name that ends in `/`, with None, is an empty folder, and comes before what is in it."""
+    cpu_seconds: float = 10.0
+    """Stretched like any time limit on a machine slower than the reference."""
+    wall_seconds: float | None = None
+    """At most this long on the clock, stretched likewise; by default three times the CPU time and a second."""
+    memory_limit_mib: int = 512
+    spare_memory_mib: int = SPARE_MEMORY_MIB
+    """Address space beyond the limit. What is held above the limit is found when the program has ended; until then a
+    program may hold both together."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
+
+    def check(self) -> None:
+        """Check that the run is possible.
+
+        Raises:
+            DataError: there is no code, an unknown language, a limit or an argument out of bounds, or a file that
+                cannot be laid out; which and why.
+            EvaluatorFault: there is no compiler for the language.
+        """
+        language = find_language(self.program.language)
+        if self.program.code is None:
+            raise DataError("there is no code to run")
+        if language.find_problem():
+            raise EvaluatorFault(language.find_problem())
+        longest = longest_wall_seconds(MAX_SECONDS)
+        if not 0 < self.cpu_seconds <= MAX_SECONDS:
+            raise DataError(f"a time limit of {self.cpu_seconds:g} s; use more than 0, at most {MAX_SECONDS:g}")
+        if self.wall_seconds is not None and not 0 < self.wall_seconds <= longest:
+            raise DataError(f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}")
+        if not 1 <= self.memory_limit_mib <= MOST_MEMORY_MIB:
+            raise DataError(f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {MOST_MEMORY_MIB}")
+        if not 0 <= self.spare_memory_mib <= MOST_MEMORY_MIB:
+            raise DataError(f"spare memory of {self.spare_memory_mib} MiB; use 0 to {MOST_MEMORY_MIB}")
+        check_arguments(self.arguments, "arguments")
+        if len(self.files) > MAX_FILES:
+            raise DataError(f"{len(self.files)} files; use at most {MAX_FILES}")
+        check_layout(self.files)
+
+    def limits(self, time_scale: float) -> Limits:
+        """Return what it may use on this machine."""
+        language = find_language(self.program.language)
+        cpu_seconds = (self.cpu_seconds + language.startup_seconds) * time_scale
+        memory_mib, spare_mib = self.memory_limit_mib + language.startup_memory_mib, self.spare_memory_mib
+        limits = limits_for(cpu_seconds, memory_mib, OUTPUT_MIB, spare_memory_mib=spare_mib)
+        wall_seconds = limits.wall_seconds if self.wall_seconds is None else self.wall_seconds * time_scale
+        return Limits(limits.cpu_seconds, wall_seconds, limits.memory_bytes, limits.output_bytes)
+
+
+def longest_wall_seconds(cpu_seconds: float) -> float:
+    """Return how long a run may take on the clock if so much CPU time is the most that is allowed."""
+    return limits_for(cpu_seconds, 0, 0).wall_seconds
+
+
+def check_layout(files: Mapping[str, bytes | None]) -> None:
+    """Refuse files that cannot be laid into one folder, in this order.
+
+    Raises:
+        DataError: which name, and why.
+    """
+    laid: dict[str, bool] = {}
+    for name, content in files.items():
+        shown = f"file name {name[:100]!r}"
+        path, is_folder = name.removesuffix("/"), name.endswith("/")
+        parent = path.rpartition("/")[0]
+        try:
+            num_bytes = len(name.encode())
+        except UnicodeEncodeError:
+            raise DataError(f"{shown}: it is not UTF-8; use plain letters and digits") from None
+        if num_bytes > _MAX_NAME_BYTES:
+            raise DataError(f"{shown}: it takes {num_bytes} bytes; use at most {_MAX_NAME_BYTES}")
+        if "\0" in name or any(part in ("", ".", "..") for part in path.split("/")):
+            raise DataError(f"{shown}: use a plain relative path, such as data/input.txt")
+        if path in laid:
+            raise DataError(f"{shown}: duplicate name; use each name once, for a file or a folder")
+        if parent and not laid.get(parent):
+            raise DataError(f"{shown}: {parent[:100]!r} is not a folder; list the folder before its files")
+        if is_folder != (content is None):
+            raise DataError(f"{shown}: a name that ends in / has no content, any other has some")
+        laid[path] = is_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The result of a run without comparison."""
+
+    failure: Outcome | None
+    """Why it failed; None if it ended with exit code 0 within its limits."""
+    detail: str
+    """One line for a human."""
+    stdout: bytes = b""
+    stderr: str = ""
+    """The end of it."""
+    exit_code: int | None = None
+    """None if a signal ended it, or nothing was run."""
+    signal: int = 0
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    memory_mib: float = 0.0
+    isolation: str = ""
+
+    @property
+    def is_conclusive(self) -> bool:
+        """False if the sandbox failed: nothing is known about the program."""
+        return self.failure is not Outcome.SANDBOX_FAULT
+
+
+def fault(message: str) -> Execution:
+    """Return the record of a run that our machine could not do."""
+    return Execution(Outcome.SANDBOX_FAULT, verdicts.sandbox_fault(message).detail)
+
+
+def not_built(message: str, isolation: str) -> Execution:
+    """Return the record of a program that the compiler refused."""
+    return Execution(Outcome.COMPILE_ERROR, message, stderr=message, exit_code=1, isolation=isolation)
+
+
+def record_run(run: Run, invocation: Invocation, limits: Limits, rejection: str | None, isolation: str) -> Execution:
+    """Return the result of a run; `rejection` is the interpreter's message if the source does not compile."""
+    if rejection is not None:
+        return not_built(rejection, isolation)
+    language = find_language(invocation.program.language)
+    memory_mib = invocation.memory_limit_mib + language.startup_memory_mib
+    failure, detail = verdicts.find_failure(run, limits, memory_mib, language.out_of_memory) or (None, "")
+    return Execution(
+        failure=failure,
+        detail=detail,
+        stdout=run.stdout[: limits.output_bytes],
+        stderr=run.stderr,
+        exit_code=None if run.result.signal else run.result.exit_code,
+        signal=run.result.signal,
+        cpu_seconds=run.cpu_seconds,
+        wall_seconds=run.result.wall_us / 1e6,
+        memory_mib=round(run.result.memory_kib / 1024, 3),
+        isolation=isolation,
+    )

@@ -1,0 +1,138 @@
+"""The isolation of programs, and whether it suffices to start.
+
+The trusted side of private folders: their names, their end, and the ones that a killed judge left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.machine import lock_file
+from microcoder.judge.sandbox import layers
+
+PREFIX = "microcoder-sandbox-"
+_NEW_SECONDS = 60.0
+"""So long a folder may exist before its sandbox has marked it as in use."""
+_TRIES = 20
+_PAUSE_SECONDS = 0.05
+
+
+def reserve_name() -> str:
+    """Return the path of a folder that is not there yet."""
+    try:
+        parent = tempfile.gettempdir()
+    except FileNotFoundError:
+        # Nothing can be written anywhere. Where a sandbox can mount a folder of its own, that does not matter.
+        parent = "/tmp"
+    return f"{os.path.realpath(parent)}/{PREFIX}{os.urandom(12).hex()}"
+
+
+def remove(path: str) -> None:
+    """Remove the folder of a sandbox that was ended, if it had one.
+
+    A process that was just killed may write once more; a folder that stays all the same is found by `sweep`.
+    """
+    # Imported here: Windows lacks it, and this module can be imported there all the same.
+    from microcoder.judge.sandbox.folders import PRIVATE_MODE, empty_folder
+
+    for _ in range(_TRIES):
+        try:
+            empty_folder(path, PRIVATE_MODE)
+            os.rmdir(path)
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+@cache
+def sweep(parent: str) -> None:
+    """Once in a process: remove the folders of killed judges, which are no longer locked."""
+    for path in Path(parent).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime < time.time() - _NEW_SECONDS and is_abandoned(str(path)):
+                remove(str(path))
+
+
+def is_abandoned(path: str) -> bool:
+    """Whether a folder is there that no sandbox has in use."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        lock_file(descriptor)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+_FILE_PROTECTION = (layers.MOUNT_NAMESPACE, layers.LANDLOCK)
+_ALWAYS_REQUIRED = (layers.SECCOMP, layers.RESOURCE_LIMITS)
+
+DEGRADED_MEANS = (
+    "everything is judged, and no program reads or changes a file, signals a process or opens a socket that is not its "
+    "own; but it may see names and sizes of files, and what it writes is on disk until its test ends (docs/sandbox.md)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """The layers that hold in a sandbox; kept with every result."""
+
+    enforced: tuple[str, ...]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Layer to the reason why it could not be put on."""
+
+    @property
+    def level(self) -> str:
+        """`full`: every layer; `degraded`: the required ones; `unsafe`: less, on the user's own word."""
+        if self.unmet_requirements():
+            return "unsafe"
+        return "degraded" if self.missing else "full"
+
+    def unmet_requirements(self) -> tuple[str, ...]:
+        """Return the required layers that are missing: seccomp, resource limits, and one form of file protection."""
+        unmet = [layer for layer in _ALWAYS_REQUIRED if layer not in self.enforced]
+        if not any(layer in self.enforced for layer in _FILE_PROTECTION):
+            unmet.append(" or ".join(_FILE_PROTECTION))
+        return tuple(unmet)
+
+    def describe_missing(self) -> str:
+        """Return the missing layers, those with the same reason together."""
+        by_reason: dict[str, list[str]] = {}
+        for layer, reason in self.missing.items():
+            by_reason.setdefault(reason, []).append(layer)
+        return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+
+    def require(self, *, unsafe: bool) -> None:
+        """Refuse a sandbox that lacks a required layer.
+
+        Raises:
+            EvaluatorFault: a required layer is missing and the caller did not accept that.
+        """
+        unmet = self.unmet_requirements()
+        if unmet and not unsafe:
+            raise EvaluatorFault(
+                f"the sandbox lacks isolation here: {', '.join(unmet)} missing ({self.describe_missing()}). "
+                "Use a Linux kernel >= 5.13 with Landlock, or allow user namespaces and mounts (in a container: the "
+                "options in docs/serving.md; gVisor has neither, use another runtime); only for programs you trust: "
+                "unsafe=True (--unsafe)"
+            )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the plain form for files."""
+        return {"level": self.level, "enforced": list(self.enforced), "missing": dict(self.missing)}

@@ -1,0 +1,376 @@
+"""Tests of function-call problems: whether arguments and expected values fit what the problem says they are.
+
+docs/functions.md has a table of the kinds and how each is written as JSON.
+
+A problem in the form it is judged in, checked once for all programs of a batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from microcoder.judge.compare import values
+from microcoder.judge.compare.values import read_arguments, read_expected, show
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.signatures import find_call
+from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signature, TestResult
+from microcoder.judge.languages import find_language, language_of
+from microcoder.judge.run import verdicts
+from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
+from microcoder.judge.run.siblings import Siblings
+from microcoder.judge.run.supervisor import Limits, Run
+
+_MAX_CALL_BYTES = 1 << 14
+"""Encoded size; one message to the sandbox carries everything about a test."""
+
+
+class _Misfit(ValueError):
+    """A value is not of the kind that it should be."""
+
+
+class _Shape(NamedTuple):
+    check: Callable[[list[Any]], None]
+    example: str
+    is_trimmed: bool = False
+    """Return the list without trailing nulls."""
+
+
+def check_call(problem: Problem) -> None:
+    """Refuse a problem whose call is impossible.
+
+    Raises:
+        DataError: why.
+    """
+    call = find_call(problem)
+    if call is None:
+        return
+    num_bytes = len(call.model_dump_json(exclude_defaults=True))
+    if num_bytes > _MAX_CALL_BYTES:
+        raise DataError(f"problem {problem.id[:100]}: call takes {num_bytes} bytes; use at most {_MAX_CALL_BYTES}")
+    checker = problem.checker
+    if call.style == "design" and checker.type == "unordered" and checker.lists != "inner":
+        raise DataError(
+            f"problem {problem.id} has a design class and takes its results in any order, so an answer could swap "
+            'those of two operations; use {"type": "unordered", "lists": "inner"}, or a checker program'
+        )
+
+
+def read_test(problem: Problem, number: int, call: Call | None) -> object:
+    """Check one test and return its expected value, written in the one way that results are.
+
+    Args:
+        problem: a function-call problem.
+        number: of the test, from 1.
+        call: how it is called, see `signatures.find_call`.
+
+    Raises:
+        DataError: a line is not JSON, or an argument or the expected value is of another kind.
+    """
+    test = problem.tests[number - 1]
+    arguments = read_arguments(test.input, problem_id=problem.id, test=number)
+    expected = read_expected(test.output, problem_id=problem.id, test=number)
+    if call is None:
+        return expected
+    where = f"problem {problem.id}, test {number}"
+    if call.style == "design":
+        return _read_operations(where, problem.fn_name or "", call, arguments, expected)
+    return _read_one(where, call, arguments, expected)
+
+
+def _read_one(where: str, signature: Signature, arguments: Sequence[Any], expected: Any) -> object:
+    _read_arguments(where, signature, arguments)
+    if signature.result is not None and signature.result >= len(arguments):
+        raise DataError(
+            f"{where}: the result is argument {signature.result}, counted from 0, of {len(arguments)}; "
+            "give call.result a smaller number"
+        )
+    kind = signature.returns
+    if signature.result is not None and kind == "json" and signature.result < len(signature.parameters):
+        kind = signature.parameters[signature.result]
+    try:
+        return _normalise(kind, expected)
+    except _Misfit as misfit:
+        raise DataError(f"{where}: the expected output is no {kind}: {misfit}") from None
+
+
+def _read_arguments(where: str, signature: Signature, arguments: Sequence[Any]) -> None:
+    for number, (kind, argument) in enumerate(zip(signature.parameters, arguments, strict=False), 1):
+        try:
+            _normalise(kind, argument)
+            if kind == "TreeNode.val":
+                _check_in_tree(argument, signature.parameters[: number - 1], arguments)
+        except _Misfit as misfit:
+            raise DataError(f"{where}, argument {number} is no {kind}: {misfit}") from None
+
+
+def _check_in_tree(value: Any, kinds: Sequence[str], arguments: Sequence[Any]) -> None:
+    trees = [tree or [] for kind, tree in zip(kinds, arguments, strict=False) if kind == "TreeNode"]
+    if value is not None and not any(value in tree for tree in trees):
+        raise _Misfit(f"{show(value)}; it names a node by its value, which no TreeNode argument before it holds")
+
+
+def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], expected: Any) -> object:
+    """Check a list of operations and their arguments; return the list of expected results."""
+    if len(lines) != 2 or not all(isinstance(line, list) for line in (*lines, expected)):
+        raise DataError(
+            f"{where}: a design class takes two lines of input, operations and their arguments, and expects a list; "
+            f'such as ["{name}", "add"], [[], [1]] and [null, 3]'
+        )
+    operations, values = lines
+    if not len(operations) == len(values) == len(expected):
+        raise DataError(
+            f"{where}: {len(operations)} operations, {len(values)} lists of arguments, {len(expected)} results; "
+            "give one of each per operation"
+        )
+    if not operations or operations[0] != name or not all(isinstance(one, str) for one in operations):
+        raise DataError(f"{where}: the first operation must be {name!r}, all must be names: {show(operations)}")
+    if not all(isinstance(inner, list) for inner in values) or expected[0] is not None:
+        raise DataError(f"{where}: arguments come as a list per operation, and the first result is null")
+    methods: Mapping[str, Signature] = {method.name: method for method in call.methods}
+    read: list[object] = [None]
+    plain = Method(name="plain")
+    _read_arguments(f"{where}, operation 1", methods.get("__init__", plain), values[0])
+    for number, (one, inner, result) in enumerate(zip(operations[1:], values[1:], expected[1:], strict=True), 2):
+        read.append(_read_one(f"{where}, operation {number}", methods.get(one, plain), inner, result))
+    return read
+
+
+def _normalise(kind: str, value: Any) -> Any:
+    """Return a value of a kind as results are written: an empty list for None, no nulls at the end.
+
+    Raises:
+        _Misfit: it is of another kind.
+    """
+    if kind == "json":
+        return value
+    if kind == "TreeNode.val":
+        if isinstance(value, list | dict):
+            raise _Misfit(f"{show(value)}; it names a node by its value, such as 5")
+        return value
+    if kind.startswith("list["):
+        if not isinstance(value, list):
+            raise _Misfit(f"{show(value)} is not a list")
+        return [_normalise(kind[5:-1], item) for item in value]
+    shape = _SHAPES[kind]
+    if value is None:
+        return []
+    try:
+        if not isinstance(value, list):
+            raise _Misfit("no list")
+        shape.check(value)
+    except _Misfit as misfit:
+        raise _Misfit(f"{show(value)} ({misfit}); write it as {shape.example}") from None
+    end = len(value)
+    while shape.is_trimmed and end and value[end - 1] is None:
+        end -= 1
+    return value[:end]
+
+
+def _check_list(values: list[Any]) -> None:
+    if any(value is None for value in values):
+        raise _Misfit("a null in it")
+
+
+def _check_tree(values: list[Any]) -> None:
+    places = 1
+    for number, value in enumerate(values, 1):
+        if places == 0 and value is not None:
+            raise _Misfit(f"item {number} has no parent")
+        if isinstance(value, list | dict):
+            raise _Misfit(f"item {number} is a list or an object")
+        places += 1 if value is not None else -(places > 0)
+
+
+def _check_children(values: list[Any]) -> None:
+    if not values:
+        return
+    if values[0] is None or (len(values) > 1 and values[1] is not None):
+        raise _Misfit("a null must follow the root, and each node's children")
+    num_nodes, num_groups = 1, 0
+    for number, value in enumerate(values[1:], 2):
+        num_groups += value is None
+        num_nodes += value is not None
+        if num_groups > num_nodes:
+            raise _Misfit(f"item {number} has no parent")
+
+
+def _check_neighbors(rows: list[Any]) -> None:
+    for row in rows:
+        if not isinstance(row, list) or not all(type(one) is int and 1 <= one <= len(rows) for one in row):
+            raise _Misfit(f"each item lists neighbors, numbered from 1 to {len(rows)}")
+
+
+def _check_random(pairs: list[Any]) -> None:
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or pair[0] is None:
+            raise _Misfit("each item is a value and an index")
+        if pair[1] is not None and not (type(pair[1]) is int and 0 <= pair[1] < len(pairs)):
+            raise _Misfit(f"no node has index {show(pair[1])}")
+
+
+_TREE = "a level-order list such as [1, null, 2]"
+_SHAPES: Mapping[str, _Shape] = {
+    "ListNode": _Shape(_check_list, "a list such as [1, 2, 3]"),
+    "TreeNode": _Shape(_check_tree, _TREE, is_trimmed=True),
+    "Node.children": _Shape(_check_children, "[1, null, 2, 3, null, 4]: a null ends a node's children", True),
+    "Node.neighbors": _Shape(_check_neighbors, "lists of neighbors such as [[2], [1]]"),
+    "Node.random": _Shape(_check_random, "values and indices such as [[7, null], [13, 0]]"),
+    "Node.next": _Shape(_check_tree, f'{_TREE}; as a result [1, "#", 2, "#"]', is_trimmed=True),
+}
+
+
+OUTPUT_MIB = 16
+_MAX_NAME_LENGTH = 1000
+_MAX_ARGUMENTS_BYTES = 1 << 15
+"""Encoded size; one message to the sandbox carries everything about a test."""
+_WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
+_WALL_FACTOR_OF_TESTS = 2.0
+"""As Kattis judges: time in which a test waits for its turn or for a processor does not count."""
+SPARE_MEMORY_MIB = 640
+"""Address space beyond the limit on resident memory: room for maps that are never touched, such as the
+512 MiB thread stack that deep recursion is usually run in."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTest:
+    """A test in the form it is run in."""
+
+    stdin: bytes
+    expected: object
+    """Text, or for a function-call problem the decoded JSON value."""
+    expected_bytes: int
+    """How long that is as text."""
+
+
+def limits_for(
+    cpu_seconds: float, memory_mib: int, output_mib: int, *, spare_memory_mib: int = SPARE_MEMORY_MIB
+) -> Limits:
+    """Return what a test may use: wall time is only a backstop, CPU time decides."""
+    return Limits(
+        cpu_seconds=cpu_seconds,
+        wall_seconds=_WALL_FACTOR * cpu_seconds + _WALL_EXTRA_SECONDS,
+        memory_bytes=(memory_mib + spare_memory_mib) << 20,
+        output_bytes=output_mib << 20,
+    )
+
+
+class PreparedProblem:
+    """A problem whose tests were checked once."""
+
+    def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
+        """Check and prepare it.
+
+        Args:
+            problem: what to judge by.
+            time_scale: how much longer than on the reference machine a program may take here.
+            checker_seconds: CPU time that its checker program may take for a test on the reference machine.
+
+        Raises:
+            DataError: its tests or its checker cannot be used.
+        """
+        check_problem(problem)
+        # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
+        self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
+        self._call = find_call(problem)
+        call = self._call
+        self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
+        """The call as sent to the sandbox; None if all is plain JSON."""
+        self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
+        longest = max(test.expected_bytes for test in self.tests)
+        output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
+        language = language_of(problem)
+        self._out_of_memory = language.out_of_memory
+        cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
+        self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
+        limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib)
+        self.limits = replace(limits, wall_seconds=_WALL_FACTOR_OF_TESTS * cpu_seconds + _WALL_EXTRA_SECONDS)
+        self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
+        self.siblings = Siblings(time_scale)
+        """How long accepted programs took."""
+        self.answers = AnswerMemory()
+        """Whether a checker program decides about this problem's own answers."""
+
+    def submit(self, code: str) -> str:
+        """Return the program that is run for an answer's code."""
+        harness = self.problem.harness
+        return code if harness is None else f"{harness}\n\nmain({code!r})\n"
+
+    def _prepare(self, number: int) -> PreparedTest:
+        test = self.problem.tests[number - 1]
+        stdin = test.input.encode("utf-8", "surrogatepass")
+        expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
+        if self.problem.fn_name is None:
+            return PreparedTest(stdin, test.output, expected_bytes)
+        # check_problem has read the value; a checker program gets its text.
+        is_compared = self.problem.checker.type != "program"
+        expected = read_test(self.problem, number, self._call) if is_compared else test.output
+        return PreparedTest(stdin, expected, expected_bytes)
+
+    def is_close(self, run: Run) -> bool:
+        """Whether a test ended by itself a little beyond its CPU limit, maybe because of a busy machine."""
+        return not run.result.expired and run.cpu_seconds > self.limits.cpu_seconds
+
+    def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
+        """Return why a test failed before its output is looked at, or None."""
+        return verdicts.find_failure(run, self.limits, self._memory_limit_mib, self._out_of_memory)
+
+    def judge(self, run: Run, test: PreparedTest) -> TestResult:
+        """Judge what one test left behind."""
+        failure = self.find_failure(run)
+        if failure is not None:
+            return verdicts.failed(run, failure)
+        if self.problem.fn_name is None:
+            return verdicts.judge_output(run, str(test.expected), self.problem.checker)
+        checker = self.problem.checker
+        return verdicts.judge_value(run, test.expected, checker, expected_bytes=test.expected_bytes)
+
+    def output_of(self, run: Run, test: PreparedTest) -> bytes | TestResult:
+        """Return what a checker program reads: stdout, or the returned value as JSON; or why there is none."""
+        if self.problem.fn_name is None:
+            return run.stdout
+        value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
+        return value if isinstance(value, TestResult) else values.write_json(value).encode()
+
+
+def check_problem(problem: Problem) -> None:
+    """Refuse a problem that cannot judge any program.
+
+    Raises:
+        DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
+    """
+    language = language_of(problem)
+    checker = problem.checker
+    if checker.type == "program":
+        find_language(checker.language)
+    check_arguments(checker.arguments, f"problem {problem.id}: checker.arguments")
+    if problem.fn_name is not None and len(problem.fn_name) > _MAX_NAME_LENGTH:
+        raise DataError(
+            f"problem {problem.id[:100]}: fn_name has {len(problem.fn_name)} characters; use at most {_MAX_NAME_LENGTH}"
+        )
+    if problem.fn_name is not None and problem.harness is None:
+        check_call(problem)
+        for number in range(1, len(problem.tests) + 1):
+            read_test(problem, number, find_call(problem))
+    if problem.fn_name is not None and language.is_built:
+        raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
+    if problem.dialect != "plain" and language.is_built:
+        raise DataError(
+            f'problem {problem.id} is in {language.name}, dialect "{problem.dialect}" is a way to run Python programs; '
+            'leave it out, or use "plain"'
+        )
+
+
+def check_arguments(arguments: Sequence[str], what: str) -> None:
+    """Refuse arguments that cannot be passed to a program.
+
+    Raises:
+        DataError: they are too long, or hold a NUL.
+    """
+    num_bytes = len(json.dumps(arguments))
+    if num_bytes > _MAX_ARGUMENTS_BYTES:
+        raise DataError(f"{what}: {num_bytes} bytes; use at most {_MAX_ARGUMENTS_BYTES}, and a file for more")
+    if any("\0" in argument for argument in arguments):
+        raise DataError(f"{what}: a NUL character in one of them; leave it out")

@@ -1,0 +1,145 @@
+"""The trusted end of tests that share a process: its files, its questions, the frames that it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+from collections.abc import Callable, Sequence
+
+from microcoder.judge.run.inputs import write_all
+from microcoder.judge.sandbox.batch import CLEAN, ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, Result
+
+_MOST_QUESTIONS = 64
+"""Maximum number of questions: one whenever there are four times as many tests."""
+
+IsRight = Callable[[int, int, bytes], bool]
+"""Judges a test by its number in the series, status and output."""
+
+
+class Series:
+    """Tests of one process, in order. The first is any other test until it has ended.
+
+    A sandbox that dies may run it again from the beginning: then `is_right` is asked about the first test once more.
+    """
+
+    def __init__(self, later_inputs: Sequence[bytes], cpu_seconds: float, is_right: IsRight) -> None:
+        """Open nothing yet.
+
+        Args:
+            later_inputs: of all tests but the first.
+            cpu_seconds: what those may take together, above 0.
+            is_right: asked about every test that ended, as it is seen.
+        """
+        self.cpu_seconds = cpu_seconds
+        self.first: tuple[int, bytes] | None = None
+        """Status and output of the first test, if it ended."""
+        self.num_ended = 0
+        """How many were looked at: all that ended, up to one that is not right."""
+        self.result: Result | None = None
+        """How the process ended, all of its tests together."""
+        self._later_inputs = later_inputs
+        self._is_right = is_right
+        self.has_wrong = False
+        """Whether the last one that was looked at is not right."""
+        self._has_ended = False
+        self._num_clean = 0
+        self._position = self._num_questions = 0
+        self._files: list[int] = []
+        self._stdout = -1
+        self._asked: socket.socket | None = None
+
+    @property
+    def num_counting(self) -> int:
+        """Number of tests that began, or were followed by a look, while nothing of the library was changed."""
+        return min(self.num_ended, self._num_clean + 1)
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether the process ended during a test behind the first, which then left nothing to look at."""
+        return self.num_ended > 0 and not self.has_wrong and not self._has_ended
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether it was ended for its CPU time."""
+        return self.result is not None and self.result.expired == CPU_EXPIRED
+
+    def open(self, stdout: int) -> list[int]:
+        """Return new descriptors for the process: later stdin, inputs, frames, questions.
+
+        Args:
+            stdout: where the first test's output is; -1 if that comes in its frame.
+        """
+        self.first, self.num_ended, self.result = None, 0, None
+        self.has_wrong = self._has_ended = False
+        self._num_clean = self._position = self._num_questions = 0
+        self._asked, theirs = socket.socketpair()
+        self._stdout = stdout
+        self._files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "inputs", "frames")]
+        self._files.append(theirs.detach())
+        return self._files
+
+    def attend(self, control: socket.socket, seconds: float) -> None:
+        """Answer the process until the fork server sends a message or the time is over."""
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        while self._asked is not None and self._num_questions < _MOST_QUESTIONS:
+            poll.register(self._asked, select.POLLIN)
+            ready = [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
+            if control.fileno() in ready or not ready:
+                return
+            self._answer(self._asked)
+
+    def finish(self, result: Result) -> Result:
+        """Look at all that ended, and return the first test's part of how the process did."""
+        self.result = result
+        self._look()
+        self.close()
+        if self.first is None:
+            return result
+        return result._replace(
+            exit_code=self.first[0],
+            signal=0,
+            expired=FINISHED,
+            cpu_us=result.cpu_us // self.num_ended,
+            wall_us=result.wall_us // self.num_ended,
+        )
+
+    def close(self) -> None:
+        """Free what `open` made; a process that waits for an answer then ends."""
+        if self._asked is not None:
+            self._asked.close()
+            self._asked = None
+        while self._files:
+            os.close(self._files.pop())
+
+    def _answer(self, asked: socket.socket) -> None:
+        self._num_questions += 1
+        with contextlib.suppress(OSError):
+            asked.recv(1)
+            self._look()
+            if self._num_questions == 1 and not self.has_wrong:
+                write_all(self._files[1], pack_inputs(self._later_inputs))
+            asked.send(b"-" if self.has_wrong else GO_ON)
+
+    def _look(self) -> None:
+        """Judge the frames that are new, up to one that is not right."""
+        frames = self._files[2]
+        content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
+        for status, output in unpack_frames(content):
+            self._position += HEAD_BYTES + len(output)
+            if self._has_ended:
+                return
+            if status & CLEAN:
+                self._num_clean = self.num_ended
+            self._has_ended = status | CLEAN == ENDED | CLEAN
+            if self._has_ended or self.has_wrong or self.num_ended > len(self._later_inputs):
+                continue
+            if not self.num_ended:
+                if self._stdout >= 0:
+                    output = os.pread(self._stdout, os.fstat(self._stdout).st_size, 0)
+                self.first = status & ~CLEAN, output
+            self.has_wrong = not self._is_right(self.num_ended, status & ~CLEAN, output)
+            self.num_ended += 1

@@ -1,0 +1,498 @@
+"""Judging one program at a time: its tests in order, the stop rules, its checker."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from microcoder.judge.compare.compare import Comparison
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.types import (
+    CHECKER_FAULT,
+    Checker,
+    Outcome,
+    Program,
+    Repeat,
+    TestResult,
+    UncountedRun,
+    Verdict,
+)
+from microcoder.judge.languages import Language, find_language, language_of
+from microcoder.judge.languages.packages import PackageShelf
+from microcoder.judge.run import checkers, executions, verdicts
+from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, require_compiler
+from microcoder.judge.run.checkers import CheckerFailed
+from microcoder.judge.run.executions import Execution, Invocation
+from microcoder.judge.run.inputs import InputShelf, names_input, names_output
+from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.problem import PreparedProblem, PreparedTest
+from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
+from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
+from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
+from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
+from microcoder.judge.run.timing import Pace, TimedRuns, was_killed
+from microcoder.judge.run.turns import Gate, WorkerTurn
+from microcoder.judge.run.verdicts import Counts
+from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+
+StopRule = Literal["first_failure", "first_limit", "never"]
+"""When a program's remaining tests are skipped.
+
+`first_failure`: after its first failing test; `first_limit`: after a test that hit a limit, so that an endless
+program costs one limit; `never`.
+"""
+
+STOP_RULES: tuple[StopRule, ...] = ("first_failure", "first_limit", "never")
+
+_LIMITS = (
+    Outcome.TIME_LIMIT,
+    Outcome.MEMORY_LIMIT,
+    Outcome.OUTPUT_LIMIT,
+    Outcome.PROCESS_LIMIT,
+    Outcome.SANDBOX_FAULT,
+)
+_LARGE_STDIN_BYTES = 8 << 20
+_CHECKS = SandboxKind(is_large=True)
+_LOG = logging.getLogger(__name__)
+
+
+class Abandoned(Exception):
+    """No caller waits for this verdict any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A program that is ready to be judged."""
+
+    code: str
+    loaded: Loaded
+    kind: SandboxKind
+    """Kind of the sandbox for its tests."""
+    problem: PreparedProblem
+    checking: Loaded | None
+    """The problem's checker program."""
+    reads_by_name: bool
+    writes_by_name: bool
+
+    def task(self, stdin: bytes) -> TestTask:
+        """Return one run of it."""
+        return self.loaded.task(
+            stdin,
+            fn_name=self.problem.problem.fn_name or "",
+            call=self.problem.call_message,
+            files={STDIN_FILE: stdin} if self.reads_by_name else {},
+            dialect=self.problem.problem.dialect,
+            has_named_streams=self.writes_by_name,
+        )
+
+
+class Session:
+    """One worker."""
+
+    def __init__(
+        self,
+        *,
+        layers: Collection[str] = LAYERS,
+        unsafe: bool = False,
+        gate: Gate | None = None,
+        builds: BuildCache | None = None,
+        inputs: InputShelf | None = None,
+        pace: Pace | None = None,
+        nice: int = 0,
+        packages: PackageShelf | None = None,
+        batch_tests: bool = True,
+        headers: HeaderShelf | None = None,
+        sibling_limit: float | None = None,
+    ) -> None:
+        self._sibling_limit = sibling_limit
+        self._turn = WorkerTurn(gate)
+        self._builds = builds or BuildCache()
+        self._headers = headers or HeaderShelf()
+        self._sandboxes = Sandboxes(
+            layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages, turn=self._turn
+        )
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), sibling_limit)
+        self.sharing = Sharing(is_on=batch_tests)
+        """Counts of tests that shared a process."""
+        self.call_stack = ""
+        """What the plain sandbox says of the call stack, see `Sandbox`."""
+        self._checker_retries = self._missing_packages = self._anew = self._probed = self._unrepeated = 0
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted so far."""
+        waits, sharing, timed = self._sandboxes.waits, self.sharing, self._timed
+        return Counts(
+            retries=self._sandboxes.retries + timed.retries + self._checker_retries,
+            reruns=timed.reruns,
+            extended=waits.extended,
+            blind=waits.blind,
+            shared=sharing.shared,
+            fallbacks=sharing.fallbacks,
+            differences=sharing.differences,
+            anew=self._anew,
+            probed=self._probed,
+            unrepeated=self._unrepeated,
+            lowered=timed.lowered,
+            missing_packages=self._missing_packages,
+        )
+
+    def open(self) -> Isolation:
+        """Start the plain sandbox.
+
+        Raises:
+            EvaluatorFault: it does not start, or does not hold.
+        """
+        sandbox = self._sandboxes.open()
+        self.call_stack = sandbox.call_stack
+        return sandbox.isolation
+
+    def measure_time_scale(self) -> float:
+        """Return what CPU limits are to be multiplied by on this machine; raises like `TimedRuns`."""
+        return self._timed.measure_time_scale()
+
+    def judge(
+        self,
+        program: Program,
+        prepared: PreparedProblem,
+        stop: StopRule,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Verdict:
+        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
+
+        Raises:
+            Abandoned: no caller waits for the verdict any more.
+        """
+        total = len(prepared.tests)
+        if program.code is None:
+            return Verdict(Outcome.NO_CODE, (), total, program.reason)
+        tries = Tries()
+        self._timed.begin_program()
+        try:
+            with contextlib.ExitStack() as opened:
+                trial = self._prepare(opened, program.code, prepared)
+                if isinstance(trial, TestResult):
+                    tries.add(trial)
+                else:
+                    tries = self._judge_program(trial, stop, is_wanted, tries)
+        except (SandboxDied, EvaluatorFault, OSError) as fault:
+            tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
+        verdict = self._conclude(tries, total)
+        prepared.siblings.note(verdict)
+        return verdict
+
+    def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
+        """Return a program ready to be judged, or the one result that decides it already."""
+        problem, code = prepared.problem, prepared.submit(answer)
+        checking = None
+        if problem.checker.type == "program":
+            checking, message = self._load(
+                opened, find_language(problem.checker.language), str(problem.checker.code), checkers.MEMORY_MIB
+            )
+            if checking is None:
+                return verdicts.checker_fault(f"was not built: {message}")
+        language = language_of(problem)
+        is_function = problem.fn_name is not None
+        memory_mib = problem.memory_limit_mib
+        loaded, message = self._load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
+        if loaded is None:
+            return verdicts.build_error(message)
+        reads_by_name, writes_by_name = names_input(code), names_output(code)
+        largest = max(len(test.stdin) for test in prepared.tests)
+        is_large = writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES)
+        kind = self._kind(language, code, is_large=is_large)
+        return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
+
+    def _judge_program(self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
+        """Return what a program has come to; anew, a process a test, twice, if a repeated test ended otherwise."""
+        self._judge_tests(trial, stop, is_wanted, tries)
+        if not tries.is_doubtful and tries.is_accepted:
+            self._probe(trial, tries, is_wanted)
+        if not tries.is_doubtful:
+            return tries
+        self._anew += 1
+        first = self._judge_tests(trial, stop, is_wanted, Tries(), is_only_try=True)
+        if stop == "first_failure" and not first.is_accepted:
+            return tries.replaced_by(first, None)
+        return tries.replaced_by(first, self._judge_tests(trial, stop, is_wanted, Tries(), is_only_try=True))
+
+    def _judge_tests(
+        self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
+    ) -> Tries:
+        """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them.
+
+        Args:
+            trial: the program.
+            stop: the stop rule.
+            is_wanted: asked before each test, or each process of several.
+            tries: where they are noted.
+            is_only_try: give every test a process of its own, and count its first run.
+        """
+        tests = trial.problem.tests
+        while len(tries.results) < len(tests) and not tries.is_doubtful:
+            if not is_wanted():
+                raise Abandoned
+            together = () if is_only_try else self._choose_together(trial, tries)
+            if together:
+                self._judge_together(trial, together, tries)
+            else:
+                run = self._judge_test(trial, tests[len(tries.results)], is_only_try=is_only_try)
+                self._note(run, trial, tries)
+            if tries.results and _stops_after(tries.results[-1], stop):
+                break
+        return tries
+
+    def _choose_together(self, trial: _Trial, tries: Tries) -> Sequence[PreparedTest]:
+        """Return the next tests, if they may share a process and that pays."""
+        is_plain = isinstance(trial.loaded, LoadedProgram) and not (trial.reads_by_name or trial.writes_by_name)
+        num_done = len(tries.results)
+        if not is_plain or (num_done and tries.results[-1].verdict is not Outcome.ACCEPTED):
+            return ()
+        # A test that was lost before is not to cost those before it their process again.
+        end = min((test - 1 for test in tries.losses if test > num_done + 1), default=len(trial.problem.tests))
+        return self.sharing.choose(trial.code, trial.problem, num_done, end)
+
+    def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
+        """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
+        together = Together(trial.problem, tests)
+        try:
+            run = self._timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together.series)
+            if together.is_over(run):
+                self._lose(tries)
+                tries.lose(Loss(Repeat.SHARED_OVER))
+                tries.is_doubtful = True
+                return
+            first = self._judge_run(trial, run, tests[0])
+        except (SandboxDied, EvaluatorFault, OSError) as fault:
+            self._lose(tries)
+            tries.add(verdicts.sandbox_fault(str(fault)))
+            return
+        self._note(first, trial, tries)
+        if first.verdict is not Outcome.ACCEPTED:
+            return
+        later = together.accepted_after(run)
+        for result in later:
+            tries.add(result)
+        self.sharing.note(together, 1 + len(later))
+        lost = tries.next_test + together.num_unchecked
+        tries.uncounted += [UncountedRun(test, Repeat.SHARED_UNCHECKED) for test in range(tries.next_test, lost)]
+        if together.loss is not None:
+            tries.lose(together.loss, lost)
+
+    def _lose(self, tries: Tries) -> None:
+        """Note the latest runs of the next test that do not count."""
+        for loss in self._timed.losses:
+            tries.lose(loss)
+
+    def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
+        """Note the run of the next test that counts, after those that do not."""
+        self._lose(tries)
+        loss = tries.losses.get(tries.next_test)
+        is_shared_wrong = loss is not None and loss.reason is Repeat.SHARED_WRONG
+        tries.add(result)
+        if is_shared_wrong and tries.is_doubtful:
+            self.sharing.note_difference(trial.code, len(tries.results))
+
+    def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
+        """Run a few tests of an accepted program again, if it belongs to the sample: are they accepted again?"""
+        probed = choose_probed(trial.code, trial.problem.tests)
+        self._probed += bool(probed)
+        for place in probed:
+            if not is_wanted():
+                raise Abandoned
+            result = self._judge_test(trial, trial.problem.tests[place])
+            tries.uncounted += [UncountedRun(place + 1, loss.reason) for loss in self._timed.losses]
+            is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
+            tries.uncounted.append(UncountedRun(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS))
+            if not is_alike:
+                self._unrepeated += 1
+                tries.is_doubtful = True
+                _LOG.warning(
+                    "microcoder: an accepted program was run again on test %d and not accepted (%s), so it is judged "
+                    "anew, a process a test, twice: %r",
+                    place + 1,
+                    result.detail,
+                    trial.code[:2000],
+                )
+                return
+
+    def _judge_test(self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False) -> TestResult:
+        task = trial.task(test.stdin)
+        try:
+            run = self._timed.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
+            return self._judge_run(trial, run, test)
+        except (SandboxDied, EvaluatorFault, OSError) as fault:
+            return verdicts.sandbox_fault(str(fault))
+
+    def _judge_run(self, trial: _Trial, run: Run, test: PreparedTest) -> TestResult:
+        rejection = trial.loaded.rejection()
+        if rejection is not None:
+            return verdicts.compile_error(run, rejection)
+        if trial.checking is not None:
+            return self._check(trial.checking, run, trial.problem, test)
+        result = trial.problem.judge(run, test)
+        return verdicts.held_to_siblings(result, run, self._sibling_limit) if self._sibling_limit else result
+
+    def _conclude(self, tries: Tries, total: int) -> Verdict:
+        """The first failing test decides."""
+        results, uncounted = tuple(tries.results), tuple(tries.uncounted)
+        level = self._sandboxes.level
+        failed = next((n for n, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
+        if failed is None:
+            return Verdict(Outcome.ACCEPTED, results, total, isolation=level, uncounted=uncounted)
+        detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
+        return Verdict(results[failed].verdict, results, total, detail, level, uncounted)
+
+    def run(self, invocation: Invocation, time_scale: float) -> Execution:
+        """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
+        code = str(invocation.program.code)
+        limits = invocation.limits(time_scale)
+        self._timed.begin_program()
+        try:
+            with contextlib.ExitStack() as opened:
+                language = find_language(invocation.program.language)
+                loaded, message = self._load(opened, language, code, invocation.memory_limit_mib)
+                if loaded is None:
+                    return executions.not_built(message, self._sandboxes.level)
+                files = dict(invocation.files)
+                if names_input(code) and f"{STDIN_FILE}/" not in files:
+                    files.setdefault(STDIN_FILE, invocation.stdin)
+                taken = {name.rstrip("/") for name in files} & {STDOUT_FILE, STDERR_FILE}
+                writes_by_name = names_output(code) and not taken
+                task = loaded.task(
+                    invocation.stdin,
+                    arguments=invocation.arguments,
+                    files=files,
+                    has_named_streams=writes_by_name,
+                )
+                task = replace(task, int_digits=invocation.int_digits)
+                is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
+                is_large = bool(invocation.files) or writes_by_name or is_large_input
+                kind = self._kind(language, code, is_large=is_large)
+                with self._turn.shared():
+                    run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
+                    if was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
+                        self._checker_retries += 1
+                        run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
+                return executions.record_run(run, invocation, limits, loaded.rejection(), self._sandboxes.level)
+        except (SandboxDied, EvaluatorFault, OSError) as error:
+            return executions.fault(str(error))
+
+    def renew(self) -> None:
+        """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
+        self._sandboxes.renew()
+
+    def interrupt(self) -> None:
+        """End the sandboxes from another thread; what is being judged ends as a fault."""
+        self._sandboxes.interrupt()
+
+    def close(self) -> None:
+        """End the sandboxes; only from the thread that opened them."""
+        self._sandboxes.close()
+
+    def _load(
+        self,
+        opened: contextlib.ExitStack,
+        language: Language,
+        code: str,
+        memory_mib: int,
+        *,
+        is_function: bool = False,
+        answer: str = "",
+    ) -> tuple[Loaded | None, str]:
+        """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text.
+
+        Raises:
+            EvaluatorFault: a compiler, an interpreter or a promised package is missing on this machine.
+        """
+        if not language.is_built:
+            provided = self._sandboxes.packages.provide(language.find_interpreter())
+            problems = (provided.find_problem(source, is_function=is_function) for source in (code, answer))
+            if problem := next(filter(None, problems), ""):
+                self._missing_packages += 1
+                raise EvaluatorFault(problem)
+            return opened.enter_context(contextlib.closing(LoadedProgram(code))), ""
+        build = self._builds.get(language, code, lambda: self._build(language, code))
+        if not build.is_built:
+            return None, build.message
+        if language.runtime is None:
+            return opened.enter_context(contextlib.closing(LoadedBinary(build.binary))), ""
+        loaded = LoadedRuntime(language, build.binary, memory_mib)
+        return opened.enter_context(contextlib.closing(loaded)), ""
+
+    def _build(self, language: Language, code: str) -> Build:
+        require_compiler(language)
+        build = SandboxKind(builds=language.name)
+        with self._turn.shared():
+            limited = self._builds.limit(language)
+            headers = self._headers.provide(limited, code)
+            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
+
+    def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
+        """Return what sandbox a program runs in."""
+        if language.is_built:
+            return SandboxKind(is_large=is_large, runs=_runtime_of(language))
+        has_packages = self._sandboxes.packages.provide(language.find_interpreter()).folder
+        preload = self._sandboxes.packages.profile.preload_for(code) if has_packages else ()
+        return SandboxKind(language.version, preload, is_large)
+
+    def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
+        """Judge by a checker program; if it also fails on the problem's own answer, the program gets no verdict.
+
+        Without that question a program would dodge its refusal by an output that the checker cannot read.
+        """
+        failure = prepared.find_failure(run)
+        if failure is not None:
+            return verdicts.failed(run, failure)
+        answer = str(test.expected).encode("utf-8", "surrogatepass")
+        output = prepared.output_of(run, test)
+        if isinstance(output, TestResult):
+            return output
+        try:
+            return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
+        except CheckerFailed as failed:
+            if prepared.answers.works(test, lambda: self._ask_checker(checking, prepared, test, answer)):
+                return verdicts.compared(run, checkers.broken_by(failed))
+            return verdicts.checker_fault(str(failed))
+
+    def _ask_checker(
+        self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
+    ) -> Comparison:
+        """Return a checker program's decision on an output; runs it again if our machine may have ended it.
+
+        Raises:
+            CheckerFailed: it gives no decision.
+        """
+        checker: Checker = prepared.problem.checker
+        answer = str(test.expected).encode("utf-8", "surrogatepass")
+        task = checkers.checker_task(checker, checking, test.stdin, output, answer)
+        kind = replace(_CHECKS, runs=_runtime_of(find_language(checker.language)))
+        with self._turn.shared():
+            checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        if checkers.was_killed(checked):
+            self._checker_retries += 1
+            with self._turn.alone():
+                checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        rejection = checking.rejection()
+        if rejection is not None:
+            raise CheckerFailed(f"does not compile: {rejection}")
+        return checkers.read_verdict(checker, checkers.ending_of(checked))
+
+
+def _runtime_of(language: Language) -> str:
+    return language.name if language.runtime else ""
+
+
+def _stops_after(result: TestResult, stop: StopRule) -> bool:
+    outcome = result.verdict
+    # A checker that fails on the problem's own answer decides nothing about any other test either.
+    is_checker_fault = outcome is Outcome.SANDBOX_FAULT and result.detail.startswith(CHECKER_FAULT)
+    if outcome is Outcome.COMPILE_ERROR or is_checker_fault:
+        return True
+    if stop == "first_failure":
+        return outcome is not Outcome.ACCEPTED
+    return stop == "first_limit" and outcome in _LIMITS

@@ -1,0 +1,253 @@
+"""How many tests of a program share a process, and how their results are judged.
+
+No program has a second try: what is kept of runs that did not count, and when a program is judged anew.
+
+A test is run again where a run says too little: it failed in a process that it shared, ended close to its time limit,
+was killed from outside. A guess must not gain by that. Two rules see to it:
+
+- A run that is only timed again keeps its output (`timing`).
+- Where a test failed and then was accepted, in a way that the program could have caused, the program is judged anew: a
+  process a test, without any repeats, twice, and it passes the tests that it passes both times. A program whose runs
+  are all alike loses nothing but time.
+
+One failure in a shared process is no such case: to run out of the CPU time that tests may take together, which is less
+than that of one test, and then to be accepted after taking at least as much. Whoever burns time to be asked again must
+burn it in the accepted run too, which would have been cut off the first time: nothing is gained. What earlier tests of
+the process had used is not known from outside, so the lost test counts as having had all of that time.
+
+A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
+only if it takes at least what the first was cut off at; a quicker one, usual where the neighbours left, is doubted.
+The runs anew neither lose nor gain by neighbours: each has from the beginning all the room that neighbours could call
+for, and one that ends beyond its limit is timed again, alone, and keeps its output.
+
+A sandbox that dies may have been killed by its program where isolation is degraded (it can fill the disk), so a test
+that is accepted after that is doubted too. The runs anew are not repeated where the disk is full.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from microcoder.judge.core.types import Outcome, Repeat, TestResult, UncountedRun
+from microcoder.judge.run.problem import PreparedProblem, PreparedTest
+from microcoder.judge.run.screen import find_obstacle
+from microcoder.judge.run.series import Series
+from microcoder.judge.run.supervisor import Run
+from microcoder.judge.sandbox.dialects import PLAIN
+from microcoder.judge.sandbox.protocol import FINISHED, Result
+
+_PROBED_SHARE, _PROBED_TESTS = 0.01, 4
+
+
+class Loss(NamedTuple):
+    """Why a run of a test does not count."""
+
+    reason: Repeat
+    cpu_seconds: float = math.inf
+    """What an accepted run must take for nothing to be gained: the time that was given when it ran out, 0 if the
+    program could not have caused this, infinite otherwise."""
+
+
+@dataclass(slots=True)
+class Tries:
+    """One way of a program through its tests, in order."""
+
+    results: list[TestResult] = field(default_factory=list)
+    """The runs that count."""
+    uncounted: list[UncountedRun] = field(default_factory=list)
+    """The others."""
+    is_doubtful: bool = False
+    """Whether a test failed and was then accepted, in a way that the program could have caused."""
+    losses: dict[int, Loss] = field(default_factory=dict)
+    """What tests to come did before, by their numbers."""
+
+    @property
+    def next_test(self) -> int:
+        """Number of the next test, from 1."""
+        return len(self.results) + 1
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether every test so far was."""
+        return all(result.verdict is Outcome.ACCEPTED for result in self.results)
+
+    def lose(self, loss: Loss, test: int | None = None) -> None:
+        """Note a run of a test to come, the next if it is not said, that does not count."""
+        test = test or self.next_test
+        self.uncounted.append(UncountedRun(test, loss.reason))
+        if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
+            self.losses[test] = loss
+
+    def add(self, result: TestResult) -> None:
+        """Note the run of the next test that counts."""
+        loss = self.losses.pop(self.next_test, None)
+        if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
+            self.is_doubtful = True
+        self.results.append(result)
+
+    def replaced_by(self, first: Tries, second: Tries | None) -> Tries:
+        """Return what a program that was judged anew has come to; the second time may be missing if it is not needed.
+
+        A test counts as the worse of its two runs.
+        """
+        of_second = first.results if second is None else second.results
+        pairs = zip(first.results, of_second, strict=False)
+        results = [one if one.verdict is not Outcome.ACCEPTED else other for one, other in pairs]
+        uncounted = [*self.uncounted, *_anew(len(self.results)), *first.uncounted]
+        if second is not None:
+            uncounted += [*_anew(len(results)), *second.uncounted]
+        return Tries(results, uncounted)
+
+
+def _anew(num_tests: int) -> Iterable[UncountedRun]:
+    return (UncountedRun(number, Repeat.JUDGED_ANEW) for number in range(1, num_tests + 1))
+
+
+def choose_probed(code: str, tests: Sequence[PreparedTest]) -> list[int]:
+    """Return the places of the tests that are run again if the program is accepted; none of most programs.
+
+    A draw that depends on nothing but the program and its first input.
+    """
+    digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
+    if int.from_bytes(digest[:4]) >= _PROBED_SHARE * (1 << 32):
+        return []
+    return sorted(random.Random(digest).sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
+
+
+_LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
+_MOST_CPU_SECONDS = 0.5
+"""Of all tests behind the first of a process: an endless one among them costs so much more."""
+_MOST_LOGGED = 10
+"""Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Sharing:
+    """Decides which tests share processes, and counts the results."""
+
+    is_on: bool = True
+    shared: int = 0
+    """Tests that were accepted in a process that they shared."""
+    fallbacks: int = 0
+    """Shared processes that ended before their time, if a test behind the first was not accepted."""
+    differences: int = 0
+    """Tests that were not accepted in a process that they shared, and then were: there should be none."""
+
+    def choose(self, code: str, problem: PreparedProblem, num_done: int, end: int) -> Sequence[PreparedTest]:
+        """Return the next tests that are to share a process; none if they may not, or if that does not pay.
+
+        Args:
+            code: of the program.
+            problem: that it is judged by.
+            num_done: how many tests are judged already.
+            end: how many there are before the next that is to begin a process of its own.
+        """
+        chosen = num_bytes = 0
+        for test in problem.tests[num_done : min(end, num_done + _MOST_TESTS)]:
+            num_bytes += len(test.stdin) + test.expected_bytes
+            if num_bytes > _MOST_BYTES:
+                break
+            chosen += 1
+        if chosen < _LEAST_TESTS or not self.is_on or not _may_share(code, problem):
+            return ()
+        return problem.tests[num_done : num_done + chosen]
+
+    def note(self, together: Together, num_accepted: int) -> None:
+        """Count a shared process: how many of its tests were accepted in it."""
+        if num_accepted > 1:
+            self.shared += num_accepted
+        self.fallbacks += together.loss is not None
+
+    def note_difference(self, code: str, test: int) -> None:
+        """Count a test, by its number from 1, that was not accepted in a process that it shared, and then was."""
+        self.differences += 1
+        if self.differences > _MOST_LOGGED:
+            return
+        _LOG.warning(
+            "microcoder: test %d of a program was not accepted in a process that tests share, and then it was, so the "
+            "program is judged anew, a process a test, twice; unless its output is luck, please report it, and judge "
+            "with batch_tests = false: %r",
+            test,
+            code[:2000],
+        )
+
+
+def _may_share(code: str, problem: PreparedProblem) -> bool:
+    """Whether tests of this program may share a process."""
+    of = problem.problem
+    if of.checker.type == "program" or of.dialect != PLAIN:
+        return False
+    return not find_obstacle(code, is_function=of.fn_name is not None)
+
+
+class Together:
+    """Tests of one process, judged as they end.
+
+    Whatever the process did, an accepted test is one whose output is right, and whose process stayed within the
+    limits of one test, as the kernel accounts for it. The first test is judged like one in a process of its own, which
+    it is until it has ended; any other that is not accepted is for another process to judge.
+    """
+
+    def __init__(self, problem: PreparedProblem, tests: Sequence[PreparedTest]) -> None:
+        """Begin nothing yet."""
+        self._problem = problem
+        self._tests = tests
+        self._judged: list[TestResult] = []
+        cpu_seconds = min(problem.limits.cpu_seconds, _MOST_CPU_SECONDS)
+        self.series = Series([test.stdin for test in tests[1:]], cpu_seconds, self._is_right)
+
+    @property
+    def loss(self) -> Loss | None:
+        """The test behind the first that was begun and not accepted: for another process to judge."""
+        series = self.series
+        if series.has_wrong and series.num_ended > 1:
+            return Loss(Repeat.SHARED_WRONG)
+        if not series.has_lost or series.result is None or series.num_ended == len(self._tests):
+            return None
+        return Loss(Repeat.SHARED_LOST, series.cpu_seconds if series.is_out_of_time else math.inf)
+
+    @property
+    def num_unchecked(self) -> int:
+        """Number of accepted tests that do not count, as no look followed that found the library unchanged."""
+        series = self.series
+        return max(0, series.num_ended - series.has_wrong - series.num_counting)
+
+    def is_over(self, run: Run) -> bool:
+        """Whether the process exceeded what one test may take, and it is not known in which test that was."""
+        result, limits = self.series.result, self._problem.limits
+        is_over = result is not None and (
+            result.memory_kib > self._problem.problem.memory_limit_mib << 10 or run.stderr_bytes > limits.output_bytes
+        )
+        return is_over and self.series.num_ended > 1
+
+    def accepted_after(self, run: Run) -> list[TestResult]:
+        """Return the results that count of the tests behind the first, whose run is given, up to one not accepted."""
+        cpu_seconds, wall_seconds = run.cpu_seconds, run.result.wall_us / 1e6
+        memory_mib = round(run.result.memory_kib / 1024, 3)
+        # Made anew field by field: `replace` takes three times as long.
+        return [
+            TestResult(result.verdict, cpu_seconds, wall_seconds, memory_mib, result.method, result.detail)
+            for result in self._judged[1 : self.series.num_counting]
+            if result.verdict is Outcome.ACCEPTED
+        ]
+
+    def _is_right(self, number: int, status: int, output: bytes) -> bool:
+        is_function = self._problem.problem.fn_name is not None
+        run = Run(
+            result=Result(exit_code=status, signal=0, cpu_us=0, wall_us=0, memory_kib=0, expired=FINISHED),
+            stdout=b"" if is_function else output,
+            stdout_bytes=0 if is_function else len(output),
+            stderr="",
+            stderr_bytes=0,
+            wire=output if is_function else None,
+        )
+        judged = self._problem.judge(run, self._tests[number])
+        self._judged[number:] = [judged]
+        return judged.verdict is Outcome.ACCEPTED

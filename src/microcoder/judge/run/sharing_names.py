@@ -1,0 +1,161 @@
+"""What programs that share a process may name of the library and of Python itself.
+
+Of a module they may name what it publishes, if that is a function, a class or a constant: nothing that holds a state
+of its own, acts on things by a name that is computed, keeps a register, or tells how old the process is: a clock, the
+size of an object (which grows with what was asked of it), an address. Nor anything that draws entropy: where tests
+fall by luck, a process a test is what they are judged in.
+"""
+
+from __future__ import annotations
+
+import importlib
+from enum import Enum
+from functools import cache
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+
+from microcoder.judge.sandbox.batch import MODULES
+
+
+class Obstacle(Exception):
+    """Why a program needs one process per test."""
+
+
+_SYS_TEXT = """
+stdin stdout stderr exit maxsize setrecursionlimit getrecursionlimit set_int_max_str_digits float_info int_info
+byteorder version version_info argv
+"""
+_SYS = frozenset(_SYS_TEXT.split())
+SYS_REPLACED = frozenset(("stdin", "stdout", "stderr"))
+"""What a program may assign: each test starts with new ones."""
+_OS = frozenset(("read", "fstat", "write", "linesep"))
+_IO = frozenset(("StringIO", "BytesIO"))
+STREAM_ARGUMENTS = {"read": (0,), "fstat": (0,), "write": (1, 2)}
+"""The descriptors that a program may name; these functions are for calling only."""
+
+_FORBIDDEN_TEXT = """
+getattr setattr delattr globals locals vars exec eval compile open breakpoint help attrgetter methodcaller
+get_type_hints get_args make_dataclass ForwardRef register builtins gc inspect importlib ctypes threading
+atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
+f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps strptime format_map vformat
+detach TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
+"""
+FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
+"""Names of anything, whoever they belong to."""
+_FORBIDDEN_MEMBERS_TEXT = {
+    "typing": "overload get_overloads clear_overloads no_type_check no_type_check_decorator evaluate_forward_ref",
+    "enum": "EnumMeta EnumType EnumDict EnumCheck FlagBoundary global_enum global_enum_repr global_flag_repr "
+    "global_str",
+    "functools": "singledispatch singledispatchmethod",
+    "string": "Formatter",
+    "re": "RegexFlag",
+}
+_FORBIDDEN_MEMBERS = {module: frozenset(text.split()) for module, text in _FORBIDDEN_MEMBERS_TEXT.items()}
+_ONLY_MEMBERS = {
+    "sys": _SYS,
+    "os": _OS,
+    "io": _IO,
+    "time": frozenset(("sleep",)),
+    # Others read attributes by names that a program may compute.
+    "dataclasses": frozenset(("dataclass", "field")),
+    # It need not be importable where programs are judged.
+    "sortedcontainers": frozenset(("SortedList", "SortedKeyList", "SortedDict", "SortedSet")),
+}
+_PLAIN_TYPES = (FunctionType, BuiltinFunctionType, MethodType)
+_CONSTANT_TYPES = (int, float, complex, str, bytes, bool, tuple, frozenset, type(None))
+
+_NAMES_WITH_UNDERSCORES = frozenset(("__name__", "_"))
+_CALLED_ON_SUPER_TEXT = """
+__init__ __new__ __eq__ __lt__ __len__ __getitem__
+"""
+CALLED_ON_SUPER = frozenset(_CALLED_ON_SUPER_TEXT.split())
+"""Not what tells the address of an object whose class does not say otherwise."""
+TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
+"""Builtins that tell the address of an object, or make one that is nothing but its address."""
+CLOCKS = frozenset(("now", "today", "utcnow"))
+"""Methods of `datetime` that ask for the time."""
+SEEDED = (("random", "Random"), ("random", "seed"))
+"""Without a number to begin with they draw entropy."""
+_METHODS_TEXT = """
+__init__ __new__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__
+__getitem__ __setitem__ __delitem__ __contains__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__
+__rmul__ __imul__ __truediv__ __floordiv__ __mod__ __pow__ __neg__ __pos__ __abs__ __bool__ __int__ __float__
+__call__ __and__ __or__ __xor__ __lshift__ __rshift__ __matmul__ __index__ __missing__ __reversed__ __slots__
+__post_init__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__ __divmod__ __invert__ __enter__ __exit__ __name__
+"""
+METHODS = frozenset(_METHODS_TEXT.split())
+"""What a class may define."""
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that nothing of a program may have.
+
+    Raises:
+        Obstacle: it is one.
+    """
+    if name in FORBIDDEN or (name.startswith("__") and name not in _NAMES_WITH_UNDERSCORES | METHODS):
+        raise Obstacle(f"it names {name}")
+
+
+def check_attribute(name: str) -> None:
+    """Refuse an attribute of anything that is the interpreter's, or the library's own.
+
+    Raises:
+        Obstacle: it is one.
+    """
+    if name.startswith("__") or name in FORBIDDEN or name in ("sys", "os"):
+        raise Obstacle(f"it names {name}")
+    if name.startswith("_") and name in _internal_names():
+        raise Obstacle(f"it names {name}, as the library does")
+
+
+def check_member(module: str, name: str) -> None:
+    """Refuse a member of a module that is more than a function, a class or a constant.
+
+    Raises:
+        Obstacle: it is one.
+    """
+    if module in ("__future__", "nodes"):
+        return
+    is_forbidden = name in FORBIDDEN and (module, name) != ("re", "compile")
+    if is_forbidden or name in _FORBIDDEN_MEMBERS.get(module, ()):
+        raise Obstacle(f"it names {module}.{name}")
+    only = _ONLY_MEMBERS.get(module)
+    if name not in only if only is not None else not _is_plain_member(module, name):
+        raise Obstacle(f"it names {module}.{name}")
+
+
+@cache
+def _is_plain_member(module: str, name: str) -> bool:
+    loaded = importlib.import_module(module)
+    if name.startswith("_") or name not in getattr(loaded, "__all__", dir(loaded)):
+        return False
+    value = getattr(loaded, name, None)
+    if module == "typing":
+        return not isinstance(value, (ModuleType, list, dict, set))
+    if isinstance(value, type):
+        has_members = issubclass(value, Enum) and len(value) > 0
+        return not issubclass(value, type) and not has_members
+    return type(value) in (*_PLAIN_TYPES, *_CONSTANT_TYPES) or (module == "re" and isinstance(value, int))
+
+
+@cache
+def public_names(module: str) -> tuple[str, ...]:
+    """Return the names that a star brings."""
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+    return tuple(names)
+
+
+_OF_NAMED_TUPLES = frozenset(("_replace", "_asdict", "_make", "_fields"))
+"""Any program's own have these."""
+
+
+@cache
+def _internal_names() -> frozenset[str]:
+    """Return the names with one underscore that anything of the library has."""
+    found = {"_convert_", "_evaluate", "_member_map_", "_value2member_map_", "_member_names_"}
+    for module in (*MODULES, "_io", "builtins"):
+        for member in vars(importlib.import_module(module)).values():
+            if not isinstance(member, ModuleType):
+                found.update(name for name in dir(member) if name.startswith("_") and not name.startswith("__"))
+    return frozenset(found) - _OF_NAMED_TUPLES

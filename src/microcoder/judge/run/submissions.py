@@ -1,0 +1,207 @@
+"""Submission files: a program and the tests that decide it, one pair a line; and the line a verdict is written as.
+
+A verdict file that can be resumed after an interruption.
+
+    OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes from it
+    OUT             the whole file, in input order, by an atomic rename
+    OUT.meta.json   what it was made from and by: a repeated run has nothing to do
+
+A program with a `sandbox_fault` is judged again by the next run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from pydantic import model_validator
+
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import read_json, read_rows, to_line, write_json, write_rows, write_text
+from microcoder.judge.core.machine import lock_file
+from microcoder.judge.core.records import read_records
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.run.problem import check_problem
+
+Row = dict[str, Any]
+
+
+def digest_input(path: Path) -> str:
+    """Return the digest of an input file, which ties verdicts to it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class VerdictFile:
+    """The verdicts of one input under one set of options; opening it reads the existing ones."""
+
+    def __init__(self, path: Path, *, origin: dict[str, str]) -> None:
+        """Name a verdict file.
+
+        Args:
+            path: the whole file.
+            origin: what decides the verdicts: digest of the input, stop rule, version, Python and packages.
+        """
+        self.path = path
+        self.done: dict[str, Row] = {}
+        """Lines of earlier runs by submission id, sandbox faults left out."""
+        self.isolation: Row | None = None
+        """What held around the programs, and what they ran on, in the latest run that judged any."""
+        self._origin = origin
+        self._partial = path.with_name(path.name + ".partial")
+        self._meta = path.with_name(path.name + ".meta.json")
+        self._file: TextIO | None = None
+        self._has_begun = False
+        """Whether the partial file holds a verdict."""
+
+    def delete(self) -> None:
+        """Forget earlier runs."""
+        for path in (self.path, self._partial, self._meta):
+            path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        """Read what an earlier run left.
+
+        Raises:
+            DataError: it was made from something else, or another process is writing it.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.exists():
+            meta = read_json(self._meta, what="description") if self._meta.exists() else {}
+            self._check_origin(meta.get("origin"), self.path)
+            self.isolation = meta.get("isolation")
+            self._take(read_rows(self.path))
+        rows = self._lock_and_read()
+        if rows:
+            self._check_origin(rows[0].get("origin"), self._partial)
+            self._take(rows[1:])
+        self._has_begun = any("verdict" in row for row in rows)
+        self._rewrite_partial()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or not self._has_begun:
+            self._partial.unlink(missing_ok=True)
+        if self._file is not None:
+            self._file.close()
+
+    def note_isolation(self, record: Row) -> None:
+        """Store the isolation and environment of the next verdicts."""
+        self.isolation = record
+        self._append({"isolation": record})
+
+    def add(self, name: str, verdict: Verdict) -> Row:
+        """Append a verdict."""
+        row = verdict_record(name, verdict)
+        self.done[name] = row
+        self._has_begun = True
+        self._append(row)
+        return row
+
+    def finish(self, names: Sequence[str], summary: dict[str, Any]) -> None:
+        """Write the whole file, in the order of the input."""
+        write_json(self._meta, {"origin": self._origin, "isolation": self.isolation, **summary})
+        write_rows(self.path, (self.done[name] for name in names))
+
+    def _lock_and_read(self) -> list[Row]:
+        # Opened for appending: a kill must never find the verdicts of an earlier run gone.
+        self._file = self._partial.open("a", encoding="utf-8")
+        try:
+            lock_file(self._file)
+        except BlockingIOError:
+            raise DataError(f"another process is judging into {self.path}; wait for it or choose another -o") from None
+        return read_rows(self._partial)
+
+    def _rewrite_partial(self) -> None:
+        """Drop an incomplete last line, and lines to be replaced."""
+        assert self._file is not None
+        head = [{"origin": self._origin}, *([{"isolation": self.isolation}] if self.isolation else [])]
+        text = "".join(to_line(row) for row in (*head, *self.done.values()))
+        if self._partial.read_text(encoding="utf-8") == text:
+            return
+        write_text(self._partial, text)
+        previous, self._file = self._file, self._partial.open("a", encoding="utf-8")
+        with contextlib.suppress(BlockingIOError):
+            lock_file(self._file)
+        previous.close()
+
+    def _take(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            if "verdict" not in row:
+                self.isolation = row["isolation"]
+            elif row["verdict"] != Outcome.SANDBOX_FAULT:
+                self.done[row["id"]] = row
+
+    def _check_origin(self, origin: object, path: Path) -> None:
+        if origin == self._origin:
+            return
+        recorded = origin if isinstance(origin, dict) else {}
+        changed = [
+            key if key == "input" else f"{key} ({recorded.get(key)}, now {value})"
+            for key, value in self._origin.items()
+            if recorded.get(key) != value
+        ]
+        why = f"made with another {' and '.join(changed)}" if origin is not None else "not written by this command"
+        raise DataError(f"{path} exists and was {why}; choose another -o, delete it, or pass --overwrite")
+
+    def _append(self, row: Row) -> None:
+        assert self._file is not None
+        self._file.write(to_line(row))
+        self._file.flush()
+
+
+class Submission(Problem):
+    """A problem together with one program for it; `id` names the pair."""
+
+    code: str | None
+    """The program; null if the response had none."""
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> Self:
+        check_problem(self)
+        return self
+
+    @property
+    def program(self) -> Program:
+        """The program as the judge takes it."""
+        return Program(self.code, self.language, reason="" if self.code is not None else "no_code_given")
+
+
+def read_submissions(path: Path) -> list[Submission]:
+    """Read a `.jsonl` or `.jsonl.gz` file of submissions, all of it or nothing.
+
+    Raises:
+        DataError: the file is missing or empty, or a line is broken: which line, what is wrong, what is allowed.
+    """
+    return read_records(path, Submission, what="submission file")
+
+
+def verdict_record(name: str, verdict: Verdict) -> dict[str, Any]:
+    """Return the line that a submission's verdict is written as."""
+    uncounted = [{"test": run.test, "reason": run.reason.value} for run in verdict.uncounted]
+    return {
+        "id": name,
+        "verdict": verdict.outcome.value,
+        "tests_passed": verdict.tests_passed,
+        "tests_total": verdict.tests_total,
+        "tests": [
+            {
+                "verdict": test.verdict.value,
+                "cpu_seconds": round(test.cpu_seconds, 6),
+                "wall_seconds": round(test.wall_seconds, 6),
+                "memory_mib": round(test.memory_mib, 3),
+                "method": test.method,
+                "detail": test.detail,
+                **({"output": test.output} if test.output is not None else {}),
+            }
+            for test in verdict.tests
+        ],
+        "isolation": verdict.isolation,
+        **({"uncounted": uncounted} if uncounted else {}),
+    }

@@ -1,0 +1,489 @@
+"""The trusted side of one sandbox: starts the fork server, hands it tests, kills it when it does not answer.
+
+A `Sandbox` belongs to the thread that made it: the kernel ends the fork server when that thread ends.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import math
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.machine import require_linux
+from microcoder.judge.languages.interpreter import STANDARD_PRELOAD, Interpreter, current_interpreter
+from microcoder.judge.run import isolation, watch
+from microcoder.judge.run.inputs import InputShelf, make_memory_file
+from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.series import Series
+from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.watch import QUESTIONS, Attendance, FindLowerLimit
+from microcoder.judge.sandbox.dialects import PLAIN
+from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
+from microcoder.judge.sandbox.protocol import (
+    BUILT_FILE,
+    CONFIG,
+    FAILED,
+    GO_ON,
+    MAX_MESSAGE,
+    NO_RUNTIME,
+    READY,
+    REJECTED,
+    RESULT,
+    ROOM_LACKED,
+    Request,
+    Result,
+    pack_seconds,
+)
+
+_SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
+_START_SECONDS = 60.0
+_GRACE_SECONDS = 10.0
+_HELD_UP_SECONDS = 300.0
+"""How much longer an answer is waited for from a fork server that cannot run: stopped, or without a processor."""
+_HELD_UP_CHECK_SECONDS = 1.0
+_LOOKS = 4
+_STDERR_TAIL = 4096
+_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    # Local time is UTC, and zones come from the package tzdata: neither from this machine.
+    "TZ": "UTC0",
+    "PYTHONTZPATH": "",
+    "LD_BIND_NOW": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+class SandboxDied(Exception):
+    """The fork server is gone or does not answer."""
+
+
+class RoomLacked(SandboxDied):
+    """The disk was full before a test had written what it may; without mounts a program can fill it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one test may use."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    memory_bytes: int
+    output_bytes: int
+    small_cpu_seconds: float = math.inf
+    """CPU time of a test that holds little memory when it comes near this."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestTask:
+    """A test to run; descriptors stay owned by the caller."""
+
+    source: int
+    """The program's source, or the binary."""
+    cache: int
+    """Where a Python program's bytecode is kept; -1 for a binary."""
+    stdin: bytes
+    fn_name: str = ""
+    command: tuple[str, ...] = ()
+    """A binary's arguments, its name first; in a sandbox that builds, the compiler's."""
+    arguments: tuple[str, ...] = ()
+    """What a Python program finds in sys.argv after its name."""
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    """Files for the scratch folder; None makes an empty folder."""
+    dialect: str = PLAIN
+    """Dialect of a Python program."""
+    has_named_streams: bool = False
+    """Let its stdout and stderr be opened by name."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are, beyond plain JSON."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
+
+
+class TaskOptions(TypedDict, total=False):
+    """Fields of a task beside its program and stdin."""
+
+    fn_name: str
+    call: dict[str, Any] | None
+    arguments: tuple[str, ...]
+    files: Mapping[str, bytes | None]
+    dialect: str
+    has_named_streams: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The unjudged result of one test."""
+
+    result: Result
+    stdout: bytes
+    stdout_bytes: int
+    stderr: str
+    """The end of it."""
+    stderr_bytes: int
+    wire: bytes | None
+    """What a function-call program returned, encoded, or what was built; None for any other program."""
+    lowered_limit: float | None = None
+    """The CPU limit that it was held to while it ran, in place of its own."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads."""
+        return self.result.cpu_us / 1e6
+
+    def slowed_by(self, factor: float) -> Run:
+        """Return it with the CPU time that it would have taken without neighbours that slow it by so much."""
+        return replace(self, result=self.result._replace(cpu_us=int(self.result.cpu_us / factor)))
+
+
+class LoadedProgram:
+    """A program ready to be run: source and bytecode, or a binary, in anonymous memory."""
+
+    def __init__(self, code: str) -> None:
+        self.source = make_memory_file(code.encode("utf-8", "surrogatepass"))
+        self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
+
+    def task(self, stdin: bytes, **options: Unpack[TaskOptions]) -> TestTask:
+        """Return one run of this program; see `TestTask`."""
+        return TestTask(self.source, self.cache, stdin, **options)
+
+    def rejection(self) -> str | None:
+        """Return the compiler's message if the source does not compile."""
+        if os.pread(self.cache, 1, 0) != REJECTED:
+            return None
+        return os.pread(self.cache, MAX_MESSAGE, 1).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Free the memory."""
+        os.close(self.source)
+        os.close(self.cache)
+
+
+class LoadedBinary:
+    """A built program in anonymous memory."""
+
+    def __init__(self, binary: bytes) -> None:
+        self.source = make_memory_file(binary)
+        self._command: tuple[str, ...] = (BUILT_FILE,)
+        self._files: dict[str, bytes] = {}
+
+    def task(self, stdin: bytes, **options: Unpack[TaskOptions]) -> TestTask:
+        """Return one run of this program; a binary has no functions to call, and no dialect."""
+        task = TestTask(self.source, -1, stdin, **options)
+        assert (task.fn_name, task.call, task.dialect) == ("", None, PLAIN)
+        command, files = (*self._command, *task.arguments), {**task.files, **self._files}
+        return replace(task, command=command, arguments=(), files=files)
+
+    def rejection(self) -> None:
+        """Nothing: it was built."""
+
+    def close(self) -> None:
+        """Close what it is run from."""
+        os.close(self.source)
+
+
+class Sandbox:
+    """One warm fork server, ready to run tests one after the other."""
+
+    def __init__(
+        self,
+        *,
+        interpreter: Interpreter | None = None,
+        packages: str = "",
+        preload: Sequence[str] = (),
+        layers: Collection[str] = LAYERS,
+        toolchain: Sequence[str] | None = None,
+        runtime: Mapping[str, Any] = NO_RUNTIME,
+        scratch_mib: int = 16,
+        inputs: InputShelf | None = None,
+        waits: watch.TimeLimitCounts | None = None,
+        turn: WorkerTurn | None = None,
+        nice: int = 0,
+    ) -> None:
+        """Start it.
+
+        Args:
+            interpreter: the Python that runs the programs; this process's own if left out.
+            packages: folder of the third-party packages that programs may import; empty for none.
+            preload: packages to import besides the standard library's.
+            layers: the layers of isolation to put on.
+            toolchain: what compilers need to read; such a sandbox builds programs and runs none.
+            runtime: what a runtime is given, see `runtimes`.
+            scratch_mib: how much a test may write to its folder.
+            inputs: where inputs are shared with other sandboxes.
+            waits: counts the tests that reached their wall limit.
+            turn: its worker's place, given back while a test idles.
+            nice: how far programs stand back from others, 0 to 19; never less than the calling process.
+
+        Raises:
+            EvaluatorFault: it does not start.
+        """
+        self._interpreter = interpreter or current_interpreter()
+        self._packages = packages
+        self._preload = (*STANDARD_PRELOAD, *preload)
+        self._toolchain = toolchain
+        self._runtime = runtime
+        self._scratch_mib = scratch_mib
+        self._inputs = inputs or InputShelf()
+        self._waits = waits or watch.TimeLimitCounts()
+        self._turn = turn or WorkerTurn()
+        self._nice = nice
+        self._layers = [layer for layer in LAYERS if layer in layers]
+        self._log = os.memfd_create("log", os.MFD_CLOEXEC)
+        self.nothing = self._log
+        """A descriptor to name if a task has no source."""
+        self._start()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the fork server, as seen from here."""
+        return self._process.pid
+
+    def _start(self) -> None:
+        require_linux()
+        interpreter = self._interpreter
+        if self._packages and not os.path.isdir(self._packages):
+            raise EvaluatorFault(
+                f"{self._packages} with the packages that programs may import is gone; "
+                "type `microcoder packages install`, and start again"
+            )
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        os.ftruncate(self._log, 0)
+        stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
+        try:
+            # -S and -s: nothing of this environment's site-packages, whose .pth files run code. -P: our folder's
+            # modules do not shadow others of the same name. A session of its own, so that one signal ends all of it.
+            self._process = subprocess.Popen(
+                [interpreter.executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=_ENVIRONMENT,
+                cwd="/",
+                stdin=stdin,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise EvaluatorFault(f"cannot start {interpreter.executable}: {error}") from error
+        finally:
+            theirs.close()
+            os.close(stdin)
+        self._socket = ours
+        self._folder = isolation.reserve_name()
+        further = (*(self._toolchain or ()), *self._runtime["readable"])
+        config = {
+            "layers": self._layers,
+            "libraries": [*interpreter.libraries, *filter(os.path.exists, further)],
+            "hidden": interpreter.hidden,
+            "packages": self._packages,
+            "stdlib": interpreter.stdlib,
+            "preload": self._preload,
+            "builds": self._toolchain is not None,
+            "runtime": self._runtime,
+            "scratch_mib": self._scratch_mib,
+            "folder": self._folder,
+            "nice": self._nice,
+        }
+        try:
+            self._send(CONFIG + json.dumps(config).encode())
+            answer, _ = self._receive(_START_SECONDS)
+        except SandboxDied as died:
+            message = f"the sandbox did not start: {died}; {self._last_words()}"
+            self._kill()
+            raise EvaluatorFault(message) from None
+        if answer[:1] == FAILED:
+            self._kill()
+            raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
+        report = json.loads(answer.removeprefix(READY))
+        missing = report["missing"]
+        self.call_stack = str(report["call_stack"])
+        """Why programs recurse less deep than under plain python; empty if they do not."""
+        self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
+        if MOUNT_NAMESPACE in missing:
+            isolation.sweep(os.path.dirname(self._folder))
+
+    def run(
+        self,
+        task: TestTask,
+        limits: Limits,
+        find_lower_limit: FindLowerLimit = lambda: None,
+        series: Series | None = None,
+    ) -> Run:
+        """Run one test, or the first of a series that shares its process.
+
+        Args:
+            task: what to run.
+            limits: what it may use.
+            find_lower_limit: asked after each slice of CPU time for a limit on it that holds by now.
+            series: takes what the other tests did; such a task has no streams with names.
+
+        Raises:
+            SandboxDied: the fork server broke, or an earlier run raised anything; close this sandbox and take another.
+        """
+        has_wire = (bool(task.fn_name) and series is None) or self._toolchain is not None
+        names = ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr")
+        # Files of its own for each test: what a program does to one (mode, times, flags, locks) would be there for the
+        # next, could it be used again.
+        opened: list[int] = []
+        try:
+            opened.append(self._inputs.open(task.stdin))
+            for name in names:
+                opened.append(os.memfd_create(name, os.MFD_CLOEXEC))
+            stdout, stderr, wire = opened[1], opened[2], opened[3] if has_wire else None
+            given = [] if series is None else series.open(-1 if task.fn_name else stdout)
+            files = [self._inputs.open(content) for content in task.files.values() if content is not None]
+            request = _request(task, limits, 0.0 if series is None else series.cpu_seconds)
+            cache = task.source if task.cache < 0 else task.cache
+            descriptors = [task.source, cache, *opened, *given, *files]
+            opened += files
+            attendance = Attendance(
+                request, self._turn, self._waits, find_lower_limit, small_cpu_seconds=limits.small_cpu_seconds
+            )
+            result, lowered = self._exchange(request, descriptors, attendance, series)
+            stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
+            run = Run(
+                result=result if series is None else series.finish(result),
+                stdout=b"" if task.fn_name else _read_all(stdout, stdout_bytes),
+                stdout_bytes=stdout_bytes,
+                stderr=_read_tail(stderr, stderr_bytes).decode("utf-8", "replace"),
+                stderr_bytes=stderr_bytes,
+                wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
+                lowered_limit=lowered,
+            )
+            return run if series is None else _first_of(run, series, is_function=bool(task.fn_name))
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+            if series is not None:
+                series.close()
+
+    def _exchange(
+        self,
+        request: Request,
+        descriptors: Sequence[int],
+        attendance: Attendance,
+        series: Series | None,
+    ) -> tuple[Result, float | None]:
+        """Return how a test ended, and the lower CPU limit that it was held to."""
+        try:
+            self._turn.go_on()
+            self._send(request.pack(), descriptors)
+            answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
+            while answer[:1] in QUESTIONS and len(given) == 1:
+                self._send(pack_seconds(GO_ON, attendance.reply(answer, given[0])))
+                answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
+            if answer[:1] != RESULT:
+                raise SandboxDied(f"unexpected answer {answer[:200]!r}")
+            result = Result.unpack(answer)
+            if result.expired == ROOM_LACKED:
+                where = os.path.dirname(self._folder)
+                raise RoomLacked(f"the file system of {where} was full before a test had written what it may")
+            return attendance.conclude(result)
+        except BaseException:
+            # The answer may come yet, and the next test would take it for its own.
+            self._kill()
+            raise
+
+    def close(self) -> None:
+        """End the fork server and everything in it."""
+        self._kill()
+        os.close(self._log)
+
+    def interrupt(self) -> None:
+        """End the fork server from another thread; the owner's `run` then raises `SandboxDied`."""
+        if self._process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _kill(self) -> None:
+        self.interrupt()
+        self._process.wait()
+        self._socket.close()
+        isolation.remove(self._folder)
+
+    def _send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        try:
+            self._socket.sendmsg([message], rights)
+        except OSError as error:
+            raise SandboxDied(f"it hung up ({error.strerror})") from None
+
+    def _receive(self, seconds: float, series: Series | None = None) -> tuple[bytes, list[int]]:
+        """Return the next message and the descriptors beside it; answer what a series asks until then."""
+        latest = time.monotonic() + seconds + _HELD_UP_SECONDS
+        if series is not None:
+            series.attend(self._socket, seconds)
+        num_looks = 0
+        while True:
+            self._socket.settimeout(seconds)
+            try:
+                # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
+                answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            except TimeoutError:
+                # Looked at several times: after this process was stopped itself the answer may be there, and a fork
+                # server that waits for a processor is seen asleep between two of its turns.
+                num_looks = 0 if num_looks and watch.is_held_up(self._process.pid) else num_looks + 1
+                if num_looks < _LOOKS and time.monotonic() < latest:
+                    seconds = _HELD_UP_CHECK_SECONDS
+                    continue
+                raise SandboxDied(f"no answer within {seconds:.0f} s") from None
+            except OSError as error:
+                raise SandboxDied(f"it hung up ({error.strerror})") from None
+            if not answer:
+                raise SandboxDied("it ended")
+            return answer, descriptors
+
+    def _last_words(self) -> str:
+        text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()
+        return f"it said: {text[-500:]}" if text else "it said nothing"
+
+
+def _request(task: TestTask, limits: Limits, shared_cpu_seconds: float) -> Request:
+    return Request(
+        limits.cpu_seconds,
+        limits.wall_seconds,
+        limits.memory_bytes,
+        limits.output_bytes + 1,
+        task.fn_name,
+        task.command,
+        task.arguments,
+        tuple(task.files),
+        task.dialect,
+        task.has_named_streams,
+        task.call,
+        task.int_digits,
+        shared_cpu_seconds,
+    )
+
+
+def _first_of(run: Run, series: Series, *, is_function: bool) -> Run:
+    """Return what the first test of a series left behind."""
+    output = b"" if series.first is None else series.first[1]
+    if is_function:
+        return replace(run, wire=output)
+    return run if series.first is None else replace(run, stdout=output, stdout_bytes=len(output))
+
+
+def _read_tail(descriptor: int, size: int) -> bytes:
+    return os.pread(descriptor, _STDERR_TAIL, max(0, size - _STDERR_TAIL)) if size else b""
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    return os.pread(descriptor, size, 0) if size else b""

@@ -1,0 +1,292 @@
+"""The result of a test's run -> its verdict.
+
+| seen                                                             | outcome         |
+|------------------------------------------------------------------|-----------------|
+| the compiler refused the source                                  | `COMPILE_ERROR` |
+| stdout or stderr beyond the cap, or the signal for that          | `OUTPUT_LIMIT`  |
+| resident memory beyond the limit, or an uncaught MemoryError     | `MEMORY_LIMIT`  |
+| CPU time spent, or wall time at the backstop                     | `TIME_LIMIT`    |
+| an uncaught refusal of a new process or thread                   | `PROCESS_LIMIT` |
+| a signal, a non-zero exit code, nothing or nonsense returned     | `RUNTIME_ERROR` |
+| the comparison refuses                                           | `WRONG_ANSWER`  |
+
+The first row that applies decides; right output does not excuse a failed exit.
+
+Counts of a judge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+
+from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
+from microcoder.judge.compare.values import MalformedWire, decode_value
+from microcoder.judge.core.types import CHECKER_FAULT, SIBLING_LIMIT, Checker, Outcome, TestResult, Verdict
+from microcoder.judge.run.supervisor import Limits, Run
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts of a judge's sandboxes."""
+
+    retries: int = 0
+    """Tests that were run again because the sandbox failed."""
+    reruns: int = 0
+    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
+    extended: int = 0
+    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
+    blind: int = 0
+    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
+    shared: int = 0
+    """Tests that were accepted in a process that they shared."""
+    fallbacks: int = 0
+    """Shared processes that ended before their time, if a test behind the first was not accepted."""
+    differences: int = 0
+    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
+    whose output is luck: please report others."""
+    anew: int = 0
+    """Programs that were judged anew, a process a test, twice, since a test that was repeated ended otherwise."""
+    probed: int = 0
+    """Accepted programs of which, as a sample, some tests were run again."""
+    unrepeated: int = 0
+    """Of these, the ones that were not accepted again: luck, or a fault of ours."""
+    aside: int = 0
+    """Times that a program gave up its place: while idle, or after a slice of CPU time."""
+    lowered: int = 0
+    """Tests that were ended by a limit which other programs of their problem had set."""
+    missing_packages: int = 0
+    """Programs that stayed unscored because they import a promised package that is not installed here."""
+
+
+# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
+_values_of: Callable[[Counts], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Counts)))
+
+
+def sum_counts(counts: Iterable[Counts]) -> Counts:
+    """Return the sum of each."""
+    return Counts(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics(Counts):
+    """Counts of a judge and its sandboxes."""
+
+    judged: int = 0
+    """Programs that were run."""
+    from_cache: int = 0
+    """Verdicts that an earlier, or a simultaneous, identical program had already."""
+    faults: int = 0
+    """Programs that stayed unscored because the sandbox failed."""
+    runs: int = 0
+    """Programs that were run without being judged."""
+    checker_crashes: int = 0
+    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
+
+
+_MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
+_NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
+_ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
+"""How runtimes end if they cannot go on."""
+_NEARLY_ALL = 0.9
+_MAX_DETAIL = 200
+_MAX_OUTPUT = 2000
+_LONGEST_VALUE_KEPT_BYTES = 1 << 15
+_ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
+"""A returned value beyond both limits is rejected without being compared: rebuilding 16 MiB of empty lists takes the
+judge a second. The wire is JSON, with at most 32 bytes for a number and 12 more for a container or a character."""
+
+
+def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
+    """Judge what a program that ended well wrote to stdout."""
+    return compared(run, compare_output(run.stdout.decode("utf-8", "surrogateescape"), expected, checker))
+
+
+def judge_value(run: Run, expected: object, checker: Checker, *, expected_bytes: int) -> TestResult:
+    """Judge what a function-call program that ended well returned; the expected value is that long as JSON."""
+    value = read_value(run, expected_bytes=expected_bytes)
+    return value if isinstance(value, TestResult) else compared(run, compare_value(value, expected, checker))
+
+
+def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
+    """Return the value that a function-call program returned, or the result of a test that returned none."""
+    if not run.wire:
+        return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+    if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * expected_bytes:
+        detail = f"the returned value takes {len(run.wire)} bytes, the expected one {expected_bytes}"
+        return _result(run, Outcome.WRONG_ANSWER, detail)
+    try:
+        return decode_value(run.wire)
+    except MalformedWire as error:
+        return _result(run, Outcome.RUNTIME_ERROR, str(error))
+
+
+def find_failure(
+    run: Run, limits: Limits, memory_limit_mib: int, out_of_memory: str = ""
+) -> tuple[Outcome, str] | None:
+    """Return why a test failed before its output is looked at, or None.
+
+    Args:
+        run: what the test left behind.
+        limits: what it might use.
+        memory_limit_mib: resident memory it might use.
+        out_of_memory: what a program of its language says when memory ends, besides Python's own words.
+    """
+    result = run.result
+    wire_bytes = len(run.wire or b"")
+    for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):
+        if size > limits.output_bytes:
+            return Outcome.OUTPUT_LIMIT, f"{name} exceeds {limits.output_bytes >> 20} MiB"
+    if result.signal == signal.SIGXFSZ:
+        return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
+    if result.expired == FOLDER_EXPIRED:
+        return Outcome.OUTPUT_LIMIT, "its files exceed what a test may write"
+    last_line = _last_line(run.stderr) if result.exit_code else ""
+    memory_mib = result.memory_kib / 1024
+    is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (
+        (result.signal in _ABORTED or result.exit_code > 0) and out_of_memory and out_of_memory in run.stderr
+    )
+    is_killed_when_full = (
+        result.signal == signal.SIGKILL and not result.expired and memory_mib >= _NEARLY_ALL * memory_limit_mib
+    )
+    if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
+        return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {memory_limit_mib} MiB"
+    is_late = run.cpu_seconds > limits.cpu_seconds
+    if is_late or result.expired == CPU_EXPIRED or result.signal == signal.SIGXCPU:
+        return Outcome.TIME_LIMIT, f"cpu {run.cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
+    if result.expired == WALL_EXPIRED:
+        return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {run.cpu_seconds:.2f} s"
+    if result.signal:
+        return Outcome.RUNTIME_ERROR, f"killed by {signal_name(result.signal)}"
+    if result.exit_code and _NO_MORE_PROCESSES.search(last_line):
+        return Outcome.PROCESS_LIMIT, last_line
+    if result.exit_code:
+        return Outcome.RUNTIME_ERROR, last_line or f"exit code {result.exit_code}"
+    return None
+
+
+def failed(run: Run, failure: tuple[Outcome, str]) -> TestResult:
+    """Return the result of a test that failed before its output was looked at."""
+    return _result(run, *failure)
+
+
+def held_to_siblings(result: TestResult, run: Run, factor: float) -> TestResult:
+    """Return the result of a test that ran out of the time which other programs of its problem had left it."""
+    if run.lowered_limit is None or result.verdict is not Outcome.TIME_LIMIT:
+        return result
+    detail = (
+        f"cpu {run.cpu_seconds:.2f} s of {run.lowered_limit:.2f} s, from {factor:g} times the slowest accepted "
+        "program of this problem"
+    )
+    return replace(result, method=SIBLING_LIMIT, detail=detail)
+
+
+def compile_error(run: Run, message: str) -> TestResult:
+    """Return the result of a program that does not compile."""
+    return _result(run, Outcome.COMPILE_ERROR, message)
+
+
+def build_error(message: str) -> TestResult:
+    """Return the result of a program that could not be built, before any test was run."""
+    return TestResult(Outcome.COMPILE_ERROR, 0.0, 0.0, 0.0, "", shorten(message))
+
+
+def sandbox_fault(detail: str) -> TestResult:
+    """Return the result of a test that our machine could not run."""
+    return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", shorten(detail))
+
+
+_FAULT_REASONS = {
+    CHECKER_FAULT: "checker",
+    "the file system of ": "full_disk",
+    "the sandbox ": "not_started",
+    "no answer within ": "no_answer",
+    "it ended": "ended",
+    "it hung up": "ended",
+    "the machine is stuck": "stuck",
+    "the compiler stood still": "stuck",
+    "cannot start ": "not_started",
+    "gave up after ": "not_started",
+    "the judge was closed": "closed",
+    "it asks for ": "missing_package",
+}
+
+
+def fault_reason(detail: str) -> str:
+    """Return, in one of a few words, why the sandbox failed; `other` for what is written out in the detail alone."""
+    return next((reason for words, reason in _FAULT_REASONS.items() if words in detail), "other")
+
+
+def unjudged(detail: str, num_tests: int) -> Verdict:
+    """Return the verdict on a program that our machine could not judge."""
+    result = sandbox_fault(detail)
+    return Verdict(Outcome.SANDBOX_FAULT, (result,), num_tests, result.detail)
+
+
+def checker_fault(what: str) -> TestResult:
+    """Return the result of a test whose checker program failed."""
+    return sandbox_fault(CHECKER_FAULT + what)
+
+
+def compared(run: Run, comparison: Comparison) -> TestResult:
+    """Return the result of a test whose output was compared."""
+    outcome = Outcome.ACCEPTED if comparison.accepted else Outcome.WRONG_ANSWER
+    return _result(run, outcome, comparison.detail, comparison.method)
+
+
+def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+    return TestResult(
+        verdict=outcome,
+        cpu_seconds=run.cpu_seconds,
+        wall_seconds=run.result.wall_us / 1e6,
+        memory_mib=round(run.result.memory_kib / 1024, 3),
+        method=method,
+        detail=detail and shorten(detail),
+        output=None if outcome in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR) else _beginning(run),
+    )
+
+
+def _beginning(run: Run) -> str | None:
+    """Return what a reader needs to see of an output; a value as JSON if it is one, as the expected value is."""
+    if run.wire is None:
+        text, num_more = run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace"), run.stdout_bytes
+        return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {num_more} bytes]"
+    if not run.wire or len(run.wire) > _LONGEST_VALUE_KEPT_BYTES:
+        return None
+    try:
+        text = _write_value(decode_value(run.wire))
+    except ValueError:  # No value, or a number of more digits than Python writes.
+        return None
+    return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {len(text)} characters]"
+
+
+def _write_value(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        text = repr(value)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called; real-time signals have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def shorten(text: str) -> str:
+    """Return a text as one line that is short enough to be shown."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."

@@ -1,0 +1,420 @@
+"""The threads that judge: each with warm sandboxes of its own, all of them in one process.
+
+What a judge remembers between programs: prepared problems, and verdicts by program and problem.
+
+A bounded number of queue places, for threads and coroutines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import Protocol
+
+from microcoder.judge.core.signatures import judged_by
+from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.languages import language_of
+from microcoder.judge.languages.packages import PackageShelf
+from microcoder.judge.run import executions, verdicts
+from microcoder.judge.run.builds import BuildCache, HeaderShelf
+from microcoder.judge.run.checkers import CPU_SECONDS
+from microcoder.judge.run.executions import Execution, Invocation
+from microcoder.judge.run.inputs import InputShelf
+from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.session import Abandoned, Session, StopRule
+from microcoder.judge.run.timing import Pace
+from microcoder.judge.run.turns import Gate, most_workers
+from microcoder.judge.run.verdicts import Counts, sum_counts
+
+_MAX_PROBLEMS = 4096
+_TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
+"""What a test takes however short it is, and a value read from JSON such as `[[],[]]` for each character."""
+
+Key = tuple[int, bytes]
+"""The number of a known problem, and a digest of the program: neither keeps anything alive."""
+
+
+@dataclass(slots=True)
+class KnownProblem:
+    """A prepared problem of a judge; its number is unique."""
+
+    number: int
+    prepared: PreparedProblem
+    seen_seconds: float | None = None
+    """Moving average of the programs' time."""
+
+    @property
+    def expected_seconds(self) -> float:
+        """Expected time of the next program; the time limit before the first."""
+        return self.prepared.limits.cpu_seconds if self.seen_seconds is None else self.seen_seconds
+
+    @property
+    def num_bytes(self) -> int:
+        """Of its tests, which are held twice: as text and as what a program reads, or values."""
+        problem = self.prepared.problem
+        per_character = 2 if problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
+        return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in problem.tests)
+
+    def key_of(self, program: Program) -> Key:
+        """Return the cache key of this program's verdict."""
+        text = program.reason if program.code is None else "=" + program.code
+        return self.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+    def note_seconds(self, seconds: float) -> None:
+        """Update the average by a program's time."""
+        self.seen_seconds = seconds if self.seen_seconds is None else (self.seen_seconds + seconds) / 2
+
+
+class ProblemShelf:
+    """Problems in prepared form, the latest used ones; problems that are judged alike are one."""
+
+    def __init__(self, *, time_scale: float, checker_seconds: float = CPU_SECONDS, most_bytes: int = 512 << 20) -> None:
+        """Start empty.
+
+        Args:
+            time_scale: how much longer than on the reference machine programs may take.
+            checker_seconds: CPU time of a checker program for a test.
+            most_bytes: of the tests of all prepared problems, held twice: as text and as the program's input.
+        """
+        self._time_scale = time_scale
+        self._checker_seconds = checker_seconds
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._known: OrderedDict[object, KnownProblem] = OrderedDict()
+        self._num_prepared = 0
+        self._num_bytes = 0
+
+    def prepare(self, problem: Problem) -> KnownProblem:
+        """Return a problem's prepared form.
+
+        Raises:
+            DataError: its tests or its checker cannot be used.
+        """
+        language = language_of(problem)
+        # A language has several names, and one of its versions is meant if none is named.
+        named = {"language": language.name, "language_version": language.version}
+        content = tuple((judged_by(problem) | named).values())
+        with self._lock:
+            known = self._known.get(content)
+            if known is not None:
+                self._known.move_to_end(content)
+                return known
+        prepared = PreparedProblem(problem, time_scale=self._time_scale, checker_seconds=self._checker_seconds)
+        with self._lock:
+            self._num_prepared += 1
+            if content in self._known:
+                return self._known[content]
+            known = self._known[content] = KnownProblem(self._num_prepared, prepared)
+            self._num_bytes += known.num_bytes
+            while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > self._most_bytes and len(self._known) > 1):
+                self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
+        return known
+
+
+class VerdictCache:
+    """The latest used verdicts; not safe for several threads at once."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._verdicts: OrderedDict[Key, Verdict] = OrderedDict()
+
+    def find(self, key: Key) -> Verdict | None:
+        """Return the stored verdict."""
+        verdict = self._verdicts.get(key)
+        if verdict is not None:
+            self._verdicts.move_to_end(key)
+        return verdict
+
+    def keep(self, key: Key, verdict: Verdict) -> None:
+        """Store a verdict, except sandbox faults and those that depend on other programs."""
+        if not verdict.is_scorable or verdict.is_relative:
+            return
+        self._verdicts[key] = verdict
+        while len(self._verdicts) > self._size:
+            self._verdicts.popitem(last=False)
+
+
+class Slots:
+    """A fair semaphore for threads and coroutines."""
+
+    def __init__(self, size: int) -> None:
+        self._lock = threading.Lock()
+        self._free = size
+        self._waiting: deque[Future[None]] = deque()
+
+    def enter(self) -> Future[None]:
+        """Return a future that is done once a place is free for it."""
+        future: Future[None] = Future()
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                future.set_result(None)
+            else:
+                self._waiting.append(future)
+        return future
+
+    def leave(self) -> None:
+        """Give a place back."""
+        with self._lock:
+            while self._waiting:
+                future = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    future.set_result(None)
+                    return
+            self._free += 1
+
+    async def enter_async(self) -> None:
+        """Wait for a place without blocking the event loop."""
+        import asyncio  # only callers that have an event loop pay for it
+
+        future = self.enter()
+        try:
+            await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if not future.cancel():
+                self.leave()
+            raise
+
+
+_JOIN_SECONDS = 10.0
+_MOST_THREADS = 8
+"""Beyond that a process is busy with its own threads: 4 of them have 1,300 tests a second, 16 only 2,500."""
+
+
+def count_processes(num_workers: int) -> int:
+    """Return how many processes so many workers are spread over; 0 if threads of one do as well."""
+    return 0 if num_workers <= _MOST_THREADS else -(-num_workers // _MOST_THREADS)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of all workers of a judge, sent to its processes."""
+
+    stop: StopRule
+    time_scale: float | None
+    """What CPU limits are multiplied by; None to have it measured."""
+    renew_after: int
+    nice: int
+    packages: str
+    batch_tests: bool
+    sibling_limit: float | None
+    tests_mib: int
+    checker_seconds: float
+    build_seconds: float | None
+    unsafe: bool
+    layers: tuple[str, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """A program to judge or to run, and the callback for its answer."""
+
+    program: Program
+    problem: KnownProblem | None
+    """None for a program that is only run."""
+    invocation: Invocation | None
+    is_wanted: Callable[[], bool]
+    finish: Callable[[Verdict | Execution | None], None]
+    """Called with the answer, or None if the work was abandoned."""
+
+    def fault(self, message: str) -> Verdict | Execution:
+        """Return the answer for a fault of our machine."""
+        if self.problem is None:
+            return executions.fault(message)
+        return verdicts.unjudged(message, len(self.problem.prepared.tests))
+
+
+class Pool(Protocol):
+    """A pool of workers, in this process or in others."""
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted so far."""
+        ...
+
+    @property
+    def call_stack(self) -> str:
+        """What the first sandbox says of the call stack, see `Sandbox`."""
+        ...
+
+    def open(self) -> tuple[Isolation, float]:
+        """Start the first sandbox; return what holds around programs, and what CPU limits are multiplied by."""
+        ...
+
+    def put(self, work: Work) -> None:
+        """Take work, which is begun in the order in which it came."""
+        ...
+
+    def withdraw(self, work: Work) -> None:
+        """Check at once whether work is still wanted."""
+        ...
+
+    def close(self) -> None:
+        """End all sandboxes; work that is under way may end as a fault, or without an answer."""
+        ...
+
+
+class Workers:
+    """A pool of threads."""
+
+    def __init__(
+        self,
+        size: int,
+        settings: Settings,
+        packages: PackageShelf,
+        *,
+        gate: Gate | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            size: threads at most; one is started if there is work for it.
+            settings: what they have in common.
+            packages: what programs may import.
+            gate: for tests that are to run alone.
+            pace: how fast this machine was seen to run.
+        """
+        self.size = size
+        self.time_scale = settings.time_scale or 1.0
+        self._settings = settings
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._num_open = 0
+        self._is_closed = False
+        self._inputs = InputShelf((settings.tests_mib << 20) // 2)
+        self.pace = pace or Pace()
+        """How fast this machine runs."""
+        self._gate = gate or Gate()
+        self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
+        self._builds = BuildCache(settings.build_seconds)
+        self._builds.time_scale = self.time_scale
+        headers = HeaderShelf(layers=settings.layers, nice=settings.nice)
+        self.sessions = [
+            Session(
+                layers=settings.layers,
+                unsafe=settings.unsafe,
+                gate=self._gate,
+                builds=self._builds,
+                inputs=self._inputs,
+                packages=packages,
+                batch_tests=settings.batch_tests,
+                headers=headers,
+                sibling_limit=settings.sibling_limit,
+                pace=self.pace,
+                nice=settings.nice,
+            )
+            for _ in range(most_workers(size))
+        ]
+        """One for each thread: those whose programs run, and those whose programs stand aside."""
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted so far."""
+        return replace(sum_counts(session.counts for session in self.sessions), aside=self._gate.times_aside)
+
+    @property
+    def call_stack(self) -> str:
+        """What the first sandbox says of the call stack, see `Sandbox`."""
+        return self.sessions[0].call_stack
+
+    def open(self) -> tuple[Isolation, float]:
+        """Start the first sandbox; return what holds around programs, and what CPU limits are multiplied by.
+
+        Raises:
+            EvaluatorFault: it does not start, or does not hold.
+            SandboxDied: it broke.
+        """
+        with self._lock:
+            self._start_thread()
+        answer = self._first.get()
+        if isinstance(answer, Exception):
+            raise answer
+        self.time_scale = self._builds.time_scale = answer[1]
+        return answer
+
+    def put(self, work: Work) -> None:
+        """Take work, which is begun in the order in which it came."""
+        with self._lock:
+            self._num_open += 1
+            self._work.put(work)
+            self._call_up()
+
+    def withdraw(self, work: Work) -> None:
+        """Nothing to do: a thread asks before each test."""
+
+    def close(self) -> None:
+        """End all sandboxes; what is being judged ends as a fault."""
+        with self._lock:
+            self._is_closed = True
+        self._gate.dismiss()
+        for session in self.sessions:
+            session.interrupt()
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            thread.join(_JOIN_SECONDS)
+        self._inputs.close()
+
+    def _call_up(self) -> None:
+        """Put one more to work if work and a place for it are waiting; with the lock held."""
+        num_wanted = min(self._num_open, len(self.sessions))
+        if not self._gate.call_up() and len(self._threads) < num_wanted and not self._is_closed:
+            self._start_thread()
+
+    def _replace(self) -> None:
+        """Have another take over the place of one whose program stands aside."""
+        with self._lock:
+            if not self._work.empty():
+                self._call_up()
+
+    def _start_thread(self) -> None:
+        self._gate.begin_work()
+        number = len(self._threads)
+        thread = threading.Thread(target=self._serve, args=(number,), name=f"judge-{number}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self, number: int) -> None:
+        session = self.sessions[number]
+        if number == 0:
+            try:
+                isolation, measured = session.open(), session.measure_time_scale()
+                self._first.put((isolation, self._settings.time_scale or measured))
+            except Exception as error:
+                self._first.put(error)
+        num_done = 0
+        while (work := self._next()) is not None:
+            answer = self._do(session, work)
+            with self._lock:
+                self._num_open -= 1
+            work.finish(answer)
+            num_done += 1
+            if self._settings.renew_after and num_done % self._settings.renew_after == 0:
+                session.renew()
+        session.close()
+
+    def _next(self) -> Work | None:
+        self._gate.stand_by()
+        return self._work.get()
+
+    def _do(self, session: Session, work: Work) -> Verdict | Execution | None:
+        if not work.is_wanted():
+            return None
+        try:
+            if work.problem is not None:
+                return session.judge(work.program, work.problem.prepared, self._settings.stop, work.is_wanted)
+            assert work.invocation is not None
+            return session.run(work.invocation, self.time_scale)
+        except Abandoned:
+            return None
+        except Exception as error:
+            return work.fault(f"{type(error).__name__}: {error}")

@@ -1,0 +1,400 @@
+"""Several tests of one program in one process, each as new as can be.
+
+Only for programs that the trusted side found nothing against (`judge/run/screen.py`): they name nothing that could
+reach another test. What they could still change is the attributes of library objects; these are compared with what
+they were before the first test, and a process in which they differ runs no other test. That is done after every test,
+but for programs that name nothing by which they could change one: there it is done after 1, 4, 16 ... tests and after
+the last, and a test counts once a later look has found no change.
+
+The first test is run as one in a process of its own is, to its end. What goes in and out of the others are two memory
+files: their inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether it is to
+go on: it never learns what a right output is, and one that is wrong ends it.
+
+    inputs   count, then the length of each input (64 bits each), then the inputs; there once the first test was right
+    frames   for each test: its status (16 bits), the length of its output (64 bits), its output; what the first test
+             wrote to stdout stays there until it has been asked about. One without output, and with a status that no
+             test has, says that no test was under way when the process ended. One bit of a status says that the library
+             was looked at since the frame before, and was unchanged
+"""
+
+from __future__ import annotations
+
+import _io
+import builtins
+import copy
+import functools
+import gc
+import importlib
+import marshal
+import opcode
+import os
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from itertools import chain
+from types import CodeType, ModuleType
+from typing import Any, NamedTuple
+
+from microcoder.judge.sandbox import nodes
+from microcoder.judge.sandbox.runner import Loaded
+
+MODULES_TEXT = """
+array bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions functools heapq io
+itertools json math numbers operator queue random re statistics string textwrap time typing
+"""
+MODULES = tuple(MODULES_TEXT.split())
+"""What a program that shares a process may import, besides `sys`, `os` and `PACKAGES`, of which it may name a part."""
+PACKAGES = ("sortedcontainers",)
+"""Not of the standard library; the fork server has them if they are installed (see `functions.build_prelude`)."""
+
+_NUMBER = struct.Struct("<Q")
+_FRAME = struct.Struct("<HQ")
+HEAD_BYTES = _FRAME.size
+"""Of a frame, before its output."""
+_STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
+"""What a statement that gives or takes an attribute is compiled to."""
+CLEAN = 0x8000
+"""Of a status: a look found nothing changed by the tests before this frame."""
+ENDED = 0x7FFF
+"""The status, but for that bit, of the last frame, which a process writes that ends by itself: between two tests, not
+in one."""
+GO_ON = b"+"
+"""The answer that lets a process go on; any other ends it, as does none."""
+_ENOUGH_CPU_SECONDS = 0.1
+"""A process that has taken so long begins no other test: what it did is lost if a later one is wrong."""
+_RARELY_CHECKED = frozenset(("sys", "math", "List", "Dict", "Set", "Tuple", "Optional", "Union", "Any"))
+"""Names of the library by which no program that stores no attribute can change it."""
+_MOST_STDERR_BYTES = 1 << 16
+"""What a test may leave there for another to follow it."""
+_IMMUTABLE_CLASS = 1 << 8
+_INNER_NAMES = ("fget", "fset", "fdel", "func", "__func__", "__wrapped__", "__self__")
+"""Where properties, methods and their like keep the functions that they stand for."""
+
+
+class Files(NamedTuple):
+    """The descriptors of a batch, besides the standard ones."""
+
+    stdin: int
+    """Of all tests but the first: that can be written."""
+    inputs: int
+    frames: int
+    questions: int
+    """A socket: a byte asks whether to go on, a byte answers."""
+
+
+def pack_inputs(inputs: Sequence[bytes]) -> bytes:
+    """Return the file of inputs."""
+    numbers = [len(inputs), *map(len, inputs)]
+    return b"".join([*(_NUMBER.pack(number) for number in numbers), *inputs])
+
+
+def pack_frame(status: int, output: bytes) -> bytes:
+    """Return what a test that ended leaves."""
+    return _FRAME.pack(status, len(output)) + output
+
+
+def unpack_frames(frames: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield status and output of each test that ended; what a process that was killed left unfinished is left out."""
+    position = 0
+    while position + _FRAME.size <= len(frames):
+        status, length = _FRAME.unpack_from(frames, position)
+        position += _FRAME.size + length
+        if position > len(frames):
+            return
+        yield status, frames[position - length : position]
+
+
+class Library:
+    """What a program may reach of the library, as it was before any test.
+
+    A program changes an object by an attribute that its source names, or by handing it to a function of the library,
+    which adds attributes. So the number of attributes of every object is compared, and the identity of those that the
+    program names if it stores any, and no more: looking at all of them would cost more than a small test does. Never
+    by equality, which a program can define.
+    """
+
+    def __init__(self, prelude: dict[str, Any]) -> None:
+        self._spaces: list[Mapping[str, Any]] = []
+        self._lists: list[Any] = []
+        """And sets; of those that are not public, the number of items is compared."""
+        self._containers: list[Any] = []
+        self._seen: set[int] = set()
+        # They fill as programs run, and what they hold is lost if nothing refers to it but they.
+        self._caches = [one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper]
+        regular = sys.modules["re"]
+        filling = (getattr(regular, name, None) for name in ("_cache", "_cache2"))
+        self._seen.update(id(one) for one in filling if one is not None)
+        for node_class in {*nodes.GIVEN_NAMES.values(), *nodes.NODES.values()}:
+            # Copying leaves a note on the class: now, so that no test does.
+            copy.copy(node_class())
+        packages = [sys.modules[name] for name in PACKAGES if name in sys.modules]
+        for module in [*map(importlib.import_module, MODULES), *packages, nodes, builtins]:
+            self._spaces.append(vars(module))
+            self._note_all(vars(module))
+        self._spaces.append(prelude)
+        # The lists and dictionaries of `sys` among these are not for programs that share a process.
+        self._note_all({name: member for name, member in prelude.items() if type(member) not in (dict, list)})
+        # A name may also stand for something of the program; then it is only looked at more often.
+        self._suspicious = {*MODULES, *PACKAGES, "os", *prelude} - {*vars(builtins), *_RARELY_CHECKED}
+        self._by_name: dict[str, list[tuple[Mapping[str, Any], str, Any]]] = {}
+        for space in self._spaces:
+            for name, value in space.items() if space is not prelude else ():
+                self._by_name.setdefault(name, []).append((space, name, value))
+        self._filled = _pack([_contents_of(cached) for cached in self._caches])
+        sized = [*_pack(self._spaces), *self._lists]
+        views = [one.values() if type(one) is dict else one for one in self._containers]
+        self._sizes = _Sizes([*sized, *views], [*map(len, (*sized, *views))])
+        held = [*chain.from_iterable(views)]
+        self._items = _Items(views, [*map(id, held)], held)
+        self.styles = [_Style.of(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)]
+        """Of the interpreter's own streams."""
+        self._purge = regular.purge  # pyrefly: ignore[missing-attribute]
+        self._random = sys.modules["random"].getstate()  # pyrefly: ignore[missing-attribute]
+
+    def _note_all(self, members: Mapping[str, Any]) -> None:
+        pending = [*members.items()]
+        while pending:
+            name, member = pending.pop()
+            if id(member) not in self._seen and not isinstance(member, (ModuleType, CodeType)):
+                self._seen.add(id(member))
+                pending += self._note(member, is_public=not str(name).startswith("_")).items()
+
+    def _note(self, member: Any, *, is_public: bool) -> Mapping[Any, Any]:
+        """Take down one object; return what can be reached from it, by its names there."""
+        if isinstance(member, type):
+            if not member.__flags__ & _IMMUTABLE_CLASS:
+                self._spaces.append(vars(member))
+            return {**vars(member), "type": type(member), **{base.__qualname__: base for base in member.__bases__}}
+        if type(member) in (dict, list, set, frozenset, tuple):
+            if is_public and type(member) in (dict, list):
+                self._containers.append(member)
+            elif type(member) is dict:
+                self._spaces.append(member)
+            elif type(member) in (list, set):
+                self._lists.append(member)
+            return dict(enumerate(member.values() if type(member) is dict else member))
+        reached = {name: getattr(member, name, None) for name in ("__class__", *_INNER_NAMES)}
+        space = getattr(member, "__dict__", None)
+        if type(space) is not dict:
+            return reached
+        self._spaces.append(space)
+        return {**reached, **space}
+
+    def watch(self, code: CodeType) -> Watch:
+        """Return the watch that detects whether a program has changed anything."""
+        names: set[str] = set()
+        stored: set[str] = set()
+        pending = [code]
+        while pending:
+            one = pending.pop()
+            operations = one.co_code[::2]
+            names.update(one.co_names)
+            if any(number in operations for number in _STORING):
+                stored.update(one.co_names)
+            pending += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
+        named = [known for name in stored for known in self._by_name.get(name, ())]
+        return Watch(self._sizes, self._items, named, not stored and self._suspicious.isdisjoint(names))
+
+    def reset(self) -> None:
+        """Have caches be empty, decimal numbers follow their first rules, and shared random numbers begin again.
+
+        Caches come first: what they held may act as it goes.
+        """
+        self._purge()
+        if any(self._filled):
+            for cached in self._caches:
+                cached.cache_clear()
+        decimal = sys.modules["decimal"]
+        decimal.setcontext(decimal.DefaultContext.copy())  # pyrefly: ignore[missing-attribute]
+        sys.modules["random"].setstate(self._random)  # pyrefly: ignore[missing-attribute]
+
+
+def _pack(spaces: Sequence[Mapping[Any, Any]]) -> list[KeysView[Any]]:
+    """Return the keys of each: they lie side by side, and asking them for a length writes to nothing but themselves.
+
+    A process pays for every page that it writes first, and merely looking at an object writes to it.
+    """
+    # The first ones fill the gaps that the heap has.
+    gaps, packed = [space.keys() for space in spaces], [space.keys() for space in spaces]
+    del gaps
+    return packed
+
+
+def _contents_of(cached: Any) -> dict[Any, Any]:
+    """Return the emptied dictionary behind a function's cache; a non-empty one if it cannot be found."""
+    cached.cache_clear()
+    found = [one for one in gc.get_referents(cached) if type(one) is dict and one is not cached.__dict__]
+    return found[0] if len(found) == 1 else {None: None}
+
+
+class _Sizes(NamedTuple):
+    """How many attributes, or items, things had before any test."""
+
+    things: list[Any]
+    lengths: list[int]
+
+
+class _Items(NamedTuple):
+    """What lists and dictionaries held before any test."""
+
+    views: list[Any]
+    addresses: list[int]
+    held: list[Any]
+    """Held here, no other object can come to have such an address."""
+
+
+class Watch(NamedTuple):
+    """What the library must still be after a test of one program."""
+
+    sizes: _Sizes
+    items: _Items
+    named: list[tuple[Mapping[str, Any], str, Any]]
+    is_rare: bool
+    """Whether the program names nothing by which it could change the library, so that looking now and then will do."""
+
+    def sees_change(self) -> bool:
+        """Whether a name means something else, or there are more or fewer of them."""
+        if [*map(len, self.sizes.things)] != self.sizes.lengths:
+            return True
+        if [*map(id, chain.from_iterable(self.items.views))] != self.items.addresses:
+            return True
+        return any(space.get(name) is not value for space, name, value in self.named)
+
+
+class Batch:
+    """One process's tests, from the file of inputs to the file of frames.
+
+    Iterating begins a test, `end` is called with what it did; a loop, since a program runs with as many calls above it
+    as in a process of its own.
+    """
+
+    def __init__(self, files: Files, library: Library, packed: bytes, renew_modules: Callable[[], None]) -> None:
+        """Find the first test's streams and modules in place; for the others these are renewed."""
+        self._files = files
+        self._library = library
+        self._packed = packed
+        self._renew_modules = renew_modules
+        self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
+        self._num_done = 0
+        self._is_over = False
+        self._found = 0
+        """`CLEAN` if a look since the last frame found nothing changed."""
+
+    def __iter__(self) -> Iterator[Loaded]:
+        """Yield the program for test after test, until one ends otherwise than well, leaves a change, or is wrong.
+
+        It is unpacked for each: a string constant is an object, and what was asked of it may show. The caller lets go
+        of it before the next.
+        """
+        yield marshal.loads(self._packed)
+        if not self._is_over and self._may_go_on():
+            self._watch = self._library.watch(marshal.loads(self._packed)[0])
+            os.dup2(self._files.stdin, 0)
+            for content in self._inputs():
+                # What left something changed is the last of its process.
+                if not self._is_clean(is_last=False) or os.fstat(2).st_size > _MOST_STDERR_BYTES:
+                    break
+                self._make_new(content)
+                yield marshal.loads(self._packed)
+                if self._is_over or not self._may_go_on():
+                    break
+            if self._watch.is_rare and not self._found:
+                self._is_clean(is_last=True)
+        self._write(ENDED, b"")
+
+    def _is_clean(self, *, is_last: bool) -> bool:
+        """Throw away what a test left; look for changes if that is due."""
+        self._throw_away()
+        if self._watch.is_rare and not is_last and not self._is_fourfold():
+            return True
+        self._found = 0 if self._watch.sees_change() else CLEAN
+        return bool(self._found)
+
+    def _is_fourfold(self) -> bool:
+        """Whether 1, 4, 16 ... tests are done."""
+        return not self._num_done & (self._num_done - 1) and bool(self._num_done.bit_length() & 1)
+
+    def end(self, status: int, output: bytes) -> None:
+        """Take down what a test did."""
+        self._write(status, output)
+        self._num_done += 1
+        self._is_over = bool(status)
+
+    def _write(self, status: int, output: bytes) -> None:
+        frame = memoryview(pack_frame(status | self._found, output))
+        self._found = 0
+        while frame:
+            frame = frame[os.write(self._files.frames, frame) :]
+
+    def read_stdout(self) -> bytes:
+        """Return what a test wrote; that of the first stays where it is."""
+        return os.pread(1, os.fstat(1).st_size, 0) if self._num_done else b""
+
+    def _may_go_on(self) -> bool:
+        """Ask, after 1, 4, 16 ... tests; a process that took long ends by itself."""
+        if time.process_time() > _ENOUGH_CPU_SECONDS:
+            return False
+        if not self._is_fourfold():
+            return True
+        os.write(self._files.questions, GO_ON)
+        return os.read(self._files.questions, 1) == GO_ON
+
+    def _inputs(self) -> Iterator[bytes]:
+        source = self._files.inputs
+        (count,) = _NUMBER.unpack(os.pread(source, _NUMBER.size, 0))
+        table = os.pread(source, count * _NUMBER.size, _NUMBER.size)
+        position = (count + 1) * _NUMBER.size
+        for (length,) in _NUMBER.iter_unpack(table):
+            yield os.pread(source, length, position)
+            position += length
+
+    def _throw_away(self) -> None:
+        """Throw away all that a test left, which may act once more."""
+        sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
+        for name in ("__main__", "solution"):
+            sys.modules.pop(name, None)
+        gc.collect()
+        self._library.reset()
+
+    def _make_new(self, content: bytes) -> None:
+        for descriptor in (0, 1, 2):
+            os.ftruncate(descriptor, 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        os.pwrite(0, content, 0)
+        stdin, stdout, stderr = self._library.styles
+        sys.stdin = sys.__stdin__ = stdin.open(0, "r", _io.BufferedReader)
+        sys.stdout = sys.__stdout__ = stdout.open(1, "w", _io.BufferedWriter)
+        sys.stderr = sys.__stderr__ = stderr.open(2, "w", _io.BufferedWriter)
+        sys.setrecursionlimit(self._limits[0])
+        sys.set_int_max_str_digits(self._limits[1])
+        self._renew_modules()
+
+
+class _Style(NamedTuple):
+    """All that a standard stream of the interpreter says of itself."""
+
+    name: str
+    encoding: str
+    errors: str
+    is_line_buffered: bool
+    buffer_bytes: int
+
+    @classmethod
+    def of(cls, stream: Any) -> _Style:
+        return cls(
+            stream.name,
+            stream.encoding,
+            stream.errors,
+            stream.line_buffering,
+            getattr(stream.buffer.raw, "_blksize", 0),
+        )
+
+    def open(self, descriptor: int, mode: str, kind: Any) -> Any:
+        raw = _io.FileIO(descriptor, mode, closefd=False)
+        raw.name = self.name  # pyrefly: ignore[missing-attribute]
+        buffer = kind(raw, self.buffer_bytes or _io.DEFAULT_BUFFER_SIZE)
+        # The interpreter's own do not translate what ends a line, either.
+        stream = _io.TextIOWrapper(buffer, self.encoding, self.errors, "\n", self.is_line_buffered)
+        stream.mode = mode  # pyrefly: ignore[read-only]
+        return stream

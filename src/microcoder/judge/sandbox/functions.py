@@ -1,0 +1,287 @@
+"""Function-call problems: call the program's function, or its class, and send the result over a typed wire.
+
+The typed wire that a result leaves by: JSON with tags for what JSON lacks.
+
+Subclasses are flattened by the methods of their base class, and the judge rebuilds plain values only, so what a
+result's class claims about itself never matters.
+"""
+
+from __future__ import annotations
+
+import array
+import builtins
+import collections
+import collections.abc
+import contextlib
+import decimal
+import fractions
+import importlib
+import itertools
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from microcoder.judge.sandbox import dialects, nodes
+from microcoder.judge.sandbox.runner import Loaded, guarded
+
+_EXACT_IN_JSON = 1 << 53
+_MAX_DEPTH = 200
+_MOST_ITEMS = 1 << 22
+"""Of an iterator; a list may be longer."""
+
+_SEQUENCES = (
+    list,
+    range,
+    collections.deque,
+    array.array,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+)
+_NOT_LISTS = (bytes, bytearray, memoryview)
+
+Encoded = bool | int | str | list[Any] | dict[str, Any] | None
+
+
+def encode(value: Any, depth: int = 0) -> Encoded:
+    """Return a value's wire form; subclasses are flattened by the methods of their base class.
+
+    Raises:
+        TypeError: the value is of no kind that an expected result could have.
+    """
+    if depth > _MAX_DEPTH:
+        raise TypeError("the returned value is nested too deeply to be compared")
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if issubclass(kind, int):
+        number = int.__add__(value, 0)
+        return number if abs(number) < _EXACT_IN_JSON else {"int": hex(number)}
+    if issubclass(kind, float):
+        return {"float": float.hex(value)}
+    if issubclass(kind, str):
+        return str.__str__(value)
+    if issubclass(kind, tuple):
+        return {"tuple": [encode(item, depth + 1) for item in tuple.__iter__(value)]}
+    if issubclass(kind, dict):
+        pairs = dict.items(value)
+        return {"dict": [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in pairs]}
+    for sequence in _SEQUENCES:
+        if issubclass(kind, sequence):
+            items = sequence.__iter__(value)
+            return [encode(item, depth + 1) for item in items]
+    if issubclass(kind, (set, frozenset)):
+        base = set if issubclass(kind, set) else frozenset
+        return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}
+    if issubclass(kind, (decimal.Decimal, fractions.Fraction)):
+        return _encode_rational(value, decimal.Decimal if issubclass(kind, decimal.Decimal) else fractions.Fraction)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and issubclass(kind, numpy.ndarray):
+        return encode(numpy.ndarray.tolist(value), depth + 1)
+    if numpy is not None and issubclass(kind, numpy.floating):
+        return {"float": float.hex(float(value))}
+    if numpy is not None and issubclass(kind, numpy.generic):
+        return encode(value.item(), depth + 1)
+    if issubclass(kind, collections.abc.Sequence) and not issubclass(kind, _NOT_LISTS):
+        return [encode(item, depth + 1) for item in value]
+    if issubclass(kind, collections.abc.Iterator):
+        items = [encode(item, depth + 1) for item in itertools.islice(value, _MOST_ITEMS + 1)]
+        if len(items) > _MOST_ITEMS:
+            raise TypeError(f"the returned iterator does not end within {_MOST_ITEMS} items")
+        return items
+    raise TypeError(f"the returned value is of type {kind.__name__}, which cannot be compared")
+
+
+def _encode_rational(value: Any, base: type) -> Encoded:
+    """An integer stays exact, anything else is a real number as JSON has them."""
+    try:
+        numerator, denominator = base.as_integer_ratio(value)
+    except (OverflowError, ValueError):
+        return {"float": float.hex(float(value))}
+    return encode(numerator) if denominator == 1 else {"float": float.hex(numerator / denominator)}
+
+
+MODULE_NAME = "solution"
+_RECURSION_LIMIT = 50_000
+"""Such problems expect recursion as deep as their input, and their programs do not set the limit."""
+
+_MODULE_NAMES = (
+    "array bisect collections copy datetime decimal fractions functools heapq io itertools json math operator os "
+    "random re statistics string sys time typing"
+)
+_STARRED_NAMES = (
+    "typing string re datetime collections heapq bisect copy math random statistics itertools functools operator "
+    "io sys json"
+)
+"""Modules whose public names a LeetCode program may use without importing them; later ones win."""
+
+_scan_json = json.JSONDecoder().scan_once  # pyrefly: ignore[missing-attribute]
+_encode_json = json.JSONEncoder(separators=(",", ":")).encode
+
+Signature = Mapping[str, Any]
+"""What a problem's `call`, or one of its methods, says; what it leaves out is plain JSON."""
+
+
+def build_prelude() -> dict[str, Any]:
+    """Return the builtins of a function-call program: the usual LeetCode names behind Python's own.
+
+    Names found here are the last to be looked up, so they hide nothing that a program defines or imports.
+    """
+    names: dict[str, Any] = {}
+    for module in _STARRED_NAMES.split():
+        loaded = importlib.import_module(module)
+        public = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+        names.update({name: getattr(loaded, name) for name in public})
+    names.update({module: importlib.import_module(module) for module in _MODULE_NAMES.split()})
+    with contextlib.suppress(ImportError):
+        sorted_ones = importlib.import_module("sortedcontainers")
+        names.update({name: getattr(sorted_ones, name) for name in ("SortedList", "SortedDict", "SortedSet")})
+    return {**names, **nodes.GIVEN_NAMES, **vars(builtins)}
+
+
+def prelude_names() -> dict[str, tuple[str, str]]:
+    """Return the names of the prelude: the module each is from, and its name there; empty for the module itself."""
+    names: dict[str, tuple[str, str]] = {}
+    for module in _STARRED_NAMES.split():
+        loaded = importlib.import_module(module)
+        public = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+        names.update({name: (module, name) for name in public})
+    modules = {module: (module, "") for module in _MODULE_NAMES.split()}
+    return {**names, **modules, **{name: ("nodes", name) for name in nodes.GIVEN_NAMES}}
+
+
+def send_result(wire: bytes, descriptor: int) -> None:
+    """Write a result to the wire, in place of whatever is there."""
+    os.ftruncate(descriptor, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while wire:
+        wire = wire[os.write(descriptor, wire) :]
+
+
+def run_function(
+    program: Loaded,
+    fn_name: str,
+    call: Signature | None,
+    module: ModuleType,
+    names: dict[str, Any] | None,
+) -> tuple[int, bytes]:
+    """Define the program, call its function with stdin's arguments; return the exit code and the encoded result.
+
+    Args:
+        program: what to define.
+        fn_name: what to call.
+        call: what its arguments and its result are, beyond plain JSON.
+        module: where to define it, fresh.
+        names: those of its dialect if it has one.
+    """
+    arguments = _read_arguments()
+    if call:
+        prelude = module.__dict__["__builtins__"]
+        prelude["Node"] = next((nodes.NODES[kind] for kind in _kinds_in(call)), prelude["Node"])
+    sys.modules[MODULE_NAME] = module
+    namespace = module.__dict__
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    if names is not None:
+        dialects.enter(namespace, names)
+    returned: list[bytes] = []
+    status = guarded(_run, program, namespace, fn_name, call or {}, arguments, returned)
+    try:  # noqa: SIM105 - `suppress` would cost every test page faults
+        sys.stderr.flush()
+    except BaseException:
+        pass
+    return status, b"".join(returned)
+
+
+def _kinds_in(call: Signature) -> list[str]:
+    """Return the kinds of `Node` that a call names."""
+    signatures = [call, *call.get("methods", ())]
+    named = [kind for one in signatures for kind in (*one.get("parameters", ()), one.get("returns", ""))]
+    return [kind for kind in (name.removeprefix("list[").rstrip("]") for name in named) if kind in nodes.NODES]
+
+
+def _read_arguments() -> list[Any]:
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    text = os.pread(0, os.lseek(0, 0, os.SEEK_END), 0).decode()
+    arguments = []
+    for line in text.split("\n"):
+        stripped = line.strip()
+        if stripped:
+            # The inside of `json.loads`, which touches more than most programs do.
+            value, end = _scan_json(stripped, 0)
+            arguments.append(value if end == len(stripped) else json.loads(stripped))
+    sys.set_int_max_str_digits(limit)
+    return arguments
+
+
+def _run(
+    program: Loaded,
+    namespace: dict[str, Any],
+    fn_name: str,
+    call: Signature,
+    arguments: list[Any],
+    returned: list[bytes],
+) -> None:
+    exec(program[0], namespace)
+    result = (_operate if call.get("style") == "design" else _call)(namespace, fn_name, call, arguments)
+    returned.append(int.__repr__(result).encode() if type(result) is int else _encode_json(result).encode())
+
+
+def _call(namespace: dict[str, Any], fn_name: str, call: Signature, arguments: list[Any]) -> Encoded:
+    solution = namespace.get("Solution")
+    if solution is not None and hasattr(solution, fn_name):
+        function = getattr(solution(), fn_name)
+    elif fn_name in namespace:
+        function = namespace[fn_name]
+    else:
+        raise NameError(f"the program defines neither Solution.{fn_name} nor a function {fn_name}")
+    if not call:
+        return encode(function(*arguments))
+    return _apply(function, call, arguments)
+
+
+def _apply(function: Any, signature: Signature, values: Sequence[Any]) -> Encoded:
+    """Call with what the arguments stand for, and flatten what the result is."""
+    arguments, originals = _build_arguments(signature, values)
+    result = function(*arguments)
+    kind = signature.get("returns", "json")
+    if "result" in signature:
+        place = signature["result"]
+        result, kind = arguments[place], kind if kind != "json" else _kinds_of(signature, len(values))[place]
+    found: nodes.Nodes = {}
+    flat = nodes.flatten(kind, result, found)
+    if originals.keys() & found.keys():
+        raise TypeError("the result is to be a copy, and shares a node with an argument")
+    return encode(flat)
+
+
+def _kinds_of(signature: Signature, num_values: int) -> list[str]:
+    return [*signature.get("parameters", ()), *["json"] * num_values]
+
+
+def _build_arguments(signature: Signature, values: Sequence[Any]) -> tuple[list[Any], nodes.Nodes]:
+    """Return the arguments, and their nodes if a result must not be made of them."""
+    arguments: list[Any] = []
+    originals: nodes.Nodes = {}
+    for kind, value in zip(_kinds_of(signature, len(values)), values, strict=False):
+        arguments.append(nodes.build(kind, value, arguments))
+        if signature.get("is_copy"):
+            nodes.flatten(kind, arguments[-1], originals)
+    return arguments, originals
+
+
+def _operate(namespace: dict[str, Any], fn_name: str, call: Signature, given: list[Any]) -> Encoded:
+    """Make an object of a design class, call its methods in order, encode each result before the next call."""
+    if fn_name not in namespace:
+        raise NameError(f"the program defines no class {fn_name}")
+    signatures = {method["name"]: method for method in call.get("methods", ())}
+    operations, values = given
+    arguments, _ = _build_arguments(signatures.get("__init__", {}), values[0])
+    made = namespace[fn_name](*arguments)
+    results: list[Encoded] = [None]
+    for name, inner in zip(operations[1:], values[1:], strict=True):
+        results.append(_apply(getattr(made, name), signatures.get(name, {}), inner))
+    return results

@@ -1,0 +1,507 @@
+"""Who a program runs as: namespaces entered, user id and capabilities given up.
+
+The private root: the interpreter's libraries read-only, four devices, a small folder to write in, nothing else.
+
+Putting on the layers of isolation.
+
+The order matters: namespaces, private root, preloading, then giving up rights, and the filter of system calls
+last. A layer that the kernel refuses is noted with the reason; the supervisor decides whether to go on.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import importlib
+import os
+import random
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from microcoder.judge.sandbox import folders, kernel, layers, limits, quota, runner, seccomp, warmup
+from microcoder.judge.sandbox.kernel import (
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    SeccompFilter,
+    drop_bounding_capabilities,
+    drop_capabilities,
+    make_mount_read_only,
+    mount,
+    pivot_into,
+    prctl,
+    unshare,
+)
+from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+
+_NAMESPACES = {
+    layers.MOUNT_NAMESPACE: CLONE_NEWNS,
+    layers.PID_NAMESPACE: CLONE_NEWPID,
+    layers.NETWORK_NAMESPACE: CLONE_NEWNET,
+    layers.IPC_NAMESPACE: CLONE_NEWIPC,
+    layers.UTS_NAMESPACE: CLONE_NEWUTS,
+}
+_CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
+_USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
+"""First id and how many: far from real users where the user namespace reaches that far."""
+
+
+def enter_namespaces(wanted: set[str]) -> tuple[dict[str, str], bool]:
+    """Enter the wanted namespaces; return why each missing one is missing, and whether a user namespace was needed."""
+    flags = {layer: flag for layer, flag in _NAMESPACES.items() if layer in wanted}
+    if not flags:
+        return {}, False
+    needs_user_namespace = os.geteuid() != 0
+    if not needs_user_namespace:
+        missing = _unshare_each(flags)
+        if len(missing) < len(flags):
+            return missing, False
+    try:
+        _enter_user_namespace()
+    except OSError as error:
+        return dict.fromkeys(flags, f"no user namespace: {error}"), False
+    return _unshare_each(flags), True
+
+
+def _unshare_each(flags: dict[str, int]) -> dict[str, str]:
+    missing = {}
+    for layer, flag in flags.items():
+        try:
+            unshare(flag)
+        except OSError as error:
+            missing[layer] = str(error)
+    return missing
+
+
+def _enter_user_namespace() -> None:
+    user, group = os.geteuid(), os.getegid()
+    unshare(CLONE_NEWUSER)
+    # The kernel takes a gid_map from an unprivileged user only after setgroups is denied: dropping a group would open
+    # files whose mode shuts out its members.
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def pick_user(seed: int) -> int | None:
+    """Return an unused, unprivileged user id, or None if the user namespace maps none."""
+    with open("/proc/self/uid_map") as file:
+        ranges = [tuple(map(int, line.split())) for line in file]
+    for base, count in _USER_BASES:
+        user = base + seed % count
+        if any(first <= user < first + length for first, _, length in ranges):
+            return user
+    return None
+
+
+def find_lacking_capabilities() -> list[str]:
+    """Return what root lacks to hand everything to another user, and to end and clear away what that user leaves."""
+    with open("/proc/self/status") as file:
+        (held,) = (int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+    return [name for name, number in _CAPABILITIES.items() if not held >> number & 1]
+
+
+def drop_user(user: int) -> None:
+    """Become an unprivileged user for good."""
+    # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
+    # left to return to.
+    drop_bounding_capabilities()
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+def is_readable_by_others(path: str) -> bool:
+    """Whether a user without rights of their own reaches a folder."""
+    while True:
+        try:
+            if os.stat(path).st_mode & 0o005 != 0o005:
+                return False
+        except OSError as error:
+            return error.errno != errno.EACCES
+        if path == "/":
+            return True
+        path = os.path.dirname(path)
+
+
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+_STAGES = ("/mnt", "/media", "/srv", "/proc")
+
+SCRATCH_MODE = 0o1777
+"""Of the scratch folder: its owner need not be who the programs run as."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+PACKAGES = "/packages"
+
+
+def scratch_folder(libraries: Iterable[str]) -> str:
+    """Return where programs may write: /tmp, unless the interpreter itself lives there."""
+    return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
+
+
+def enter_private_root(
+    libraries: Iterable[str],
+    hidden: Iterable[str],
+    packages: str,
+    scratch_mib: int,
+    links: Mapping[str, str],
+    texts: Mapping[str, str],
+) -> None:
+    """Build the root in a mount namespace of our own and move into it.
+
+    Args:
+        libraries: folders that stay readable under their own paths.
+        hidden: folders inside them that look empty.
+        packages: folder of third-party packages, readable as `PACKAGES`; empty if there are none.
+        scratch_mib: how much may be written in the scratch folder.
+        links: further names, and what they lead to.
+        texts: further files, and what is in them.
+    """
+    libraries = sorted(set(libraries))
+    scratch = scratch_folder(libraries)
+    # Where / is shared, as systemd has it, what is mounted below would else appear in the host's namespace too.
+    mount("none", "/", None, _REC | _PRIVATE)
+    # Not above anything that is to be shown: clusters keep shared folders below /mnt.
+    shown = (*libraries, packages)
+    stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in shown))
+    mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
+    os.mkdir(stage + scratch)
+    size = f"size={scratch_mib}m,nr_inodes=256,mode={SCRATCH_MODE:o}"
+    mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV | _NOEXEC, size)
+    bound: list[str] = []
+    for path in libraries:
+        if os.path.islink(path):
+            os.makedirs(os.path.dirname(stage + path), exist_ok=True)
+            os.symlink(os.readlink(path), stage + path)
+        elif not any(path.startswith(done + "/") for done in bound):
+            _bind(path, stage + path, [h for h in hidden if h.startswith(path + "/")], stage)
+            bound.append(path)
+    if packages:
+        _bind(packages, stage + PACKAGES, [], stage)
+    os.mkdir(stage + "/dev")
+    for device in DEVICES:
+        with open(stage + device, "w"):
+            pass
+        mount(device, stage + device, None, _BIND)
+        # What is written to a device does not care, but its mode, owner and times are the host's.
+        _make_read_only(stage + device, has_devices=True)
+    _name_streams(stage, scratch)
+    _stand_in(stage, links, texts)
+    mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+    pivot_into(stage)
+    os.chdir(scratch)
+
+
+def _name_streams(stage: str, scratch: str) -> None:
+    """Let the usual names of the standard streams lead to files that a test has where its program asks for them."""
+    os.mkdir(stage + "/dev/fd")
+    for number, (name, file) in enumerate((("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))):
+        for link in (f"/dev/{name}", f"/dev/fd/{number}"):
+            os.symlink(f"{scratch}/{file}", stage + link)
+    os.makedirs(stage + "/proc/self")
+    os.symlink("/dev/fd", stage + "/proc/self/fd")
+
+
+def _stand_in(stage: str, links: Mapping[str, str], texts: Mapping[str, str]) -> None:
+    """Put up what a runtime reads about itself and the machine; there is no /proc here but this one."""
+    for name in (*links, *texts):
+        os.makedirs(os.path.dirname(stage + name), exist_ok=True)
+    for name, target in links.items():
+        os.symlink(target, stage + name)
+    for name, text in texts.items():
+        with open(stage + name, "w") as file:
+            file.write(text)
+
+
+def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "w"):
+            pass
+    mount(source, target, None, _BIND | _REC)
+    # Before the tree becomes read-only, which then holds for these too.
+    for path in hidden:
+        mount("tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755")
+    _make_read_only(target)
+
+
+def _make_read_only(target: str, *, has_devices: bool = False) -> None:
+    try:
+        make_mount_read_only(target, has_devices=has_devices)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        # Kernels before 5.12: reaches this mount, not those below it, which keep the rights that they had.
+        mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))
+
+
+@dataclass
+class Setup:
+    """What is in force in this zygote."""
+
+    wanted: set[str]
+    missing: dict[str, str] = field(default_factory=dict)
+    in_user_namespace: bool = False
+    is_init: bool = False
+    """We are process 1 of a pid namespace of our own: killing "everything" means only what is ours."""
+    owns_uid: bool = False
+    scratch: str = ""
+    """The folder that tests may write to."""
+    scratch_mode: int = folders.PRIVATE_MODE
+    file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
+    asks_about_threads: bool = False
+    """Nothing else counts them: no user of its own, so no limit of the kernel's."""
+    _shared_filter: SeccompFilter | None = None
+
+    def has(self, layer: str) -> bool:
+        """Whether a layer is in force."""
+        return layer in self.wanted and layer not in self.missing
+
+    @property
+    def asks(self) -> bool:
+        """Whether tests are counted by questions to the fork server."""
+        return self.file_rules.asks_about_entries or self.asks_about_threads
+
+    def per_test_filter(self, *, is_binary: bool) -> SeccompFilter:
+        """Return the filter of one test, to be installed by its own process."""
+        if not is_binary and self._shared_filter is not None:
+            return self._shared_filter
+        return SeccompFilter(
+            seccomp.per_test(
+                None if self.is_init else os.getpid(),
+                is_binary=is_binary,
+                asks_about_threads=self.asks_about_threads,
+                files=self.file_rules,
+            )
+        )
+
+    def rehearse(self, action: Callable[[], object]) -> None:
+        """Do something with a filter in place of each test's that filters nothing."""
+        self._shared_filter = SeccompFilter.harmless()
+        action()
+        self._shared_filter = None
+
+    def prepare_filter(self) -> None:
+        """Make the filter once that is the same for all tests."""
+        if self.is_init:
+            self._shared_filter = self.per_test_filter(is_binary=False)
+
+    def report(self) -> dict[str, str]:
+        """Return the layers that are not in force, with the reason."""
+        return {layer: self.missing.get(layer, "switched off") for layer in layers.LAYERS if not self.has(layer)}
+
+    def attempt(self, layer: str, action: Callable[[], object]) -> None:
+        """Put a layer on, or note why not."""
+        if layer in self.wanted and layer not in self.missing:
+            try:
+                action()
+            except (OSError, StopIteration) as error:
+                self.missing[layer] = f"{type(error).__name__}: {error}"
+
+
+def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
+    """Put on every layer up to the filter of system calls."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    setup = Setup(wanted=set(config["layers"]))
+    is_root = os.geteuid() == 0
+    # Chosen by our process id, so before the pid namespace in which every sandbox has the same: two that shared a user
+    # id would count against each other's limit on processes and, without that namespace, could signal each other.
+    user = pick_user(os.getpid()) if is_root else None
+    setup.missing, setup.in_user_namespace = enter_namespaces(setup.wanted)
+    if setup.has(layers.PID_NAMESPACE):
+        _become_init(control)
+        setup.is_init = os.getpid() == 1
+    elif config["builds"]:
+        # What a compiler leaves running becomes our child, so that it can be found.
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _stand_back(config["nice"])
+    libraries, packages, runtime = config["libraries"], config["packages"], config["runtime"]
+    # Now, since the private root has no /proc.
+    config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    setup.attempt(
+        layers.MOUNT_NAMESPACE,
+        lambda: enter_private_root(
+            libraries, config["hidden"], packages, config["scratch_mib"], runtime["links"], runtime["texts"]
+        ),
+    )
+    if setup.has(layers.MOUNT_NAMESPACE):
+        setup.scratch, setup.scratch_mode = scratch_folder(libraries), SCRATCH_MODE
+        packages = packages and PACKAGES
+    elif runtime["links"] or runtime["texts"]:
+        wanted = ", ".join((*runtime["links"], *runtime["texts"]))
+        raise RuntimeError(f"the language's file asks for {wanted}, which need a root of our own to be shown in")
+    else:
+        _take_private_folder(setup, config["folder"])
+    own_folders = [folder for folder in (config["stdlib"], packages) if folder]
+    _preload(config["preload"], own_folders[1:])
+    if is_root:
+        _drop_user(setup, user, own_folders)
+    _give_up_rights(setup)
+    _restrict_files(setup, [*libraries, *own_folders[1:]], config)
+    return setup
+
+
+def _take_private_folder(setup: Setup, folder: str) -> None:
+    """Where nothing can be mounted, programs write to a folder of the machine's, which Landlock confines them to."""
+    problem = quota.find_problem()
+    if problem:
+        setup.missing[layers.RESOURCE_LIMITS] = problem
+    folders.make_private_folder(folder)
+    setup.scratch = folder
+    os.environ["TMPDIR"] = folder
+    os.chdir(folder)
+
+
+def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -> None:
+    is_private = setup.has(layers.MOUNT_NAMESPACE)
+    setup.attempt(
+        layers.LANDLOCK,
+        lambda: kernel.restrict(
+            readable=["/"] if is_private else readable,
+            hidden=() if is_private else config["hidden"],
+            writable=[setup.scratch],
+            devices=DEVICES,
+            executables=config["runtime"]["executables"],
+            can_execute=bool(config["builds"]),
+        ),
+    )
+    if not is_private:
+        has_landlock = setup.has(layers.LANDLOCK)
+        can_ask = not config["builds"] and setup.has(layers.RESOURCE_LIMITS)
+        setup.file_rules = seccomp.FileRules(
+            is_shared=True,
+            can_write=has_landlock or bool(config["builds"]),
+            can_truncate=has_landlock and kernel.version() >= kernel.SINCE_TRUNCATE,
+            asks_about_entries=can_ask,
+        )
+        # The namespace's own processes have other numbers in the /proc that we could count them by.
+        setup.asks_about_threads = can_ask and not setup.owns_uid and not setup.is_init
+
+
+def _become_init(control: socket.socket) -> None:
+    """Fork process 1 of the new pid namespace; the parent only waits for it."""
+    pid = os.fork()
+    if pid:
+        control.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _, status = os.waitpid(pid, 0)
+        os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+    # A signal to the process group would reach the parent too, across the namespace, if it has the same user.
+    os.setsid()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _stand_back(nice: int) -> None:
+    """Be nice, in the session that programs will run in."""
+    try:
+        limits.stand_back(nice)
+    except OSError as error:
+        raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
+
+
+def _preload(modules: list[str], package_folders: list[str]) -> None:
+    """Import what programs import, with the same random state for every test."""
+    sys.path += package_folders
+    for name in modules:
+        importlib.import_module(name)
+    random.seed(0)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(0)
+    runner.prepare_standard_library()
+
+
+def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
+    """Stop being root, unless programs could then not read what they import from these folders."""
+    unreadable = [folder for folder in folders if not is_readable_by_others(folder)]
+    # A namespace that could be made but not be given a map has left us without any id.
+    if setup.in_user_namespace or user is None or os.geteuid() != 0:
+        setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
+    elif unreadable:
+        setup.missing[layers.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
+    elif problem := _find_problem_with_giving(setup):
+        setup.missing[layers.UNPRIVILEGED_USER] = problem
+    else:
+        setup.attempt(layers.UNPRIVILEGED_USER, lambda: _give_to(setup, user))
+        setup.owns_uid = setup.has(layers.UNPRIVILEGED_USER)
+
+
+def _find_problem_with_giving(setup: Setup) -> str:
+    """Return why a private folder cannot become another user's."""
+    if setup.has(layers.MOUNT_NAMESPACE):
+        return ""
+    if not is_readable_by_others(os.path.dirname(setup.scratch)):
+        return f"{setup.scratch} is in a folder readable by root only"
+    lacking = find_lacking_capabilities()
+    return f"root lacks {', '.join(lacking)}" if lacking else ""
+
+
+def _give_to(setup: Setup, user: int) -> None:
+    if not setup.has(layers.MOUNT_NAMESPACE):
+        os.chown(setup.scratch, user, user)
+    drop_user(user)
+
+
+def _give_up_rights(setup: Setup) -> None:
+    drop_bounding_capabilities()
+    setup.owns_uid = setup.owns_uid or setup.in_user_namespace
+    setup.attempt(layers.NO_CAPABILITIES, drop_capabilities)
+    # No other process of the same user may trace us or read our memory.
+    setup.attempt(layers.NOT_DUMPABLE, lambda: prctl(PR_SET_DUMPABLE, 0))
+    setup.attempt(layers.NO_NEW_PRIVILEGES, lambda: prctl(PR_SET_NO_NEW_PRIVS, 1))
+    # Once more: the kernel forgets it when a process changes its user id.
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:
+    """Warm up, install the filter, settle the heap; return the address space and resident memory taken.
+
+    Args:
+        setup: what is in force so far.
+        config: what the supervisor asks for.
+        run_test: does in this process what a test's own process does.
+    """
+    if layers.SECCOMP in setup.wanted and not config["builds"]:
+        setup.rehearse(lambda: warmup.rehearse(run_test))
+    for number in (signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    if layers.SECCOMP in setup.wanted:
+        rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
+        setup.attempt(layers.SECCOMP, SeccompFilter(rules).install)
+        setup.prepare_filter()
+    _forget_ourselves()
+    gc.collect()
+    gc.freeze()
+    pages = int(os.pread(config["statm"], 200, 0).split()[0])
+    os.close(config["statm"])
+    return pages * resource.getpagesize(), _memory_of_empty_test()
+
+
+def _memory_of_empty_test() -> int:
+    """Return the resident KiB that a test starts with."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    return os.wait4(pid, 0)[2].ru_maxrss
+
+
+def _forget_ourselves() -> None:
+    """Leave no trace of this package to import or read."""
+    # Tidiness, not protection: `gc` still finds our objects. A test that uses them reaches its own process and no more.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "microcoder"]:
+        del sys.modules[name]
+    sys.argv[:] = sys.orig_argv[:] = [runner.FILE_NAME]
+    sys.dont_write_bytecode = True

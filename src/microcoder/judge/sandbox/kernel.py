@@ -1,0 +1,300 @@
+"""Linux system calls that Python does not offer, through ctypes. No dependency.
+
+Numbers of the system calls a program may meet, for the two supported machines.
+
+The x86_64 column is tested; the aarch64 column (the generic table) is not.
+
+File rules by Landlock (kernel >= 5.13): the fallback for a private root, and a second layer on top of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+from collections.abc import Iterable
+
+IS_X86 = platform.machine() == "x86_64"
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_GET_SECCOMP = 21
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
+PR_SET_SECUREBITS = 28
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+SECCOMP_MODE_FILTER = 2
+
+_NR_CAPSET = 126 if IS_X86 else 91
+_NR_SECCOMP = 317 if IS_X86 else 277
+_NR_PIVOT_ROOT = 155 if IS_X86 else 41
+_NR_MOUNT_SETATTR = 442
+_NO_ROOT_LOCKED = 0x2F
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+_ZERO = ctypes.c_ulong(0)
+_kill = _libc.kill
+
+
+def _fail(what: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), what)
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """Make a raw system call; integers are passed as C longs.
+
+    Raises:
+        OSError: the call failed.
+    """
+    converted = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    result = _libc.syscall(ctypes.c_long(number), *converted)
+    if result < 0:
+        raise _fail(f"syscall {number}")
+    return result
+
+
+def prctl(operation: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> None:
+    """Call prctl(2) with integer arguments."""
+    if _libc.prctl(operation, *(ctypes.c_ulong(x) for x in (a, b, c, d))) < 0:
+        raise _fail(f"prctl {operation}")
+
+
+def kill_everything() -> bool:
+    """Kill all processes that we may; return whether there was one. No exception, which would cost 40 page faults."""
+    return _kill(-1, 9) == 0
+
+
+def unshare(flags: int) -> None:
+    """Move the caller into new namespaces."""
+    if _libc.unshare(ctypes.c_int(flags)) < 0:
+        raise _fail("unshare")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None) -> None:
+    """Call mount(2)."""
+    encoded = [None if text is None else text.encode() for text in (source, target, kind, options)]
+    if _libc.mount(*encoded[:3], ctypes.c_ulong(flags), encoded[3]) < 0:
+        raise _fail(f"mount {source} on {target}")
+
+
+def make_mount_read_only(path: str, *, has_devices: bool = False) -> None:
+    """Make a mount and everything below it read-only, without set-uid programs and devices (kernel >= 5.12)."""
+    read_only_nosuid, nodev, at_recursive, at_fdcwd = 1 | 2, 4, 0x8000, -100
+    flags = read_only_nosuid if has_devices else read_only_nosuid | nodev
+    attributes = ctypes.create_string_buffer(struct.pack("QQQQ", flags, 0, 0, 0))
+    syscall(_NR_MOUNT_SETATTR, at_fdcwd, ctypes.c_char_p(path.encode()), at_recursive, attributes, 32)
+
+
+def pivot_into(root: str) -> None:
+    """Make `root` the root directory and let go of the old one."""
+    # Not chroot, which a descriptor of an outer folder leads out of. With both at ".", the old root ends up mounted
+    # over the new one, and is what umount then takes away.
+    os.chdir(root)
+    syscall(_NR_PIVOT_ROOT, ctypes.c_char_p(b"."), ctypes.c_char_p(b"."))
+    detach = 2
+    if _libc.umount2(b".", ctypes.c_int(detach)) < 0:
+        raise _fail("umount2")
+    os.chdir("/")
+
+
+def drop_bounding_capabilities() -> None:
+    """Give up every capability that an exec could bring back; needs CAP_SETPCAP if any is left."""
+    for capability in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:
+            break
+    for operation, value in ((PR_SET_SECUREBITS, _NO_ROOT_LOCKED), (PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)):
+        try:
+            prctl(operation, value)
+        except OSError:
+            continue
+
+
+def drop_capabilities() -> None:
+    """Give up every capability held now."""
+    version_3 = 0x20080522
+    header = ctypes.create_string_buffer(struct.pack("Ii", version_3, 0))
+    syscall(_NR_CAPSET, header, ctypes.create_string_buffer(24))
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
+
+
+class SeccompFilter:
+    """A BPF program, ready to be installed many times."""
+
+    def __init__(self, instructions: bytes, operation: int = PR_SET_SECCOMP) -> None:
+        self._buffer = ctypes.create_string_buffer(instructions, len(instructions))
+        self._program = _FilterProgram(len(instructions) // 8, ctypes.addressof(self._buffer))
+        # Made here, because a test's own process pays for every object that it makes or touches.
+        self._call, program = _libc.prctl, ctypes.byref(self._program)
+        self._arguments = (ctypes.c_int(operation), ctypes.c_ulong(SECCOMP_MODE_FILTER), program, _ZERO, _ZERO)
+
+    @classmethod
+    def harmless(cls) -> SeccompFilter:
+        """Return one whose `install` makes the same call, and asks only which mode is in force."""
+        return cls(b"", PR_GET_SECCOMP)
+
+    def install(self) -> None:
+        """Stack the filter on the calling thread, for good."""
+        if self._call(*self._arguments) < 0:
+            raise _fail("seccomp")
+
+    def install_with_listener(self) -> int:
+        """Stack the filter, and return the descriptor at which the kernel asks about calls that it refers to us.
+
+        Raises:
+            OSError: the kernel is older than 5.5, or another such filter is in force.
+        """
+        set_mode_filter, new_listener = 1, 8
+        return syscall(_NR_SECCOMP, set_mode_filter, new_listener, ctypes.byref(self._program))
+
+
+AUDIT_ARCH = 0xC000003E if IS_X86 else 0xC00000B7
+FIRST_UNKNOWN = 451
+"""Newer calls than these tables know: answered ENOSYS, so that libc falls back."""
+
+_TABLE = """
+read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, poll 7 -, lseek 8 62, mmap 9 222,
+mprotect 10 226, munmap 11 215, brk 12 214, rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139,
+ioctl 16 29, pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, access 21 -, pipe 22 -, select 23 -,
+sched_yield 24 124, mremap 25 216, msync 26 227, mincore 27 232, madvise 28 233, dup 32 23, dup2 33 -, pause 34 -,
+nanosleep 35 101, getitimer 36 102, alarm 37 -, setitimer 38 103, getpid 39 172, sendfile 40 71, socket 41 198,
+sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212, shutdown 48 210, socketpair 53 199,
+getsockopt 55 209, clone 56 220, fork 57 -, vfork 58 -, execve 59 221, exit 60 93, wait4 61 260, kill 62 129,
+uname 63 160, fcntl 72 25, flock 73 32, fsync 74 82, fdatasync 75 83, truncate 76 45, ftruncate 77 46,
+getdents64 217 61, getcwd 79 17, chdir 80 49, fchdir 81 50, rename 82 -, mkdir 83 -, rmdir 84 -, unlink 87 -,
+symlink 88 -, readlink 89 -, chmod 90 -, fchmod 91 52, umask 95 166, gettimeofday 96 169, getrlimit 97 163,
+getrusage 98 165, sysinfo 99 179, times 100 153, getuid 102 174, getgid 104 176, geteuid 107 175, getegid 108 177,
+getppid 110 173, getpgrp 111 -, setsid 112 157, getgroups 115 158, getresuid 118 148, getresgid 120 150,
+getpgid 121 155, getsid 124 156, rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133,
+sigaltstack 131 132, statfs 137 43, fstatfs 138 44, getpriority 140 141, sched_getparam 143 121,
+sched_getscheduler 145 120, sched_get_priority_max 146 125, sched_get_priority_min 147 126, mlock 149 228,
+munlock 150 229, prctl 157 167, arch_prctl 158 -, setrlimit 160 164, gettid 186 178, tkill 200 130, time 201 -,
+futex 202 98, sched_getaffinity 204 123, epoll_create 213 -, set_tid_address 218 96, restart_syscall 219 128,
+fadvise64 221 223, timer_create 222 107, timer_settime 223 110, timer_gettime 224 108, timer_delete 226 111,
+clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, exit_group 231 94, epoll_wait 232 -,
+epoll_ctl 233 21, tgkill 234 131, waitid 247 95, openat 257 56, mkdirat 258 34, newfstatat 262 79, unlinkat 263 35,
+renameat 264 38, symlinkat 266 36, readlinkat 267 78, fchmodat 268 53, faccessat 269 48, pselect6 270 72,
+ppoll 271 73, set_robust_list 273 99, get_robust_list 274 100, utimensat 280 88, epoll_pwait 281 22,
+fallocate 285 47, eventfd2 290 19, epoll_create1 291 20, dup3 292 24, pipe2 293 59, prlimit64 302 261,
+getcpu 309 168, renameat2 316 276, seccomp 317 277, getrandom 318 278, memfd_create 319 279, execveat 322 281,
+membarrier 324 283, copy_file_range 326 285, statx 332 291, rseq 334 293, pidfd_send_signal 424 424, pidfd_open 434 434,
+clone3 435 435, close_range 436 436, faccessat2 439 439, futex_waitv 449 449
+"""
+# name, x86_64, aarch64; "-" if a machine has no such call.
+
+
+def _parse(table: str) -> dict[str, int]:
+    rows = (row.split() for row in table.replace("\n", " ").split(","))
+    column = 1 if IS_X86 else 2
+    return {row[0]: int(row[column]) for row in rows if row[column] != "-"}
+
+
+NUMBERS = _parse(_TABLE)
+
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_TRUNCATE = 1 << 14
+SINCE_TRUNCATE = 3
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE
+_RIGHTS_BY_ABI = {1: (1 << 13) - 1, 2: 1 << 13, SINCE_TRUNCATE: _TRUNCATE, 5: 1 << 15}
+_TCP, _SCOPES = 3, 3
+
+
+def version() -> int:
+    """Return the kernel's version of Landlock.
+
+    Raises:
+        OSError: it has none.
+    """
+    return syscall(_CREATE_RULESET, 0, 0, 1)
+
+
+def restrict(
+    *,
+    readable: Iterable[str],
+    hidden: Iterable[str] = (),
+    writable: Iterable[str] = (),
+    devices: Iterable[str] = (),
+    executables: Iterable[str] = (),
+    can_execute: bool,
+) -> None:
+    """Confine the caller to the given files, for good; listing folders above a hidden one stays possible.
+
+    Without `can_execute` no file may be started, not even by `execveat`, whose path the filter of system calls
+    cannot read; a binary in anonymous memory still may, as `executables` may, and libraries are mapped as ever.
+
+    Raises:
+        OSError: the kernel has no Landlock.
+    """
+    abi = version()
+    handled = sum(rights for since, rights in _RIGHTS_BY_ABI.items() if abi >= since)
+    attributes = struct.pack("Q", handled)
+    # TCP and, below, abstract sockets and signals to processes outside: handled without any rule, so refused
+    # throughout.
+    if abi >= 4:
+        attributes += struct.pack("Q", _TCP)
+    if abi >= 6:
+        attributes += struct.pack("Q", _SCOPES)
+    ruleset = syscall(_CREATE_RULESET, ctypes.create_string_buffer(attributes), len(attributes), 0)
+    covered = {os.path.realpath(path) for path in hidden}
+    allowed = handled if can_execute else handled & ~_EXECUTE
+    for path in readable:
+        _allow_below(ruleset, os.path.realpath(path), covered, allowed)
+    for path in writable:
+        # What is written is never started, not even by a compiler.
+        _allow(ruleset, path, allowed & ~_EXECUTE, allowed)
+    for path in executables:
+        _allow(ruleset, path, _EXECUTE | _READ_FILE, handled)
+    for path in devices:
+        _allow(ruleset, path, _READ_FILE | _WRITE_FILE, handled)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    syscall(_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _allow_below(ruleset: int, path: str, hidden: set[str], handled: int) -> None:
+    """Landlock only adds rights, so a folder with something hidden inside is opened entry by entry."""
+    if path in hidden:
+        return
+    if not any(cover.startswith(path + "/") for cover in hidden):
+        _allow(ruleset, path, _READ, handled)
+        return
+    _allow(ruleset, path, _READ_DIR, handled)
+    for entry in os.scandir(path):
+        # A rule for a link is one for what it leads to, which may be hidden.
+        if not entry.is_symlink():
+            _allow_below(ruleset, entry.path, hidden, handled)
+
+
+def _allow(ruleset: int, path: str, rights: int, handled: int) -> None:
+    path_beneath, o_path = 1, 0o10000000
+    try:
+        descriptor = os.open(path, o_path | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not os.path.isdir(path):
+            rights &= _FILE_RIGHTS | _TRUNCATE
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights & handled, descriptor))
+        syscall(_ADD_RULE, ruleset, path_beneath, rule, 0)
+    finally:
+        os.close(descriptor)

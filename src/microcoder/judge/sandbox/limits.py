@@ -1,0 +1,160 @@
+"""Resource limits of one test.
+
+Standing back from other work of the machine: this session's processes, and its scheduler group.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+
+from microcoder.judge.sandbox.protocol import Request
+
+DEFAULT_STACK_BYTES = 8 << 20
+"""Stack size the zygote is exec'ed with: libc takes it as the size of every thread's stack."""
+
+_MAIN_STACK_BYTES = 120 << 20
+_MAX_DESCRIPTORS = 64
+_MAX_PROCESSES = 256 + 4
+"""Threads of a test; itself and the fork server, which run as the same user, and two to spare."""
+_HEAP_ROOM_BYTES = 192 << 20
+"""Further address space of a binary: libc reserves 64 MiB for each of up to three more heaps (see `native`)."""
+_MAX_PENDING_SIGNALS = 256
+"""Each timer takes one."""
+_UNLIMITED = (1 << 63) - 1
+
+
+_RLIMITS = ("AS", "DATA", "FSIZE", "NOFILE", "STACK", "CORE", "MEMLOCK", "MSGQUEUE", "SIGPENDING", "CPU", "NPROC")
+_CPU = resource.RLIMIT_CPU
+
+
+class LimitSetter:
+    """Applies limits; knows the hard limits in force, so that it never asks to exceed one.
+
+    Setting limits costs a test 0.2 ms in page faults, so the fork server takes them on itself, as soft limits that
+    its children inherit and that the filter of system calls keeps them from raising.
+    """
+
+    def __init__(self, *, owns_uid: bool, address_space_bytes: int = 0, reserved_bytes: int = 0) -> None:
+        """Note what every test shares.
+
+        Args:
+            owns_uid: nothing outside this sandbox runs under our user id, so its processes may be counted.
+            address_space_bytes: above 0: tests are run by a runtime that may reserve so much, whatever their limit on
+                memory, which then bounds what they may write to.
+            reserved_bytes: of that, what it asks for beyond the limit and hardly uses.
+        """
+        self._address_space_bytes = address_space_bytes
+        self._reserved_bytes = reserved_bytes
+        self._base_bytes = 0
+        self._owns_uid = owns_uid
+        self._is_raising_filtered = True
+        self._ceilings = {name: _hard_limit(name) for name in _RLIMITS}
+        self._in_force: Request | None = None
+        self._cpu = resource.getrlimit(_CPU)
+
+    def settle(self, base_bytes: int, *, is_raising_filtered: bool) -> None:
+        """Note what is known when everything else is ready; until then `apply` changes nothing.
+
+        Args:
+            base_bytes: address space that the zygote already takes.
+            is_raising_filtered: tests cannot call setrlimit; if they can, each must give up its hard limits.
+        """
+        self._base_bytes = base_bytes
+        self._is_raising_filtered = is_raising_filtered
+
+    def lend(self, request: Request) -> None:
+        """Take a test's limits on, for the children to inherit; CPU time is counted for each process apart."""
+        if request is self._in_force:
+            return
+        self._in_force = request
+        # `watch` ends a test at its exact limit; this, in whole seconds, holds should the fork server be stopped
+        # itself.
+        backstop = int(request.cpu_seconds) + 2
+        self._cpu = (min(backstop, self._ceilings["CPU"]), min(backstop + 1, self._ceilings["CPU"]))
+        for name, value in self._values(request).items():
+            self._set(name, value, self._ceilings[name])
+
+    def lift(self) -> None:
+        """Let the fork server itself write files of any size again."""
+        if self._in_force is not None:
+            self._in_force = None
+            self._set("FSIZE", _UNLIMITED, self._ceilings["FSIZE"])
+
+    def apply(self, request: Request) -> None:
+        """Limit the calling process for good."""
+        resource.setrlimit(_CPU, self._cpu)
+        if not self._is_raising_filtered:
+            for name, value in self._values(request).items():
+                self._set(name, value, value)
+
+    def _values(self, request: Request) -> dict[str, int]:
+        values = {
+            "AS": self._base_bytes + request.memory_bytes,
+            "FSIZE": request.file_bytes,
+            "NOFILE": _MAX_DESCRIPTORS,
+            "STACK": _MAIN_STACK_BYTES,
+            # With 0, a core would still be piped to the host's collector of crashes; with 1 the kernel gives up.
+            "CORE": 1,
+            "SIGPENDING": _MAX_PENDING_SIGNALS,
+            **dict.fromkeys(("MEMLOCK", "MSGQUEUE"), 0),
+        }
+        if request.command:
+            # Any limit would also be the size of every thread's stack, all of it address space. Without one the main
+            # stack grows while there is address space, and libc gives a thread 2 MiB, as on contest judges.
+            values["STACK"] = _UNLIMITED
+            values["AS"] += _HEAP_ROOM_BYTES
+        if self._address_space_bytes:
+            values["AS"] = self._address_space_bytes
+            values["DATA"] = request.memory_bytes + self._reserved_bytes
+        return {**values, "NPROC": _MAX_PROCESSES} if self._owns_uid else values
+
+    def _set(self, name: str, soft: int, hard: int) -> None:
+        ceiling = self._ceilings[name]
+        bounded = (min(value, ceiling) for value in (soft, hard))
+        low, high = (resource.RLIM_INFINITY if value == _UNLIMITED else value for value in bounded)
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (low, high))
+
+
+def _hard_limit(name: str) -> int:
+    hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]
+    return _UNLIMITED if hard == resource.RLIM_INFINITY else hard
+
+
+_ENABLED_FILE, _GROUP_FILE = "/proc/sys/kernel/sched_autogroup_enabled", "/proc/self/autogroup"
+_MOST_SECONDS, _PAUSE_SECONDS = 30.0, 0.02
+
+
+def stand_back(nice: int) -> None:
+    """Make this process, those it starts and their scheduler group so nice, or as nice as the process is already.
+
+    Where Linux groups processes by session, a process's niceness counts within its own session only: beside others, the
+    session has one of its own, which starts from 0.
+
+    Raises:
+        OSError: the group's cannot be set.
+    """
+    nice = max(nice, os.getpriority(os.PRIO_PROCESS, 0))
+    os.setpriority(os.PRIO_PROCESS, 0, nice)
+    if nice <= 0 or not _are_sessions_grouped():
+        return
+    latest = time.monotonic() + _MOST_SECONDS
+    while True:
+        try:
+            with open(_GROUP_FILE, "w") as file:
+                file.write(str(nice))
+            return
+        except BlockingIOError:
+            # The kernel lets one of all processes without privileges do so in a tenth of a second.
+            if time.monotonic() > latest:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _are_sessions_grouped() -> bool:
+    try:
+        with open(_ENABLED_FILE) as file:
+            return file.read().strip() == "1" and os.path.exists(_GROUP_FILE)
+    except OSError:
+        return False

@@ -1,0 +1,137 @@
+"""What the trusted and the untrusted side say to each other, over one SOCK_SEQPACKET socket.
+
+The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
+FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
+While a test runs, the zygote asks, with the child's pidfd beside it, and the supervisor answers each by GO_ON:
+STILL, whether to go on, where its wall time is spent; IDLE, whether it really is idle, if it used next to no CPU
+time for a while; AWAKE, when it may go on after that; SLICE, the same after each slice of CPU time. In the latter two
+the child is stopped until the answer comes.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from microcoder.judge.sandbox.dialects import PLAIN
+
+CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
+STILL, IDLE, AWAKE, SLICE, GO_ON = b"S", b"I", b"A", b"L", b"G"
+MAX_MESSAGE = 1 << 16
+
+FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED, ROOM_LACKED = 0, 1, 2, 3, 4
+
+SLICE_SECONDS = 0.2
+"""CPU time after which a test asks whether others are to go first."""
+
+COMPILED, REJECTED = b"C", b"E"
+"""First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
+
+WIRE_FD = 3
+"""The descriptor that a function's result leaves by; for a binary, the binary itself."""
+
+BUILT_FILE = "main"
+"""What a build leaves in its folder."""
+
+STDIN_FILE = "stdin"
+"""The scratch file that /dev/stdin and /dev/fd/0 lead to, for programs that name it."""
+STDOUT_FILE, STDERR_FILE = ".stdout", ".stderr"
+"""The scratch files that /dev/stdout and /dev/stderr lead to."""
+
+_REQUEST = struct.Struct("<ddQQ")
+_RESULT = struct.Struct("<iiQQQB")
+_SECONDS = struct.Struct("<d")
+
+
+NO_RUNTIME: Mapping[str, Any] = {
+    "readable": (),
+    "executables": (),
+    "environment": {},
+    "links": {},
+    "texts": {},
+    "address_space_bytes": 0,
+    "reserved_bytes": 0,
+}
+"""What a sandbox without a language's runtime gives one; see `judge/run/runtimes.py`."""
+
+
+class Request(NamedTuple):
+    """One test to run. Beside it travel its descriptors: source, cache, stdin, stdout, stderr, the wire of a function
+    or the place for what is built, and the files."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    memory_bytes: int
+    file_bytes: int
+    fn_name: str = ""
+    """Call this function of the program, and send its result over the wire."""
+    command: tuple[str, ...] = ()
+    """Run a binary: the source itself with these arguments, or, to build, the compiler."""
+    arguments: tuple[str, ...] = ()
+    """What a Python program finds in sys.argv after its own name."""
+    files: tuple[str, ...] = ()
+    """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    dialect: str = PLAIN
+    """What a Python program runs under, see `dialects`."""
+    has_named_streams: bool = False
+    """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are; None if all is plain JSON."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
+    shared_cpu_seconds: float = 0.0
+    """Above 0: a series of tests in one process, see `batch`; what they may all take together after the first of them.
+    Its descriptors: source, cache, stdin, stdout, stderr, later stdin, inputs, frames, and the socket that
+    it asks by."""
+
+    def pack(self) -> bytes:
+        """Return the message."""
+        rest = json.dumps(self[4:]) if self[4:] != _USUAL else ""
+        return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
+
+    @classmethod
+    def unpack(cls, message: bytes) -> Request:
+        """Read a message back."""
+        end = 1 + _REQUEST.size
+        cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
+        return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
+
+
+_USUAL = Request(0, 0, 0, 0)[4:]
+
+
+class Result(NamedTuple):
+    """How the child ended, as the kernel accounts for it."""
+
+    exit_code: int
+    signal: int
+    cpu_us: int
+    wall_us: int
+    memory_kib: int
+    """Peak resident memory beyond what the zygote itself holds."""
+    expired: int
+
+    def pack(self) -> bytes:
+        """Return the message."""
+        return RESULT + _RESULT.pack(*self)
+
+    @classmethod
+    def unpack(cls, message: bytes) -> Result:
+        """Read a message back."""
+        return cls(*_RESULT.unpack(message[1:]))
+
+
+def pack_seconds(kind: bytes, seconds: float) -> bytes:
+    """Return a message with a number of seconds.
+
+    STILL, with a test's wall time so far; IDLE, AWAKE or SLICE, with its CPU time; or GO_ON: to STILL, how much longer
+    it may take; to IDLE, above 0 if it is idle; to SLICE, the CPU time that it may take in all, 0 for what was said.
+    """
+    return kind + _SECONDS.pack(seconds)
+
+
+def unpack_seconds(message: bytes) -> float:
+    """Read such a message's seconds."""
+    return _SECONDS.unpack(message[1:])[0]

@@ -1,0 +1,271 @@
+"""What one test may take if no namespace of its own counts it: threads, and entries and bytes of its folder.
+
+The kernel asks the fork server before each such call of the test (seccomp's user notifications), and the fork server
+answers "go on" or the error that a full file system, or a user with too many threads, would have given. What has
+grown meanwhile is looked at from time to time.
+
+A file takes its place until it has neither a name nor an open descriptor. So before a name may go, the fork server
+opens every file that there is, and keeps those that have lost theirs. None is missed: no name changes but by a call
+that is asked about, and each such call has ended before the next one is answered.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import errno
+import fcntl
+import os
+import resource
+import signal
+import socket
+import struct
+import time
+
+from microcoder.judge.sandbox import folders
+from microcoder.judge.sandbox.kernel import NUMBERS, PR_SET_NO_NEW_PRIVS, SeccompFilter, prctl
+
+REMOVING_NAMES = "unlink unlinkat rmdir rename renameat renameat2"
+MAX_THREADS = 256
+MAX_ENTRIES = 256
+POLL_SECONDS = 0.02
+"""How often a folder that something was put into is looked at."""
+
+_LEAST_ROOM_BYTES, _LEAST_ROOM_ENTRIES = 1 << 20, 8
+"""A file system with less left is full: what a test meets there is not its own doing."""
+_MAX_DESCRIPTORS = MAX_ENTRIES + 256
+_STOP_PAUSE_SECONDS, _STOP_PAUSES, _STOP_CPU_SECONDS = 5e-5, 100, 1.0
+"""How often it is looked whether a test stands still, after how many looks it is stopped again, and the CPU time after
+which it is seen to keep itself from it."""
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+"""SECCOMP_IOCTL_NOTIF_RECV and _SEND."""
+_NOTIFICATION_BYTES = 80
+_HEAD = struct.Struct("=QIIi")
+"""Of a notification: id, thread, flags, number of the call."""
+_LENGTH = struct.Struct("=56xQ")
+"""Of a notification: the fourth argument."""
+_ANSWER = struct.Struct("=QqiI")
+_GO_ON = 1
+_FEW_SECONDS = 0.002
+_SENDING_TRIES, _SENDING_PAUSE_SECONDS = 500, 0.005
+
+IOCTLS = (_RECEIVE, _SEND)
+_REMOVING = {NUMBERS[name] for name in REMOVING_NAMES.split() if name in NUMBERS}
+
+
+class Quota:
+    """What one test has taken so far; made before the fork, used on both sides of it."""
+
+    def __init__(self, folder: str, max_bytes: int, *, has_files: bool) -> None:
+        """Open the way by which the test hands over the listener.
+
+        Args:
+            folder: what the test may write to.
+            max_bytes: how much may be in it.
+            has_files: there is something in it already.
+        """
+        self.has_files = has_files
+        """Whether there may be something in the folder."""
+        self._folder, self._max_bytes = folder, max_bytes
+        self._ours, self._theirs = socket.socketpair()
+        self._listener = -1
+        self._pid = 0
+        self._measured = (0, 0)
+        self._num_unseen = 0
+        """Entries made since the last look."""
+        self._looked_at = 0.0
+        self._nameless: list[int] = []
+        """Files without a name that the test may still have open."""
+        self._reserved_bytes = 0
+        """What it asked to have reserved in files."""
+        self._is_evading = False
+        """It keeps itself from being stopped."""
+        self._descriptor_limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.lacks_room = False
+        """The file system was full before the folder was: a fault of the machine."""
+
+    def hand_over(self, rules: SeccompFilter) -> None:
+        """In the test: install its filter, and give the fork server the listener."""
+        listener = rules.install_with_listener()
+        rights = array.array("i", [listener])
+        for is_last in [False] * _SENDING_TRIES + [True]:
+            try:
+                self._theirs.sendmsg([b"L"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+                break
+            except OSError as error:
+                # The test before this one left descriptors under way, which the kernel gathers in its own time.
+                if error.errno != errno.ETOOMANYREFS or is_last:
+                    raise
+                time.sleep(_SENDING_PAUSE_SECONDS)
+        # Both before the program runs: whoever holds the listener could answer the questions about itself.
+        os.close(listener)
+        self._theirs.close()
+
+    @property
+    def test_end(self) -> int:
+        """The descriptor that the test must keep until it has handed over."""
+        return self._theirs.fileno()
+
+    def begin(self, pid: int) -> int:
+        """In the fork server, after the fork: return the descriptor to wait at for `accept`."""
+        self._theirs.close()
+        self._pid = pid
+        hard = self._descriptor_limits[1]
+        most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        return self._ours.fileno()
+
+    def accept(self) -> int:
+        """Return the listener to wait at for `answer`; -1 if the test ended before it had one."""
+        _, ancillary, _, _ = self._ours.recvmsg(1, socket.CMSG_SPACE(4))
+        for _, _, data in ancillary:
+            self._listener = int.from_bytes(data[:4], "little")
+        return self._listener
+
+    def answer(self) -> None:
+        """Answer one call of the test."""
+        notification = bytearray(_NOTIFICATION_BYTES)
+        try:
+            fcntl.ioctl(self._listener, _RECEIVE, notification)
+        except OSError:
+            return  # The thread that asked is gone.
+        identity, _, _, number = _HEAD.unpack_from(notification)
+        # After "go on" the kernel reads what pointers lead to again, which another thread may have changed meanwhile.
+        # Nothing rests on that here: what is decided by is how much there is already.
+        if number == NUMBERS["clone"]:
+            self._send(identity, self._refuse_thread())
+        elif number == NUMBERS["fallocate"]:
+            self._send(identity, self._refuse_space(_LENGTH.unpack_from(notification)[0]))
+        else:
+            self._answer_change(identity, is_removal=number in _REMOVING)
+
+    def is_exceeded(self, *, is_final: bool = False) -> bool:
+        """Whether the folder holds more than it may; after the test's end, what has a name."""
+        if is_final:
+            folders.close_all(self._nameless)
+            self._nameless.clear()
+        if is_final or self._seconds_since_look() > POLL_SECONDS:
+            self._look()
+        return self._measured[1] > self._max_bytes or self._is_evading
+
+    def close(self) -> None:
+        """Let go of the listener; what still asks is refused by the kernel."""
+        if self._listener >= 0:
+            os.close(self._listener)
+        self._ours.close()
+        folders.close_all(self._nameless)
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._descriptor_limits)
+
+    def _send(self, identity: int, error: int) -> None:
+        # The thread that asked may be gone by now.
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, 0 if error else _GO_ON))
+
+    def _answer_change(self, identity: int, *, is_removal: bool) -> None:
+        """Answer a call that changes names, and see it end; a file that loses its name is kept."""
+        self.has_files = True
+        try:
+            held = folders.open_files(self._folder) if is_removal else []
+        except OSError:
+            self._send(identity, errno.ENOSPC)
+            return
+        try:
+            error = 0 if is_removal else self._refuse_entry()
+            self._send(identity, error)
+            if not error and self._stop():
+                os.kill(self._pid, signal.SIGCONT)
+        finally:
+            gone = {number for number in held if os.fstat(number).st_nlink == 0}
+            self._nameless += gone
+            folders.close_all({*held} - gone)
+
+    def _stop(self) -> bool:
+        """Stop the test, so that no call of it is under way; return whether it stands still."""
+        began = cpu_clock(self._pid)
+        options = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
+        while cpu_clock(self._pid) - began < _STOP_CPU_SECONDS:
+            # Again and again: a timer of the test may send it on.
+            os.kill(self._pid, signal.SIGSTOP)
+            for _ in range(_STOP_PAUSES):
+                seen = os.waitid(os.P_PID, self._pid, options)
+                if seen is not None:
+                    return seen.si_code == os.CLD_STOPPED
+                time.sleep(_STOP_PAUSE_SECONDS)
+        self._is_evading = True
+        return True
+
+    def _refuse_thread(self) -> int:
+        try:
+            # The kernel counts a process's threads as links of this folder, which needs no right to read it.
+            num_threads = os.stat(f"/proc/{self._pid}/task").st_nlink - 2
+        except OSError:
+            return errno.EAGAIN
+        return errno.EAGAIN if num_threads >= MAX_THREADS else 0
+
+    def _refuse_space(self, num_bytes: int) -> int:
+        self.has_files = True
+        self._reserved_bytes += num_bytes
+        return errno.ENOSPC if self._reserved_bytes > self._max_bytes else 0
+
+    def _refuse_entry(self) -> int:
+        self._num_unseen += 1
+        if self._measured[0] + self._num_unseen >= MAX_ENTRIES or self._seconds_since_look() > _FEW_SECONDS:
+            self._look()
+        return errno.ENOSPC if self._is_full() else 0
+
+    def _is_full(self) -> bool:
+        return self._measured[0] >= MAX_ENTRIES or self._measured[1] >= self._max_bytes
+
+    def _look(self) -> None:
+        self._num_unseen = 0
+        self._measure()
+        if self._is_full() and self._nameless:
+            self._forget_closed()
+            self._measure()
+        room = os.statvfs(self._folder)
+        has_bytes = room.f_bavail * room.f_frsize >= _LEAST_ROOM_BYTES
+        # Where a file system counts no entries, it has room for any number.
+        has_entries = room.f_files == 0 or room.f_favail >= _LEAST_ROOM_ENTRIES
+        self.lacks_room = self.lacks_room or not (has_bytes and has_entries)
+        self._looked_at = time.monotonic()
+
+    def _measure(self) -> None:
+        num_entries, num_bytes = folders.measure_folder(self._folder)
+        nameless_bytes = sum(map(folders.num_bytes_of, self._nameless))
+        self._measured = num_entries + len(self._nameless), num_bytes + nameless_bytes
+
+    def _forget_closed(self) -> None:
+        """Let go of the files without a name that the test has closed."""
+        # While it stands still: what it closes in one thread it could be opening anew in another.
+        if self._stop():
+            kept = [number for number in self._nameless if folders.is_open_elsewhere(number)]
+            folders.close_all({*self._nameless} - {*kept})
+            self._nameless = kept
+            os.kill(self._pid, signal.SIGCONT)
+
+    def _seconds_since_look(self) -> float:
+        return time.monotonic() - self._looked_at
+
+
+def cpu_clock(pid: int) -> float:
+    """Read another process's CPU clock (see clock_getcpuclockid(3))."""
+    process_wide, scheduler = ~pid << 3, 2
+    try:
+        return time.clock_gettime(process_wide | scheduler)
+    except OSError:
+        return 0.0
+
+
+def find_problem() -> str:
+    """Return why the kernel does not ask us; empty if it does. To be called before anything else is filtered."""
+    pid = os.fork()
+    if pid == 0:
+        allow_everything = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
+        try:
+            prctl(PR_SET_NO_NEW_PRIVS, 1)
+            SeccompFilter(allow_everything).install_with_listener()
+        except OSError as error:
+            os._exit(error.errno or 1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return f"no seccomp notifications: {os.strerror(code)}" if code else ""

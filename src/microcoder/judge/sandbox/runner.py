@@ -1,0 +1,435 @@
+"""Inside a test's own process: load the program, run it as the interpreter would, end without teardown.
+
+Running a program at the bottom of the call stack, as `python main.py` does.
+
+A forked test stands on the fork server's own calls. They would count against the recursion limit (an accepted program
+may need every frame it leaves) and be seen by `inspect`. Python has no call that takes them away, so two words of the
+interpreter's thread state are written: how many calls are left, and which frame is the innermost.
+
+An interpreter that keeps them elsewhere runs programs on top of our calls: a few frames shallower, and that is said.
+
+/tmp for Python programs that name it where the folder they may write to is another one.
+
+Only what a program calls is led elsewhere, not what it says: a path stays the text that the program made. Programs that
+do not name /tmp run untouched; what reaches the kernel by other ways than these functions sees the machine's own /tmp,
+which it cannot read.
+
+Inside a test's own process: become a binary, or the compiler that makes one.
+"""
+
+from __future__ import annotations
+
+import _io
+import _signal  # pyrefly: ignore[missing-import] - the wrappers in `signal` touch 36 more pages
+import atexit
+import builtins
+import contextlib
+import ctypes
+import gc
+import io
+import marshal
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NoReturn
+
+from microcoder.judge.sandbox import dialects
+from microcoder.judge.sandbox.kernel import IS_X86, syscall
+from microcoder.judge.sandbox.protocol import COMPILED, REJECTED
+
+_NUM_WORDS = 40
+"""Of the thread state, which is far longer: what is looked for stands at its beginning."""
+_FRAME_OF_FRAME_OBJECT, _CFRAME_OF_THREAD_STATE = 24, 56
+_STACK_BYTES = 1 << 18
+"""How far above and below the present place on the C stack the innermost frame is looked for."""
+_UNUSUAL_LIMIT = 4321
+_KNOWN, _KNOWN_NAMES = ((3, 11), (3, 12), (3, 13)), "CPython 3.11 to 3.13"
+"""Versions whose thread state was looked at: what is not known there may not be written to."""
+
+
+class _Unknown(Exception):
+    """Something stands where no known interpreter has it."""
+
+
+class CallStack:
+    """Where the interpreter keeps its calls; found and tried out once, for all tests.
+
+    Memory is read and written through views made here: ctypes would cost each test 20 page faults.
+    """
+
+    def __init__(self) -> None:
+        """Find it, or note in `problem` that it is not where it should be."""
+        self.problem = ""
+        """Why programs run on top of our calls; empty if they do not."""
+        try:
+            self._find()
+        except _Unknown as unknown:
+            version = sys.version.split()[0]
+            self.problem = (
+                f"Python {version} keeps {unknown} elsewhere than {_KNOWN_NAMES}, so programs recurse a few calls less "
+                "deep than under plain python, and see ours"
+            )
+
+    def _find(self) -> None:
+        if sys.version_info[:2] not in _KNOWN or sys.implementation.name != "cpython":
+            raise _Unknown("its calls")
+        current = ctypes.pythonapi.PyThreadState_Get
+        current.restype = ctypes.c_void_p
+        state: int = current()
+        self._numbers = _view(state, 8 * _NUM_WORDS, "i")
+        usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(_UNUSUAL_LIMIT)
+        # The limit is set to a number that nothing else has, and stands right behind the calls that are left. Found
+        # twice is not found: a write to the wrong word would break the interpreter.
+        found = [n for n, number in enumerate(self._numbers) if number == _UNUSUAL_LIMIT > self._numbers[n - 1] > 0]
+        sys.setrecursionlimit(usual)
+        if len(found) != 1:
+            raise _Unknown("its recursion limit")
+        self._calls_left = found[0] - 1
+        self._find_frame(_view(state, 8 * _NUM_WORDS, "L"), state)
+        self._own_calls = 0
+        names: dict[str, Any] = {"numbers": self._numbers, "place": self._calls_left}
+        # Tried here, in the fork server, where a crash is a sandbox that does not start and not a wrong verdict.
+        look = compile("import sys\nleft, below = numbers[place], sys._getframe().f_back", "", "exec")
+        self._execute_at_the_bottom(look, names)
+        if names["below"] is not None or not 0 <= usual - 1 - names["left"] <= 2:
+            raise _Unknown("its frames")
+        # Before 3.12 the call of `exec` counts as one.
+        self._own_calls = usual - 1 - names["left"]
+
+    def _find_frame(self, state_words: memoryview[int], state: int) -> None:
+        """Note where the innermost frame is: in the thread state, or (before 3.13) in what that points to."""
+        frame = ctypes.c_void_p.from_address(id(sys._getframe()) + _FRAME_OF_FRAME_OBJECT).value
+        self._state_words = state_words
+        if sys.version_info >= (3, 13):
+            places = [number for number in range(_NUM_WORDS) if state_words[number] == frame]
+            if not places:
+                raise _Unknown("its innermost frame")
+            self._memory, self._memory_start, self._offset = state_words, state, 8 * places[0]
+            return
+        cframe = state_words[_CFRAME_OF_THREAD_STATE // 8]
+        self._memory_start = cframe - _STACK_BYTES
+        self._memory = _view(self._memory_start, 2 * _STACK_BYTES, "L")
+        self._offset = 0 if sys.version_info >= (3, 12) else 8
+        if self._memory[(cframe + self._offset - self._memory_start) // 8] != frame:
+            raise _Unknown("its innermost frame")
+
+    def execute(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        """Run a module's code as if nothing had been called before, if that can be done here."""
+        if self.problem:
+            exec(code, namespace)
+        else:
+            self._execute_at_the_bottom(code, namespace)
+
+    def _execute_at_the_bottom(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        holder = self._memory_start
+        if sys.version_info < (3, 13):
+            holder = self._state_words[_CFRAME_OF_THREAD_STATE // 8]
+        memory, place = self._memory, (holder + self._offset - self._memory_start) // 8
+        ours, arguments = memory[place], (code, namespace)
+        self._numbers[self._calls_left] = sys.getrecursionlimit() + self._own_calls
+        # From here to the end nothing of ours may call: a call in Python would note our frame again.
+        memory[place] = 0
+        try:
+            # With a star: a plain call counts or not, by whether the interpreter has specialised it by then.
+            exec(*arguments)
+        finally:
+            memory[place] = ours
+
+
+def _view(address: int, num_bytes: int, kind: str) -> memoryview[int]:
+    return memoryview((ctypes.c_char * num_bytes).from_address(address)).cast("B").cast(kind)  # pyrefly: ignore
+
+
+USUAL = "/tmp"
+_ONE_PATH = """
+open stat lstat access mkdir rmdir unlink remove listdir scandir chdir chmod readlink truncate utime statvfs
+"""
+_TWO_PATHS = "rename replace symlink"
+_PATH_KEYWORDS = ("path", "file", "src", "dst")
+
+
+def is_needed(source: int) -> bool:
+    """Whether a program's source names /tmp."""
+    return USUAL.encode() in os.pread(source, os.fstat(source).st_size, 0)
+
+
+def redirect_to(folder: str) -> None:
+    """Make Python's functions find /tmp in `folder`; in a test's own process, before its program."""
+
+    def lead(path: Any) -> Any:
+        if isinstance(path, os.PathLike):
+            path = os.fspath(path)
+        pairs: list[tuple[Any, Any]] = [(USUAL, folder), (USUAL.encode(), folder.encode())]
+        for usual, own in pairs:
+            if type(path) is type(usual) and _is_below(path, usual) and not _is_below(path, own):
+                return own + path[len(usual) :]
+        return path
+
+    def wrap(function: Callable[..., Any], num_paths: int) -> Callable[..., Any]:
+        def led(*arguments: Any, **named: Any) -> Any:
+            paths = [lead(path) for path in arguments[:num_paths]]
+            for key in _PATH_KEYWORDS:
+                if key in named:
+                    named[key] = lead(named[key])
+            return function(*paths, *arguments[num_paths:], **named)
+
+        led.__name__ = led.__qualname__ = function.__name__
+        led.__doc__ = function.__doc__
+        return led
+
+    for names, num_paths in ((_ONE_PATH, 1), (_TWO_PATHS, 2)):
+        for name in names.split():
+            setattr(os, name, wrap(getattr(os, name), num_paths))
+    builtins.open = io.open = wrap(open, 1)
+    find_folder = os.getcwd
+    os.getcwd = lambda: USUAL + here[len(folder) :] if (here := find_folder()).startswith(folder) else here
+
+
+def _is_below(path: Any, folder: Any) -> bool:
+    return path[: len(folder)] == folder and path[len(folder) : len(folder) + 1] in ("", b"", "/", b"/")
+
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC0", "TMPDIR": ".", "MALLOC_ARENA_MAX": "4"}
+"""Of binaries and compilers. Libc would reserve 64 MiB for each of eight heaps a core: a matter of the machine."""
+_NR_EXECVEAT = 322 if IS_X86 else 281
+AT_EMPTY_PATH = 0x1000
+
+
+def run_binary(descriptor: int, arguments: Sequence[str], further: Mapping[str, str]) -> NoReturn:
+    """Become the binary behind `descriptor`, which is closed on the way, with `further` variables.
+
+    Raises:
+        OSError: the kernel does not take it.
+    """
+    variables = {**ENVIRONMENT, **further}
+    argv, environment = _strings(arguments), _strings([f"{name}={value}" for name, value in variables.items()])
+    syscall(_NR_EXECVEAT, descriptor, ctypes.c_char_p(b""), argv, environment, AT_EMPTY_PATH)
+    raise OSError("execveat returned")
+
+
+def run_compiler(command: Sequence[str]) -> NoReturn:
+    """Become the compiler."""
+    os.execve(command[0], list(command), ENVIRONMENT)
+
+
+def _strings(texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
+    return (ctypes.c_char_p * (len(texts) + 1))(*(text.encode() for text in texts), None)
+
+
+FILE_NAME = "main.py"
+_FLUSH_FAILED = 120
+
+_NAMES_ITSELF = re.compile(rb"__file__|argv|inspect|traceback|linecache|doctest|numba")
+_NEEDS_TEARDOWN = re.compile(rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
+_BUFFERED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
+
+
+Loaded = tuple[CodeType, bool, bool]
+"""A program that is ready to run, as it is kept: its code; whether its source names something that acts when it is
+thrown away (a buffered file, `__del__`, a generator's `finally`: throwing everything away costs what the program's data
+costs, so other programs are spared it); whether it names its own file."""
+
+
+def pack_code(source: int, cache: int) -> bytes:
+    """Return the program marshalled (see `Loaded`): compiled by the first test, found by the later ones.
+
+    A source that does not compile leaves its message in the cache and ends the process; nothing of the program
+    has run by then, so the cache cannot be forged.
+    """
+    if os.pread(cache, 1, 0) == COMPILED:
+        # Nothing that a program does reaches the cache: each test's process closes it before it runs the program.
+        return os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 1)
+    text = _read_all(source)
+    names_itself, needs_teardown = bool(_NAMES_ITSELF.search(text)), bool(_NEEDS_TEARDOWN.search(text))
+    try:
+        # As text: programs are text here, so a coding cookie names an encoding that is gone.
+        code = compile(text.decode("utf-8-sig"), FILE_NAME, "exec", dont_inherit=True)
+    except BaseException as error:
+        _store(cache, REJECTED, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000])
+        os._exit(1)
+    packed = marshal.dumps((code, needs_teardown, names_itself))
+    with contextlib.suppress(OSError):
+        _store(cache, COMPILED, packed)
+    return packed
+
+
+def load_code(source: int, cache: int) -> Loaded:
+    """Return the program, ready to run; one that names its own file finds it."""
+    loaded = marshal.loads(pack_code(source, cache))
+    if loaded[2]:
+        _write_source(_read_all(source))
+    return loaded
+
+
+def _read_all(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _write_source(text: bytes) -> None:
+    """Let a program that asks for its own file find it, if there is a folder to write in."""
+    with contextlib.suppress(OSError), open(FILE_NAME, "xb") as file:
+        file.write(text)
+
+
+def _store(cache: int, state: bytes, body: bytes) -> None:
+    """Write the body before the state: a cut-off write is then no state at all."""
+    if os.pwrite(cache, body, 1) == len(body):
+        os.pwrite(cache, state, 0)
+
+
+def restore_signals() -> None:
+    """Give the program the signal handlers of a fresh interpreter; writing too much ends it."""
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
+
+
+def new_main_module(name: str, builtins: object) -> ModuleType:
+    """Return a fresh module for a program."""
+    module = ModuleType(name)
+    module.__dict__.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
+    return module
+
+
+def renew_main() -> None:
+    """Put a fresh `__main__` in place, and nothing on its command line."""
+    sys.modules["__main__"] = new_main_module("__main__", sys.modules["builtins"])
+    sys.argv = [FILE_NAME]
+
+
+def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], names: dict[str, Any] | None) -> int:
+    """Run a program as the `__main__` that is there, fresh; return the exit code the interpreter would end with.
+
+    Args:
+        program: what to run.
+        stack: where its calls are noted.
+        arguments: what it finds in sys.argv after its name.
+        names: those of its dialect if it has one.
+    """
+    code, needs_teardown, _ = program
+    namespace = sys.modules["__main__"].__dict__
+    if arguments:
+        sys.argv += arguments
+    if names is not None:
+        dialects.enter(namespace, names)
+    status = guarded(stack.execute, code, namespace)
+    del namespace
+    return finish(status, needs_teardown)
+
+
+def guarded(function: Callable[..., object], *arguments: object) -> int:
+    """Call a function, report what it raises as the interpreter does, and return the exit code."""
+    try:
+        function(*arguments)
+    except SystemExit as error:
+        return _exit_code(error.code)
+    except BaseException as error:
+        error.__traceback__ = _skip_ourselves(error.__traceback__)
+        return _report(error)
+    return 0
+
+
+def _skip_ourselves(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename != FILE_NAME:
+        trace = trace.tb_next
+    return trace
+
+
+def _report(error: BaseException) -> int:
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as ending:
+        return _exit_code(ending.code)
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            sys.__excepthook__(type(error), error, error.__traceback__)
+    return 1
+
+
+def _exit_code(code: object) -> int:
+    if code is None:
+        return 0
+    if issubclass(type(code), int):
+        number = int.__add__(code, 0)  # pyrefly: ignore[bad-argument-type] - not what its class makes of it
+        return number & 0xFF if -(1 << 63) <= number < 1 << 63 else 0xFF
+    with contextlib.suppress(BaseException):
+        print(code, file=sys.stderr)
+    return 1
+
+
+def finish(status: int, needs_teardown: bool) -> int:
+    """Do what the interpreter does last: join threads, run exit functions, flush, throw away."""
+    # Not by `suppress`: its calls, and what they touch, would cost every test ten page faults.
+    try:
+        if len(threading._active) > 1 or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
+            threading._shutdown()  # pyrefly: ignore[missing-attribute]
+    except BaseException:
+        pass
+    try:  # noqa: SIM105
+        atexit._run_exitfuncs()
+    except BaseException:
+        pass
+    flushed: object = None
+    for stream in _standard_streams():
+        try:
+            if stream is not flushed:
+                flushed = stream
+                _flush(stream)
+        except BaseException as error:
+            status = status or _FLUSH_FAILED
+            with contextlib.suppress(BaseException):
+                print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    if needs_teardown:
+        with contextlib.suppress(BaseException):
+            _throw_away_main()
+    return status
+
+
+def _standard_streams() -> tuple[object, ...]:
+    try:
+        return sys.stdout, sys.__stdout__, sys.stderr
+    except AttributeError:
+        return tuple(getattr(sys, name, None) for name in ("stdout", "__stdout__", "stderr"))
+
+
+def _flush(stream: object) -> None:
+    try:
+        if stream is None or stream.closed:  # pyrefly: ignore[missing-attribute]
+            return
+    except Exception:
+        pass
+    stream.flush()  # pyrefly: ignore[missing-attribute]
+
+
+def _flush_all(objects: list[object]) -> None:
+    for value in objects:
+        if type(value) in _BUFFERED:
+            with contextlib.suppress(Exception):
+                _flush(value)
+
+
+def _throw_away_main() -> None:
+    """Free the program's globals, so that what acts on being freed does.
+
+    Files are flushed first: in a reference cycle the order of being freed is luck, and a file may lose its text.
+    """
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    _flush_all(gc.get_objects())
+    sys.modules.pop("__main__", None)
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            _flush(stream)
+
+
+def prepare_standard_library() -> None:
+    """Undo what -S left out: exit(), quit() and their like."""
+    import site
+
+    site.setquit()
+    site.setcopyright()
+    site.sethelper()

@@ -1,0 +1,350 @@
+"""The fork server: one process per test, forked from an interpreter that is warm and already closed in."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from microcoder.judge.sandbox import batch, dialects, folders, functions, isolation, layers, runner, seccomp
+from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
+from microcoder.judge.sandbox.limits import LimitSetter
+from microcoder.judge.sandbox.protocol import (
+    BUILT_FILE,
+    CONFIG,
+    FAILED,
+    MAX_MESSAGE,
+    READY,
+    STDERR_FILE,
+    STDOUT_FILE,
+    WIRE_FD,
+    Request,
+)
+from microcoder.judge.sandbox.quota import Quota
+from microcoder.judge.sandbox.runner import CallStack
+from microcoder.judge.sandbox.warmup import Rehearsal
+from microcoder.judge.sandbox.watch import wait_with_limits
+
+_MAX_PASSED_FDS = 16
+_ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_PASSED_FDS * 4)
+_HIGHEST_FD = 4096
+_REHEARSED_FD = 128
+"""Takes the place of `WIRE_FD` in the fork server itself."""
+_NO_LIMITS = Request(0, 0, 0, 0)
+
+
+class Test(NamedTuple):
+    """What a forked child is to run."""
+
+    request: Request
+    source: int
+    cache: int
+    standard: list[int]
+    """stdin, stdout, stderr."""
+    wire: int
+    """Where a function's result goes; -1 for any other test."""
+    batch: Sequence[int]
+    """Later stdin, inputs, frames and questions of several tests; empty for one."""
+    quota: Quota | None
+    """What counts what it takes, if nothing else does."""
+
+
+class ForkServer:
+    """Closes itself in, reports how well, then forks a child for every request.
+
+    Its attributes are never freed in a child: freeing them there would touch memory, which costs time.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._control = socket.socket(fileno=os.dup(descriptor))
+        self._buffers = [memoryview(bytearray(MAX_MESSAGE))]
+        os.close(descriptor)
+        try:
+            config = json.loads(self._receive()[0].removeprefix(CONFIG))
+            self._setup = isolation.isolate(config, self._control)
+            self._prelude = functions.build_prelude()
+            self._library = batch.Library(self._prelude)
+            self._dialect_names = dialects.build_names()
+            self._stack = CallStack()
+            self._builds = bool(config["builds"])
+            self._scratch_bytes = config["scratch_mib"] << 20
+            self._redirects = self._setup.scratch != runner.USUAL
+            self._has_limits = self._setup.has(layers.RESOURCE_LIMITS)
+            runtime = config["runtime"]
+            self._environment = runtime["environment"]
+            self._limits = LimitSetter(
+                owns_uid=self._setup.owns_uid,
+                address_space_bytes=runtime["address_space_bytes"],
+                reserved_bytes=runtime["reserved_bytes"],
+            )
+            self._has_filter, self._first_own = True, _REHEARSED_FD
+            base_bytes, self._base_kib = isolation.finish(self._setup, config, self._rehearse)
+            # After the heap was settled: what is in a program's module must be seen by the garbage collector.
+            self._renew_modules()
+            self._has_filter, self._first_own = self._setup.has(layers.SECCOMP), WIRE_FD
+            self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
+        except Exception as error:
+            self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
+            os._exit(1)
+        self._latest_message, self._latest_request = b"", _NO_LIMITS
+        self._report = {"missing": self._setup.report(), "call_stack": self._stack.problem}
+        self._control.send(READY + json.dumps(self._report).encode())
+
+    def serve(self) -> NoReturn:
+        """Serve requests.
+
+        A test's process never returns from here: giving up what this function holds would cost it 20 page faults.
+        """
+        while True:
+            message, descriptors = self._receive()
+            if not message:
+                os._exit(0)
+            if message != self._latest_message:
+                self._latest_message, self._latest_request = message, Request.unpack(message)
+            request = self._latest_request
+            source, cache, *standard = descriptors[:5]
+            extra = descriptors[5:]
+            num_shared = len(batch.Files._fields) if request.shared_cpu_seconds else 0
+            shared, extra = extra[:num_shared], extra[num_shared:]
+            has_wire = (request.fn_name and not shared) or (self._builds and request.command)
+            wire = extra.pop(0) if has_wire else -1
+            if request.files:
+                self._lay_out(request.files, extra)
+            if self._has_limits:
+                self._limits.lend(request)
+            named = self._name_streams() if request.has_named_streams else []
+            quota = None
+            if self._setup.asks:
+                quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
+            streams = [standard[0], *named] if named else standard
+            test = Test(request, source, cache, streams, wire, shared, quota)
+            # All of a test happens in this child; limits, accounting and the answer to the supervisor stay in the
+            # parent, which it can neither signal nor write to.
+            pid = os.fork()
+            if pid == 0:
+                self.run(test)
+            # A binary starts with memory of its own, not with the fork server's.
+            inherited_kib = 0 if request.command else self._base_kib
+            # A compiler has children, which a signal to it would not stop.
+            is_shared = not (self._builds and request.command)
+            frames = shared[2] if shared else -1
+            result = wait_with_limits(
+                pid, request, self._control, inherited_kib, quota, is_shared=is_shared, frames=frames
+            )
+            has_left_processes = self._clear_processes()
+            if self._builds and request.command:
+                self._limits.lift()
+                _copy(BUILT_FILE, wire)
+            if named:
+                _copy_content(named[0], standard[1])
+                _copy_content(named[1], standard[2])
+            for number in (*descriptors, *named):
+                os.close(number)
+            self._control.send(result.pack())
+            if has_left_processes:
+                # They are in our process group, which nothing leaves; what comes next starts another fork server.
+                os.killpg(0, signal.SIGKILL)
+            folders.empty_folder(self._setup.scratch, self._setup.scratch_mode)
+
+    def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> None:
+        """Put files into the scratch folder, or end and say what went wrong."""
+        problem = self._find_problem_with_files(names, descriptors)
+        if problem:
+            self._control.send(FAILED + problem.encode()[:2000])
+            os._exit(1)
+
+    def _find_problem_with_files(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
+        self._limits.lift()
+        if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
+            return f"files for a test take more than {self._scratch_bytes >> 20} MiB"
+        contents = iter(descriptors)
+        try:
+            # No test runs now and the folder was emptied after the last one, so no link can lead these writes
+            # elsewhere.
+            for name in names:
+                path = f"{self._setup.scratch}/{name}"
+                if name.endswith("/"):
+                    os.mkdir(path)
+                    continue
+                with open(path, "wb") as file:
+                    content = next(contents)
+                    file.write(os.pread(content, os.fstat(content).st_size, 0))
+        except (OSError, StopIteration) as error:
+            return f"a file for a test could not be written: {error}"
+        return ""
+
+    def _name_streams(self) -> list[int]:
+        """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
+        if not self._setup.has(layers.MOUNT_NAMESPACE):
+            return []
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
+
+    def run(self, test: Test) -> NoReturn:
+        """Run one test in this forked process, and end it."""
+        status = 1
+        try:
+            status = self._run_test(test)
+        except BaseException as error:
+            os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+        os._exit(status)
+
+    def _run_test(self, test: Test) -> int:
+        """Take a test's limits and descriptors, drop the rest, run the program; return its exit code.
+
+        Every object that this touches costs a page fault or two, so it makes and looks up as little as it can.
+        """
+        request, source, cache, (stdin, stdout, stderr), wire, shared, quota = test
+        if self._has_limits:
+            self._limits.apply(request)
+        os.dup2(stdin, 0)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        (_, _, _, _, fn_name, command, arguments, files, dialect, _, call, int_digits, _) = request
+        if command:
+            self._become_binary(test)
+        if files and any(name.endswith(".py") for name in files):
+            # As beside any script: what came with a program can be imported by it.
+            sys.path.insert(0, self._setup.scratch)
+        if self._redirects and runner.is_needed(source):
+            runner.redirect_to(self._setup.scratch)
+        if int_digits is not None:
+            sys.set_int_max_str_digits(int_digits)
+        # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
+        packed, code = (runner.pack_code(source, cache), None) if shared else (b"", runner.load_code(source, cache))
+        names = None if dialect == dialects.PLAIN else self._dialect_names
+        first_own = self._first_own
+        if shared:
+            # Moved out of each other's way first: one may have the number that another is to have.
+            for number, moved in enumerate([os.dup(descriptor) for descriptor in shared], first_own):
+                os.dup2(moved, number)
+                os.close(moved)
+            self._close_in(request, quota, first_own + len(shared))
+        elif fn_name:
+            os.dup2(wire, first_own)
+            self._close_in(request, quota, first_own + 1)
+        else:
+            self._close_in(request, quota, first_own)
+        runner.restore_signals()
+        if code is None:
+            self._run_batch(packed, request, names)
+            return 0
+        if fn_name:
+            status, returned = functions.run_function(code, fn_name, call, self._solution, names)
+            functions.send_result(returned, first_own)
+            return status
+        return runner.run_program(code, self._stack, arguments, names)
+
+    def _rehearse(self, rehearsal: Rehearsal) -> None:
+        """Run a test in the fork server itself, on descriptors that nothing else uses."""
+        self._renew_modules()
+        request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
+        source, cache, wire, _, series = rehearsal
+        self._run_test(Test(request, source, cache, [0, 1, 2], wire, series, None))
+        os.closerange(_REHEARSED_FD, _REHEARSED_FD + len(series) + 1)
+        # What later tests of a process find empty is not filled here either: emptying it costs them 600 page faults.
+        self._library.reset()
+
+    def _renew_modules(self) -> None:
+        """Have a fresh module ready for each kind of program; made here, it costs the test's process nothing."""
+        runner.renew_main()
+        sys.modules.pop(functions.MODULE_NAME, None)
+        self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
+
+    def _run_batch(self, packed: bytes, request: Request, names: dict[str, object] | None) -> None:
+        """Run all tests of a batch, as far as they end well."""
+        own = self._first_own
+        tests = batch.Batch(batch.Files(own, own + 1, own + 2, own + 3), self._library, packed, self._renew_modules)
+        for program in tests:
+            if request.fn_name:
+                done = functions.run_function(program, request.fn_name, request.call, self._solution, names)
+            else:
+                done = runner.run_program(program, self._stack, (), names), tests.read_stdout()
+            tests.end(*done)
+            # Gone before the next is unpacked.
+            del program
+
+    def _become_binary(self, test: Test) -> NoReturn:
+        """Run the built program, or the compiler if this fork server builds."""
+        # Python ignores these, and what is ignored stays so across an exec.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        if self._builds:
+            os.closerange(WIRE_FD, _HIGHEST_FD)
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if self._has_filter:
+                rules = seccomp.per_build(has_own_processes=self._setup.is_init, files=self._setup.file_rules)
+                SeccompFilter(rules).install()
+            runner.run_compiler(test.request.command)
+        os.dup2(test.source, WIRE_FD, inheritable=False)
+        self._close_in(test.request, test.quota, WIRE_FD + 1)
+        runner.run_binary(WIRE_FD, test.request.command, self._environment)
+
+    def _close_in(self, request: Request, quota: Quota | None, first_descriptor: int) -> None:
+        """Close every descriptor from there on, and install the filter of one test."""
+        # Among them are the control socket, over which a test could answer for itself, and the program's cache, in
+        # which it could leave other bytecode for its next test. Open descriptors are reached whatever Landlock and the
+        # root say.
+        if quota is None:
+            os.closerange(first_descriptor, _HIGHEST_FD)
+        else:
+            os.closerange(first_descriptor, quota.test_end)
+            os.closerange(quota.test_end + 1, _HIGHEST_FD)
+        if not self._has_filter:
+            return
+        rules = self._setup.per_test_filter(is_binary=bool(request.command))
+        if quota is None:
+            rules.install()
+        else:
+            quota.hand_over(rules)
+
+    def _receive(self) -> tuple[bytes, list[int]]:
+        try:
+            size, ancillary, _, _ = self._control.recvmsg_into(self._buffers, _ANCILLARY_BYTES)
+        except ConnectionResetError:
+            return b"", []
+        descriptors = array.array("i")
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+        return bytes(self._buffers[0][:size]), list(descriptors)
+
+    def _clear_processes(self) -> bool:
+        """Kill and reap whatever a test left running; return whether something is left all the same."""
+        if self._setup.is_init:
+            if kill_everything():
+                with contextlib.suppress(ChildProcessError):
+                    while True:
+                        os.waitpid(-1, 0)
+            return False
+        if not self._builds:
+            return False
+        # Without a namespace only a compiler may start processes, and what loses its parent becomes our child.
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return False
+        return True
+
+
+def _copy(name: str, target: int) -> None:
+    """Copy a file of the current folder, if there is one."""
+    # A link of that name gains nothing: this process is confined as the compiler was, and reads no more than it could.
+    with contextlib.suppress(OSError), open(name, "rb") as file:
+        if not os.path.islink(name):
+            for block in iter(lambda: file.read(1 << 20), b""):
+                os.write(target, block)
+
+
+def _copy_content(source: int, target: int) -> None:
+    """Copy a file that a test wrote, however long, to where the supervisor reads it."""
+    offset = 0
+    while block := os.pread(source, 1 << 20, offset):
+        offset += os.pwrite(target, block, offset)

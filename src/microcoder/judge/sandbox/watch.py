@@ -1,0 +1,212 @@
+"""Waiting for one test from outside, with limits that nothing inside can undo."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+
+from microcoder.judge.sandbox.protocol import (
+    AWAKE,
+    CPU_EXPIRED,
+    FINISHED,
+    FOLDER_EXPIRED,
+    IDLE,
+    ROOM_LACKED,
+    SLICE,
+    SLICE_SECONDS,
+    STILL,
+    WALL_EXPIRED,
+    Request,
+    Result,
+    pack_seconds,
+    unpack_seconds,
+)
+from microcoder.judge.sandbox.quota import POLL_SECONDS, Quota, cpu_clock
+
+_WINDOW_SECONDS = 0.05
+_STILL_SHARE = 0.04
+"""A test that uses less of a processor over such a time is idle, unless it waits for one."""
+_OVERSLEPT_SECONDS = 0.1
+
+
+def wait_with_limits(
+    pid: int,
+    request: Request,
+    control: socket.socket,
+    base_kib: int,
+    quota: Quota | None,
+    *,
+    is_shared: bool = True,
+    frames: int = -1,
+) -> Result:
+    """Wait for a child, kill it when its CPU or wall time is spent, and account for it.
+
+    Args:
+        pid: the child.
+        request: its limits.
+        control: the supervisor's socket; it is asked before a test is ended for its wall time. When it hangs up, the
+            zygote ends and everything with it.
+        base_kib: resident memory the child inherited.
+        quota: counts what it takes, if nothing else does.
+        is_shared: whether others may run while it is idle, and go before it after each slice of CPU time.
+        frames: of several tests that share it; once the first has ended, less time is left for all the others.
+    """
+    started = time.monotonic()
+    descriptor = os.pidfd_open(pid)
+    watch = _Watch(pid, descriptor, request, control, is_shared=is_shared, frames=frames)
+    expired = watch.wait(quota)
+    if expired != FINISHED:
+        # It is not reaped before `wait4`, so until then its number cannot be another process's.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os.close(descriptor)
+    _, status, usage = os.wait4(pid, 0)
+    if quota is not None:
+        if expired == FINISHED and quota.has_files and quota.is_exceeded(is_final=True):
+            expired = FOLDER_EXPIRED
+        if expired == FINISHED and quota.lacks_room:
+            expired = ROOM_LACKED
+        quota.close()
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    if expired == FINISHED and cpu_seconds > request.cpu_seconds:
+        expired = CPU_EXPIRED
+    return Result(
+        exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1,
+        signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+        cpu_us=int(cpu_seconds * 1e6),
+        wall_us=int((time.monotonic() - started - watch.stood_seconds) * 1e6),
+        memory_kib=max(0, usage.ru_maxrss - base_kib),
+        expired=expired,
+    )
+
+
+class _Watch:
+    """One test that is waited for."""
+
+    def __init__(
+        self, pid: int, descriptor: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int
+    ) -> None:
+        self._pid = pid
+        self._request = request
+        self._frames = frames
+        self._descriptor = descriptor
+        self._control = control
+        self._is_shared = is_shared
+        self._started = time.monotonic()
+        self._lost = 0.0
+        self._cpu_limit = request.cpu_seconds
+        self._wall_left = request.wall_seconds
+        self._slice_end = SLICE_SECONDS
+        self._is_idle = False
+        self._window = (self._started, 0.0)
+        """When it began, and the CPU time used until then."""
+        self.stood_seconds = 0.0
+        """How long the test was stopped."""
+
+    def wait(self, quota: Quota | None) -> int:
+        """Return how the test ended, or that it must be ended."""
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        poll.register(self._control, select.POLLHUP | select.POLLERR)
+        channel = -1 if quota is None else quota.begin(self._pid)
+        if quota is not None:
+            poll.register(channel, select.POLLIN)
+        cpu_left = self._cpu_limit
+        while True:
+            now = time.monotonic()
+            asked = min(cpu_left, self._wall_left)
+            if self._is_shared:
+                asked = min(asked, _WINDOW_SECONDS)
+            if quota is not None and quota.has_files:
+                asked = min(asked, POLL_SECONDS)
+            # By a descriptor, not by SIGCHLD or a timer: nothing that a test does can delay or take either.
+            for ready, _ in poll.poll(int(asked * 1000) + 1):
+                if ready == self._control.fileno():
+                    os._exit(1)
+                if ready == self._descriptor or quota is None:
+                    return FINISHED
+                if ready == channel:
+                    poll.unregister(channel)
+                    listener = quota.accept()
+                    if listener >= 0:
+                        poll.register(listener, select.POLLIN)
+                else:
+                    quota.answer()
+            if quota is not None and quota.has_files and quota.is_exceeded():
+                return FOLDER_EXPIRED
+            self._count_wall(time.monotonic() - now, asked)
+            if self._frames >= 0 and os.fstat(self._frames).st_size:
+                self._limit_later_tests()
+            cpu_seconds = cpu_clock(self._pid)
+            if self._is_shared and cpu_seconds < self._cpu_limit:
+                self._share(cpu_seconds)
+            cpu_left = self._cpu_limit - cpu_seconds
+            if cpu_left <= 0:
+                return CPU_EXPIRED
+            cpu_left = max(cpu_left, 0.002)
+            if self._wall_left <= 0:
+                self._wall_left = self._ask(STILL, time.monotonic() - self._started - self._lost)
+                if self._wall_left <= 0:
+                    return WALL_EXPIRED
+
+    def _limit_later_tests(self) -> None:
+        """Leave them the time that they may take together: an endless one among them must not cost a whole limit."""
+        limits, self._frames = self._request, -1
+        share = limits.shared_cpu_seconds / limits.cpu_seconds
+        self._cpu_limit = min(self._cpu_limit, limits.shared_cpu_seconds)
+        self._wall_left = min(self._wall_left, share * limits.wall_seconds)
+
+    def _count_wall(self, passed: float, asked: float) -> None:
+        if passed - asked > _OVERSLEPT_SECONDS:
+            # The watch itself was stopped, or given no processor: that time says nothing about the test.
+            self._lost, passed = self._lost + passed - asked, asked
+        self._wall_left -= passed
+
+    def _share(self, cpu_seconds: float) -> None:
+        """Report when the test idles and wakes, and yield to other tests after each slice of CPU time."""
+        if cpu_seconds >= self._slice_end:
+            limit = self._stop_and_ask(AWAKE if self._is_idle else SLICE, cpu_seconds)
+            self._slice_end = cpu_seconds + SLICE_SECONDS
+            self._is_idle = False
+            self._cpu_limit = min(self._cpu_limit, limit or self._cpu_limit)
+        began, used = self._window
+        passed = time.monotonic() - began
+        if passed < _WINDOW_SECONDS:
+            return
+        is_still = cpu_seconds - used < _STILL_SHARE * passed
+        if is_still and not self._is_idle:
+            self._is_idle = self._ask(IDLE, cpu_seconds) > 0
+        elif self._is_idle and not is_still:
+            self._stop_and_ask(AWAKE, cpu_seconds)
+            self._is_idle = False
+        self._window = (time.monotonic(), cpu_seconds)
+
+    def _stop_and_ask(self, kind: bytes, cpu_seconds: float) -> float:
+        """Ask while the test stands still; that time is not the test's."""
+        since = time.monotonic()
+        self._signal(signal.SIGSTOP)
+        answer = self._ask(kind, cpu_seconds)
+        self._signal(signal.SIGCONT)
+        stood = time.monotonic() - since
+        self._lost += stood
+        self.stood_seconds += stood
+        self._window = (time.monotonic(), cpu_seconds)
+        return answer
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, number)
+
+    def _ask(self, kind: bytes, seconds: float) -> float:
+        """Ask the supervisor, which sees more of a test than can be seen from in here."""
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self._descriptor]))]
+        self._control.sendmsg([pack_seconds(kind, seconds)], rights)
+        answer = self._control.recv(64)
+        if not answer:
+            os._exit(1)
+        return unpack_seconds(answer)

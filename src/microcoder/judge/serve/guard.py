@@ -1,0 +1,257 @@
+"""The door: who may come in, how much they may carry, how long they may take; and when they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from microcoder.judge.serve.reading import BYTES_PER_VALUE, ValueCounter
+from microcoder.judge.serve.refusals import Refused
+from microcoder.judge.serve.service import Service, shutting_down
+
+_OPEN = ("/healthz", "/readyz")
+_ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
+_VERSIONS = ("1.0", "1.1")
+_MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
+"""So many wrong tokens an address may show in so long; then it waits until that time is over."""
+_MOST_PEERS = 4096
+"""Addresses that are remembered."""
+_DISCARD_SECONDS = 10.0
+_DISCARDED = 4
+"""So many times the largest request is read and thrown away, so that the client sees the answer and not a reset."""
+
+
+class Guard:
+    """Wraps an application: token, size, deadline of the body; a client that goes away takes its programs with it."""
+
+    def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
+        """Guard an application; without tokens anybody may come in."""
+        self._app = app
+        self._service, self.settings = service, service.settings
+        self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
+        self._num_bytes = 0
+        self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """When an address first showed a wrong token, and how many since."""
+        self._welcome: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        """Addresses, and the digests of right tokens that they have shown."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        status = 499
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._serve(scope, receive, note_and_send)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self._service.metrics.requests.labels(route, str(status)).inc()
+            self._service.metrics.request_seconds.labels(route).observe(time.monotonic() - started)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = _Body(self, receive)
+        try:
+            try:
+                _check_framing(scope)
+                self._check_token(scope)
+                if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
+                    raise shutting_down()
+                given: list[Message] = [
+                    {"type": "http.request", "body": await body.read(scope, self.settings.body_seconds)}
+                ]
+            except Refused as refused:
+                await body.discard(scope)
+                await _answer(refused, scope, send)
+                return
+            except _Gone:
+                return
+            await self._serve_while_there(scope, receive, send, given)
+        finally:
+            body.free()
+
+    async def _serve_while_there(self, scope: Scope, receive: Receive, send: Send, given: list[Message]) -> None:
+        """Run the application until it has answered, or the client is gone."""
+
+        async def give() -> Message:
+            if given:
+                return given.pop()
+            await asyncio.Event().wait()
+            raise AssertionError("never set")
+
+        answering = asyncio.ensure_future(self._app(scope, give, send))
+        leaving = asyncio.ensure_future(_wait_until_gone(receive))
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+        finally:
+            leaving.cancel()
+            answering.cancel()
+
+    def _check_token(self, scope: Scope) -> None:
+        if not self._digests or scope["path"] in _OPEN:
+            return
+        peer = scope["client"][0] if scope["client"] else ""
+        shown = hashlib.sha256(_token_of(_header(scope, b"authorization")).encode()).digest()
+        if (peer, shown) in self._welcome:
+            return
+        since, num_failures = self._failures.get(peer, (0.0, 0))
+        left = since + _FAILURES_SECONDS - time.monotonic()
+        if num_failures >= _MOST_FAILURES and left > 0:
+            # Before the token is looked at: a guess would learn nothing, were it right.
+            self._service.metrics.tokens_refused.labels("not_looked_at").inc()
+            why = "too many wrong tokens from this address, perhaps a neighbour's; send it again later"
+            raise Refused(429, why, retry_after_seconds=left)
+        # Every token is compared, so that the time taken says nothing.
+        if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
+            self._welcome[peer, shown] = None
+            if len(self._welcome) > _MOST_PEERS:
+                self._welcome.popitem(last=False)
+        else:
+            self._service.metrics.tokens_refused.labels("wrong").inc()
+            self._failures[peer] = (since, num_failures + 1) if left > 0 else (time.monotonic(), 1)
+            if len(self._failures) > _MOST_PEERS:
+                self._failures.popitem(last=False)
+            raise Refused(
+                401,
+                "no valid token; send it as `Authorization: Bearer TOKEN`, or as the password in http://any:TOKEN@host",
+            )
+
+    def hold(self, num_bytes: int) -> None:
+        """Count bytes in, or out if negative.
+
+        Raises:
+            Refused: the requests on their way are too large together.
+        """
+        limit = self.settings.max_total_body_mib << 20
+        if num_bytes > 0 and self._num_bytes + num_bytes > limit:
+            raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
+        self._num_bytes += num_bytes
+        self._service.metrics.body_bytes.set(self._num_bytes)
+
+
+class _Gone(Exception):
+    """The client left before its request had arrived."""
+
+
+class _Body:
+    """A request's body as it arrives."""
+
+    def __init__(self, guard: Guard, receive: Receive) -> None:
+        self._guard = guard
+        self._receive = receive
+        self._is_complete = False
+        self._num_held = 0
+        self._counter = ValueCounter(guard.settings)
+        self._content = bytearray()
+
+    async def read(self, scope: Scope, seconds: float) -> bytes:
+        """Return all of it; what it holds is counted until it is freed."""
+        limit = self._guard.settings.max_body_mib << 20
+        too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
+        stated = _header(scope, b"content-length")
+        if stated.isdigit() and int(stated) > limit:
+            raise too_large
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._is_complete:
+                    chunk = await self._next()
+                    if len(self._content) + len(chunk) > limit:
+                        raise too_large
+                    num_bytes = len(chunk) + BYTES_PER_VALUE * self._counter.add(chunk)
+                    self._guard.hold(num_bytes)
+                    self._num_held += num_bytes
+                    self._content += chunk
+        except TimeoutError:
+            raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
+        content, self._content = bytes(self._content), bytearray()
+        return content
+
+    async def discard(self, scope: Scope) -> None:
+        """Throw away what still arrives, unless the client waits for leave to send it."""
+        if _header(scope, b"expect"):
+            return
+        self._content = bytearray()
+        left = _DISCARDED * (self._guard.settings.max_body_mib << 20)
+        try:
+            async with asyncio.timeout(min(_DISCARD_SECONDS, self._guard.settings.body_seconds)):
+                while not self._is_complete and left > 0:
+                    left -= len(await self._next())
+        except (TimeoutError, _Gone):
+            pass
+
+    def free(self) -> None:
+        """Give back the room that it took."""
+        self._guard.hold(-self._num_held)
+        self._num_held = 0
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        self._is_complete = not message.get("more_body", False)
+        return message.get("body", b"")
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _answer(refused: Refused, scope: Scope, send: Send) -> None:
+    content = refused.body(scope["path"])
+    headers = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(content)),
+        "Connection": "close",
+        **refused.headers(),
+    }
+    raw: Any = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refused.status, "headers": raw})
+    await send({"type": "http.response.body", "body": content})
+
+
+def _check_framing(scope: Scope) -> None:
+    """Refuse what a proxy may take for another request than we do; the answer ends the connection.
+
+    Raises:
+        Refused: the body has two lengths (RFC 9112, 6.1), or the version of HTTP is none that is spoken here.
+    """
+    if scope["http_version"] not in _VERSIONS:
+        raise Refused(505, "use HTTP/1.1")
+    names = [name for name, _ in scope["headers"]]
+    if b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0"):
+        raise Refused(400, "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1")
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
+
+
+def _token_of(authorization: str) -> str:
+    """Return the token of a Bearer header, or the password of a Basic one, which is what a URL can hold."""
+    scheme, _, value = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except ValueError:
+            return ""
+    return ""

@@ -1,0 +1,281 @@
+"""The service itself, whatever dialect it is spoken to in: a judge behind a bounded queue that can be drained."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import re
+import time
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from microcoder.judge import Execution, Invocation, Judge
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.judge.fleet.messages import Load
+from microcoder.judge.languages import find_language
+from microcoder.judge.run.verdicts import fault_reason
+from microcoder.judge.serve.metrics import ServiceMetrics
+from microcoder.judge.serve.refusals import Refused
+from microcoder.judge.serve.settings import ServiceSettings
+
+T = TypeVar("T")
+
+_MAX_RETRY_AFTER_SECONDS = 60.0
+_SICK_AFTER_FAULTS = 20
+_MOST_VALUES, _MOST_LISTS = 1_000_000, 2_000_000
+"""Of a function's test, and in a request: nothing else runs while a test is read, or Python looks through its lists."""
+_IN_TEST = re.compile(r", test (\d+)")
+BEAT_SECONDS = 10.0
+"""After so long without a verdict a stream says that the service is at work."""
+
+
+class Service:
+    """Takes programs while there is room; everything here runs in one event loop, the programs do not."""
+
+    def __init__(self, judge: Judge, settings: ServiceSettings) -> None:
+        self.judge = judge
+        self.settings = settings
+        self.metrics = ServiceMetrics(lambda: judge.statistics)
+        self.is_draining = False
+        self._num_queued = 0
+        self._seconds_per_program = 0.1
+        self._faults_in_a_row = 0
+        self._over = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Remember the running event loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def drain(self) -> None:
+        """Accept nothing more; answer 503 to what is left after the grace period. Any thread or signal may call it."""
+        self.is_draining = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.call_later, self.settings.grace_seconds, self._over.set)
+
+    @property
+    def load(self) -> Load:
+        """How much is on its way here."""
+        return Load(workers=self.judge.workers, queued=self._num_queued)
+
+    def find_failure(self) -> str:
+        """Return why this service should be replaced; empty where all is well."""
+        if self._faults_in_a_row >= _SICK_AFTER_FAULTS:
+            return f"the sandbox failed for the last {self._faults_in_a_row} programs"
+        return ""
+
+    def find_reason_to_wait(self) -> str:
+        """Return why nothing should be sent here now; empty if there is room."""
+        if self.is_draining:
+            return "shutting down"
+        if self._num_queued >= self.settings.max_queued:
+            return f"{self._num_queued} programs are on their way, as many as are taken"
+        return self.find_failure()
+
+    async def judge_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge a request's programs, all of them or none; raises what `judge_each` does."""
+        found = [landed async for landed in self.judge_each(programs, problems) if landed is not None]
+        return [verdict for _, verdict in sorted(found, key=lambda landed: landed[0])]
+
+    async def judge_each(
+        self, programs: Sequence[Program], problems: Sequence[Problem]
+    ) -> AsyncGenerator[tuple[int, Verdict] | None]:
+        """Judge a request's programs.
+
+        Yields:
+            None as soon as they are taken, and whenever nothing has landed for a while; a program's position and its
+            verdict as it lands.
+
+        Raises:
+            Refused: it is too large, something in it cannot be judged, there is no room, or it took too long.
+            DataError: a problem's tests cannot be read.
+        """
+        if len(programs) > self.settings.max_batch:
+            raise Refused(413, f"{len(programs)} programs in one request; send at most {self.settings.max_batch}")
+        each = list({id(problem): problem for problem in problems}.values())
+        called = [test for problem in each if problem.fn_name is not None for test in problem.tests]
+        for what, number, most in (
+            ("problems", len(each), self.settings.max_problems),
+            ("tests", sum(len(problem.tests) for problem in each), self.settings.max_total_tests),
+            ("values in a function's test", max(map(_count_values, called), default=0), _MOST_VALUES),
+            ("lists in functions' tests", sum(_count_values(test, "[{") for test in called), _MOST_LISTS),
+        ):
+            if number > most:
+                raise Refused(413, f"{number} {what} in one request; send at most {most}")
+        for problem in each:
+            self._check_problem(problem)
+        self._enter(len(programs))
+        try:
+            # Values of functions are read here, which takes as long as there are many.
+            await asyncio.to_thread(self._prepare, each)
+        except BaseException:
+            self._leave(len(programs))
+            raise
+        landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
+        over = asyncio.ensure_future(self._over.wait())
+        tasks = [asyncio.ensure_future(self._judge_at(*each)) for each in zip(itertools.count(), programs, problems)]
+        for task in (*tasks, over):
+            task.add_done_callback(lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done)))
+        seconds = self.settings.request_seconds
+        give_up = time.monotonic() + seconds
+        try:
+            yield None
+            num_left = len(tasks)
+            while num_left:
+                try:
+                    done = await asyncio.wait_for(landed.get(), min(BEAT_SECONDS, give_up - time.monotonic()))
+                except TimeoutError:
+                    if time.monotonic() >= give_up:
+                        why = f"not done within {seconds:g} s; send it again later"
+                        raise Refused(504, why, retry_after_seconds=1) from None
+                    yield None
+                    continue
+                if done is over:
+                    raise shutting_down()
+                num_left -= 1
+                yield done.result()
+        finally:
+            for task in (*tasks, over):
+                task.cancel()
+            self._leave(len(programs))
+
+    async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
+        """Run one program without judging it; a client may wait for less than the service's limit.
+
+        Raises:
+            Refused: it asks for too much, there is no room, or it took longer than the client waits.
+            DataError: it cannot be run.
+        """
+        self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
+        longest = self.settings.max_wall_seconds
+        if invocation.wall_seconds is not None and not 0 < invocation.wall_seconds <= longest:
+            raise Refused(
+                422, f"a wall time limit of {invocation.wall_seconds:g} s; use more than 0, at most {longest:g}"
+            )
+        self._check_language(invocation.program.language)
+        invocation.check()
+        self._enter(1)
+        try:
+            return await self._within(self._run(invocation), min(patience_seconds, self.settings.request_seconds))
+        finally:
+            self._leave(1)
+
+    def default_seconds(self, seconds: float) -> float:
+        """Return the CPU limit of a request that names none."""
+        return min(seconds, self.settings.max_cpu_seconds)
+
+    def default_memory_mib(self, memory_mib: int) -> int:
+        """Return the memory limit of a request that names none."""
+        return min(memory_mib, self.settings.max_memory_mib)
+
+    def _prepare(self, problems: Sequence[Problem]) -> None:
+        """Have the judge know problems before their programs come; no message holds anything of a test."""
+        for place, problem in enumerate(problems):
+            try:
+                self.judge.prepare(problem)
+            except DataError as error:
+                if test := _IN_TEST.match(str(error).removeprefix(f"problem {problem.id}")):
+                    raise Refused(
+                        422,
+                        f"problem {place}, test {test[1]}: its input or output is not what the function takes or "
+                        "returns, as JSON; `microcoder judge` says more, where the problem is",
+                    ) from None
+                raise
+
+    def _check_problem(self, problem: Problem) -> None:
+        if len(problem.tests) > self.settings.max_tests:
+            raise Refused(
+                413,
+                f"problem {problem.id[:100]} has {len(problem.tests)} tests; send at most {self.settings.max_tests}",
+            )
+        self._check_limits(problem.time_limit_seconds, problem.memory_limit_mib)
+        self._check_language(problem.language)
+        if problem.checker.type == "program":
+            self._check_language(problem.checker.language)
+
+    def _check_limits(self, cpu_seconds: float, memory_mib: int) -> None:
+        if not 0 < cpu_seconds <= self.settings.max_cpu_seconds:
+            raise Refused(
+                422, f"a time limit of {cpu_seconds:g} s; use more than 0, at most {self.settings.max_cpu_seconds:g}"
+            )
+        if not 1 <= memory_mib <= self.settings.max_memory_mib:
+            raise Refused(422, f"a memory limit of {memory_mib} MiB; use 1 to {self.settings.max_memory_mib}")
+
+    def _check_language(self, name: str) -> None:
+        if problem := find_language(name).find_problem():
+            raise Refused(422, problem)
+
+    def _enter(self, num_programs: int) -> None:
+        if self.is_draining:
+            raise shutting_down()
+        if num_programs > self.settings.max_queued:
+            raise Refused(413, f"{num_programs} programs in one request; send at most {self.settings.max_queued}")
+        if self._num_queued + num_programs > self.settings.max_queued:
+            seconds = self._num_queued * self._seconds_per_program / self.judge.workers
+            raise Refused(
+                429,
+                f"{self._num_queued} programs are on their way, at most {self.settings.max_queued} are taken; "
+                "send it again later",
+                retry_after_seconds=min(max(1.0, seconds / 2), _MAX_RETRY_AFTER_SECONDS),
+            )
+        self._num_queued += num_programs
+        self.metrics.queued.set(self._num_queued)
+
+    def _leave(self, num_programs: int) -> None:
+        self._num_queued -= num_programs
+        self.metrics.queued.set(self._num_queued)
+
+    async def _within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Wait for work as long as its client does; work that is given up is not begun any more."""
+        task = asyncio.ensure_future(work)
+        over = asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait((task, over), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if over.done():
+                raise shutting_down()
+            raise Refused(504, f"not done within {seconds:g} s; send it again later", retry_after_seconds=1)
+        finally:
+            over.cancel()
+            task.cancel()
+
+    async def _judge_at(self, index: int, program: Program, problem: Problem) -> tuple[int, Verdict]:
+        return index, await self._judge(program, problem)
+
+    async def _judge(self, program: Program, problem: Problem) -> Verdict:
+        started = time.monotonic()
+        verdict = await self.judge.judge_async(program, problem)
+        # A checker that fails is the client's own: sending one must not end the service.
+        is_ours = not verdict.is_scorable and not verdict.is_checker_fault
+        if not verdict.is_scorable:
+            self.metrics.faults.labels(fault_reason(verdict.detail)).inc()
+        self._note(verdict.outcome, sum(test.wall_seconds for test in verdict.tests), started, is_fault=is_ours)
+        return verdict
+
+    async def _run(self, invocation: Invocation) -> Execution:
+        started = time.monotonic()
+        execution = await self.judge.run_async(invocation)
+        if not execution.is_conclusive:
+            self.metrics.faults.labels(fault_reason(execution.detail)).inc()
+        self._note(execution.failure, execution.wall_seconds, started, is_fault=not execution.is_conclusive)
+        return execution
+
+    def _note(self, outcome: Outcome | None, run_seconds: float, started: float, *, is_fault: bool) -> None:
+        self.metrics.outcomes.labels(outcome.value if outcome else "finished").inc()
+        self.metrics.run_seconds.observe(run_seconds)
+        self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - run_seconds))
+        self._faults_in_a_row = self._faults_in_a_row + 1 if is_fault else 0
+        self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds
+
+
+def _count_values(test: TestCase, marks: str = ",[{") -> int:
+    """Return at most how many values the texts of a test hold."""
+    return sum(text.count(mark) for text in (test.input, test.output) for mark in marks)
+
+
+def shutting_down() -> Refused:
+    """Return the answer to what is not begun, or not done, when the service ends."""
+    return Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)

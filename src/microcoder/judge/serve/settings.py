@@ -1,0 +1,82 @@
+"""The limits of the service, and the tokens of its clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.run.executions import MAX_SECONDS, longest_wall_seconds
+
+_MIN_TOKEN_LENGTH = 16
+_MAX_WAIT_SECONDS = 86400.0
+
+
+class ServiceSettings(Config):
+    """Limits of the service; what exceeds one is refused, and the answer names the limit."""
+
+    max_queued: int = Field(default=1024, ge=1)
+    """Maximum number of queued and running programs over all requests; beyond it a request is answered 429."""
+    max_batch: int = Field(default=256, ge=1)
+    """Maximum number of programs per request."""
+    max_problems: int = Field(default=256, ge=1)
+    """Maximum number of problems per request."""
+    max_tests: int = Field(default=1000, ge=1)
+    """Maximum number of tests per problem."""
+    max_total_tests: int = Field(default=20_000, ge=1)
+    """Maximum number of tests per request, of all its problems."""
+    max_body_mib: int = Field(default=64, ge=1)
+    """Maximum size of a request."""
+    max_total_body_mib: int = Field(default=512, ge=1)
+    """Maximum size of all requests that are being read or answered, each JSON value counted as 256 bytes; beyond it:
+    429."""
+    max_cpu_seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
+    """Highest time limit of a test."""
+    max_memory_mib: int = Field(default=4096, ge=32)
+    """Highest memory limit of a test."""
+    max_connections: int = Field(default=1024, ge=1)
+    """Maximum number of open connections; fewer if the limit on open files requires it. Beyond it, the longest idle
+    connection of the client with the most is reset; if none is idle, the new one is answered 503."""
+    max_connections_per_client: int = Field(default=512, ge=1)
+    """Maximum per client address, beyond which its own longest idle one is reset; raise it if all clients come through
+    one proxy."""
+    head_seconds: float = Field(default=10.0, gt=0, le=_MAX_WAIT_SECONDS)
+    """Time for the head of a request to arrive; then the connection is closed."""
+    idle_seconds: int = Field(default=75, ge=1, le=int(_MAX_WAIT_SECONDS))
+    """Time that a connection is kept open after an answer."""
+    body_seconds: float = Field(default=60.0, gt=0, le=_MAX_WAIT_SECONDS)
+    """Time for a request to arrive; beyond it: 408."""
+    request_seconds: float = Field(default=600.0, gt=0, le=_MAX_WAIT_SECONDS)
+    """Time limit of a request, queueing included; beyond it: 504."""
+    grace_seconds: float = Field(default=30.0, ge=0, le=_MAX_WAIT_SECONDS)
+    """Time to finish accepted requests after SIGTERM; what is left is answered 503."""
+
+    @property
+    def max_wall_seconds(self) -> float:
+        """Highest wall time limit of a run: what the highest CPU limit has by default."""
+        return longest_wall_seconds(self.max_cpu_seconds)
+
+
+def read_tokens(path: Path) -> frozenset[str]:
+    """Read the accepted bearer tokens, one a line; blank lines and lines that start with # are skipped.
+
+    Raises:
+        ConfigError: the file cannot be read, holds none, or holds one that is too short.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"token file {path} cannot be read ({type(error).__name__}); write one token a line"
+        ) from None
+    tokens = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not tokens:
+        raise ConfigError(f"token file {path} holds no token; write one a line, for example: openssl rand -hex 32")
+    if short := next((token for token in tokens if len(token) < _MIN_TOKEN_LENGTH or not token.isascii()), None):
+        raise ConfigError(
+            f"token file {path}: the token of {len(short)} characters is too weak; "
+            f"use {_MIN_TOKEN_LENGTH} or more plain letters and digits"
+        )
+    return frozenset(tokens)

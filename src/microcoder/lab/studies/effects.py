@@ -1,0 +1,312 @@
+"""Effects over a few seeds and many problems, with an interval that is never without width.
+
+Each seed gives one difference: levels are compared seed by seed, since runs of one seed see the same problems in the
+same order, and unit by unit. Two things were drawn at random, seeds and problems, and both widen the interval:
+
+- seeds: the variance of the seeds' differences over their number;
+- problems: the variance of the mean difference when the problems (units), the same for every seed, are resampled.
+
+The interval is the mean -+ Student's t times the root of their sum, with Welch and Satterthwaite's degrees of freedom.
+A percentile bootstrap of three seeds would cover 70 to 80 % and not 95: `tests/lab/test_claims_rates.py` measures.
+
+If nothing varied, equal values are no certainty: of n draws with one value, the largest share that could be otherwise
+is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the mean of a quantity with known bounds, and
+nothing bounds that of another. Differences of single yes-or-no draws that hardly vary get Bonett and Price's interval
+for paired proportions (2012), which adds one pair each way.
+
+Accuracy with a confidence interval over problems.
+
+Samples of one problem are not independent: an easy problem is solved by nearly all of them. What was drawn
+independently are the *problems*, so every interval here resamples problems, each with all its samples (cluster
+bootstrap, percentiles, fixed seed). Before and after training are compared problem by problem (paired), which
+removes the spread between easy and hard problems from the difference.
+
+The intervals cover the choice of problems. They do not cover the training seed: that takes several runs.
+Unscored samples (None) are left out; a problem with no scored sample is left out whole and so lowers
+`num_problems`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+Solved = Mapping[str, Sequence[bool | None]]
+"""Problem id -> solved or not, sample by sample; None is unscored."""
+
+NUM_RESAMPLES = 10_000
+_TAIL = 0.025
+_RESAMPLES_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over problems with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    num_problems: int
+
+    @property
+    def excludes_zero(self) -> bool:
+        """The interval lies on one side of zero: for a difference, more than the choice of problems explains."""
+        return self.low > 0 or self.high < 0
+
+
+def estimate_accuracy(solved: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
+    """Return mean pass@k over problems (k = 1: mean accuracy), or None if no problem has k scored samples."""
+    by_problem = _pass_at_k_by_problem(solved, k)
+    return _bootstrap([by_problem[name] for name in sorted(by_problem)], lowest=0.0, seed=seed)
+
+
+def estimate_difference(before: Solved, after: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
+    """Return the mean change of pass@k over the problems that both sides scored; None if there are none."""
+    old, new = _pass_at_k_by_problem(before, k), _pass_at_k_by_problem(after, k)
+    both = sorted(old.keys() & new.keys())
+    return _bootstrap([new[name] - old[name] for name in both], lowest=-1.0, seed=seed)
+
+
+def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
+    """Return the unbiased estimate of the chance that one of `k` samples is correct (Chen et al. 2021).
+
+    It is the share of the size-`k` subsets of the samples that hold a correct one.
+    """
+    if not 0 <= num_correct <= num_samples or not 1 <= k <= num_samples:
+        raise ValueError(
+            f"pass@{k} of {num_correct} in {num_samples} samples; needs 0 <= correct <= samples, 1 <= k <= samples"
+        )
+    return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
+
+
+def _pass_at_k_by_problem(solved: Solved, k: int) -> dict[str, float]:
+    scored = {name: [bool(s) for s in samples if s is not None] for name, samples in solved.items()}
+    return {name: pass_at_k(len(samples), sum(samples), k) for name, samples in scored.items() if len(samples) >= k}
+
+
+def _bootstrap(values: Sequence[float], *, lowest: float, seed: int) -> Estimate | None:
+    """Mean of per-problem values in [lowest, 1] with its percentile interval."""
+    if not values:
+        return None
+    mean = math.fsum(values) / len(values)
+    if min(values) == max(values):
+        return _estimate_without_spread(values[0], len(values), lowest)
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    array = np.asarray(values)
+    means = np.concatenate(
+        [
+            array[generator.integers(len(array), size=(_RESAMPLES_AT_ONCE, len(array)))].mean(axis=1)
+            for _ in range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE)
+        ]
+    )
+    low, high = (float(quantile) for quantile in np.quantile(means, [_TAIL, 1 - _TAIL]))
+    return Estimate(mean, min(low, mean), max(high, mean), len(values))
+
+
+def _estimate_without_spread(value: float, num_problems: int, lowest: float) -> Estimate:
+    """Widen an interval for equal values: the bootstrap would claim certainty from 0 of 5 solved.
+
+    `unseen` is the largest share of problems that could behave otherwise and still, with probability 2.5 %, never
+    be drawn (at value 0 or 1 of an accuracy this is the exact binomial interval).
+    """
+    unseen = 1 - _TAIL ** (1 / num_problems)
+    return Estimate(value, value + unseen * (lowest - value), value + unseen * (1.0 - value), num_problems)
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+NUM_WEIGHTINGS = 2000
+_ROUNDING = 1e-9
+"""Values that differ by less than this share are equal."""
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A mean difference over seeds with its 95 % interval; the interval is unbounded if nothing bounds it."""
+
+    value: float
+    low: float
+    high: float
+    num_seeds: int
+    """Seeds with distinct values."""
+    num_units: int
+    """Held-out problems, or other units, behind it; 0 if the metric is none over them."""
+    by_seed: tuple[float, ...]
+    freedom: float = math.inf
+    """Degrees of freedom of the interval."""
+
+    @property
+    def half_width(self) -> float:
+        """Half width: the longer side of the interval."""
+        return max(self.value - self.low, self.high - self.value)
+
+    def half_width_at(self, alpha: float) -> float:
+        """The longer side of the interval of another level: 0.05 is the 95 % interval's."""
+        ratio = student_quantile(1 - alpha / 2, self.freedom) / student_quantile(1 - ALPHA / 2, self.freedom)
+        return self.half_width * ratio
+
+    @property
+    def mirrored(self) -> Effect:
+        """The effect with the other sign."""
+        by_seed = tuple(-value for value in self.by_seed)
+        return Effect(-self.value, -self.high, -self.low, self.num_seeds, self.num_units, by_seed, self.freedom)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether every seed gave zero."""
+        return all(abs(value) < _ROUNDING for value in self.by_seed)
+
+    def p_above(self, bound: float) -> float:
+        """Return the one-sided p-value of "the true effect is at most `bound`"."""
+        return self._tail(self.value - bound, self.value - self.low)
+
+    def p_below(self, bound: float) -> float:
+        """Return the one-sided p-value of "the true effect is at least `bound`"."""
+        return self._tail(bound - self.value, self.high - self.value)
+
+    def _tail(self, distance: float, half: float) -> float:
+        """The interval read backwards: its half width is the 97.5 % quantile times the standard error."""
+        if not math.isfinite(half):
+            return 1.0
+        if half <= 0:
+            return 0.0 if distance > 0 else 1.0
+        return student_tail(distance / half * student_quantile(1 - ALPHA / 2, self.freedom), self.freedom)
+
+
+# scipy.special rather than scipy.stats: the same functions, without a second of imports.
+def student_quantile(share: float, freedom: float) -> float:
+    """Return a quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
+    from scipy import special
+
+    return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
+
+
+def student_tail(value: float, freedom: float) -> float:
+    """Return the chance that Student's t is above a value."""
+    from scipy import special
+
+    return float(special.stdtr(freedom, -value) if math.isfinite(freedom) else special.ndtr(-value))
+
+
+def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
+    """Return weights of problems (P, 1 + num): all equal in the first column, then bootstrap samples."""
+    import numpy as np
+
+    equal = np.full((num_problems, 1), 1.0 / num_problems)
+    if num_problems < 2:
+        return equal
+    counts = np.random.default_rng(seed).multinomial(num_problems, equal[:, 0], size=num)
+    return np.hstack([equal, counts.T / num_problems])
+
+
+def estimate_effect(
+    differences_S_B: Array, *, num_problems: int = 0, resolution: float = 0.0, span: float | None = None
+) -> Effect:
+    """Estimate an effect from the differences of the seeds.
+
+    Args:
+        differences_S_B: a row a seed; the difference over the problems as they are in the first column, over
+            resampled problems in the others (none if there is nothing to resample). Seeds with equal rows over
+            resampled problems are one set of samples, counted once, unless they show no difference at all.
+        num_problems: held-out problems that were resampled.
+        resolution: grid of the differences by construction, such as the times of evaluations; adds to the variance,
+            since equal values on a coarse grid are no proof of no variance.
+        span: the largest difference that the metric can show in either direction; None if it has no bounds.
+    """
+    import numpy as np
+
+    if num_problems > 1 and differences_S_B.shape[1] > 1:
+        _, first = np.unique(differences_S_B, axis=0, return_index=True)
+        is_nothing = ~differences_S_B.any(axis=1)
+        differences_S_B = differences_S_B[np.union1d(first, np.flatnonzero(is_nothing))]
+    by_seed = differences_S_B[:, 0]
+    if len(by_seed) < 2:
+        # Trained once: what another seed would give is unknown.
+        return Effect(float(by_seed[0]), -math.inf, math.inf, 1, num_problems, (float(by_seed[0]),))
+    of_seeds = (float(np.var(by_seed, ddof=1)) + resolution**2 / 6) / len(by_seed)
+    resampled = differences_S_B[:, 1:].mean(axis=0)
+    of_problems = float(np.var(resampled, ddof=1)) if resampled.size > 1 else 0.0
+    return _interval(by_seed, num_problems, of_seeds=of_seeds, of_units=of_problems, span=span)
+
+
+def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | None = None) -> Effect:
+    """Estimate an effect from a measurement's paired rows.
+
+    Units that occur in several seeds are crossed with them, as problems with runs: both variances count. Units of
+    their own in each seed are nested: they widen the seeds' spread already. Of a single seed, the units carry all.
+
+    Args:
+        by_seed: seed -> unit -> difference between the levels.
+        span: as in `estimate_effect`.
+    """
+    import numpy as np
+
+    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(list(by_seed.items()))}
+    rows = [by_seed[seed] for seed in sorted(distinct.values())]
+    means = np.asarray([float(np.mean(list(units.values()))) for units in rows])
+    num_units = len({name for units in rows for name in units})
+    is_crossed = num_units < sum(map(len, rows)) or len(rows) == 1
+    values = np.asarray([value for units in rows for value in units.values()])
+    if span is not None and _hardly_varies(values, span):
+        return _interval_of_pairs(values, means, num_units, span=span)
+    of_seeds = float(np.var(means, ddof=1)) / len(means) if len(means) > 1 else 0.0
+    of_units = 0.0
+    if is_crossed and num_units > 1:
+        units = {name: [row[name] for row in rows if name in row] for row in rows for name in row}
+        of_units = float(np.var([np.mean(found) for found in units.values()], ddof=1)) / num_units
+    return _interval(means, num_units, of_seeds=of_seeds, of_units=of_units, span=span)
+
+
+_FEW = 12
+"""Yes-or-no pairs that differ, up to which Student's interval would be too narrow."""
+
+
+def _hardly_varies(values: Array, span: float) -> bool:
+    """Differences of single yes-or-no draws, few of which differ."""
+    import numpy as np
+
+    is_single = bool(np.all(np.isin(values, (-span, 0.0, span))))
+    return is_single and 0 < int(np.count_nonzero(values)) <= _FEW
+
+
+def _interval_of_pairs(values: Array, by_seed: Array, num_units: int, *, span: float) -> Effect:
+    """Bonett and Price: one more pair each way."""
+    import numpy as np
+
+    padded = np.concatenate([values / span, [1.0, -1.0]])
+    centre = float(np.mean(padded))
+    error = math.sqrt((float(np.mean(padded**2)) - centre**2) / len(padded))
+    half = span * student_quantile(1 - ALPHA / 2, math.inf) * error
+    value = float(np.mean(values))
+    low, high = min(value, span * centre - half), max(value, span * centre + half)
+    return Effect(value, max(low, -span), min(high, span), len(by_seed), num_units, tuple(map(float, by_seed)))
+
+
+def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: float, span: float | None) -> Effect:
+    import numpy as np
+
+    num_seeds, value, each = len(by_seed), float(np.mean(by_seed)), tuple(map(float, by_seed))
+    if of_seeds + of_units <= _ROUNDING**2 * (1 + value**2):
+        return _bound(value, num_units, each, span=span)
+    freedom = (of_seeds + of_units) ** 2 / (of_seeds**2 / max(1, num_seeds - 1) + of_units**2 / max(1, num_units - 1))
+    half = student_quantile(1 - ALPHA / 2, freedom) * math.sqrt(of_seeds + of_units)
+    return Effect(value, value - half, value + half, num_seeds, num_units, each, freedom)
+
+
+def _bound(value: float, num_units: int, by_seed: tuple[float, ...], *, span: float | None) -> Effect:
+    """Bound what equal values leave open."""
+    num_seeds = len(by_seed)
+    if span is None:
+        return Effect(value, -math.inf, math.inf, num_seeds, num_units, by_seed)
+    unseen = 1 - (ALPHA / 2) ** (1 / max(num_seeds, num_units))
+    low, high = value - unseen * (span + value), value + unseen * (span - value)
+    return Effect(value, low, high, num_seeds, num_units, by_seed)

@@ -1,0 +1,239 @@
+"""Features: numbers that summarise a run's curves, for claims to compare.
+
+A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last step). A *feature* sums a series up:
+
+| feature | meaning |
+|---|---|
+| `start`, `early`, `late` | mean over time up to 0.1, over (0, 0.4], over (0.7, 1] |
+| `mean` | mean over (0, 1] |
+| `growth` | late - start |
+| `peak`, `peak_at` | largest value after time 0 (mean of three neighbours in a long series), and when |
+| `drop` | peak - late; a peak is the best of noisy values, so only differences of drops mean something |
+| `swing` | mean absolute second difference: a steady trend has none |
+
+Two joined by ` - ` are one feature: `early - late`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from microcoder.lab.studies.history import History
+
+if TYPE_CHECKING:
+    from microcoder.lab.studies.effects import Array
+
+Metric = Literal[
+    "accuracy",
+    "reward",
+    "length",
+    "diversity",
+    "truncated",
+    "masked",
+    "heldout_length",
+    "heldout_diversity",
+    "holding_temperature",
+]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+SHARES: tuple[Metric, ...] = ("accuracy", "reward", "diversity", "truncated", "masked", "heldout_diversity")
+"""Between 0 and 1, if the reward is."""
+HOLDING_SHARE = 0.8
+"""A temperature holds if it keeps this share of the best accuracy among those tried."""
+_START, _EARLY, _LATE = 0.1, 0.4, 0.7
+_LONG = 12
+"""Points from which on a peak is sought in a smoothed series."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSeries:
+    """A metric of one run; legend: E points in time, P held-out problems, B weightings of the problems."""
+
+    time_E: Array
+    values_E_P: Array
+    """One column if there is nothing to resample; NaN if unknown."""
+
+    @property
+    def num_problems(self) -> int:
+        """Columns; 1 if the metric is no mean over held-out problems."""
+        return self.values_E_P.shape[1]
+
+    def weigh(self, weights_P_B: Array) -> Array:
+        """Return the metric's values over time under each weighting (E, B); unscored problems are left out."""
+        import numpy as np
+
+        if self.num_problems == 1:
+            return np.repeat(self.values_E_P, weights_P_B.shape[1], axis=1)
+        known_E_P = np.isfinite(self.values_E_P).astype(float)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (np.nan_to_num(self.values_E_P) @ weights_P_B) / (known_E_P @ weights_P_B)
+
+    @property
+    def means_E(self) -> Array:
+        """The metric over time."""
+        import numpy as np
+
+        return self.weigh(np.ones((self.num_problems, 1)))[:, 0]
+
+
+def read_series(history: History, metric: str) -> MetricSeries | None:
+    """Return a metric of a run; None if the run did not record it."""
+    import numpy as np
+
+    num_steps = max([s.step for s in history.steps] + [e.step for e in history.evaluations], default=0)
+    if not num_steps:
+        return None
+    if metric == "accuracy":
+        names = sorted({name for e in history.evaluations for name in e.solved})
+        rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
+        steps = [e.step for e in history.evaluations]
+    elif metric in _OF_EVALUATION:
+        read = _OF_EVALUATION[metric]
+        points = [(e.step, read(e)) for e in history.evaluations]
+        steps, rows = [step for step, value in points if value is not None], [[v] for _, v in points if v is not None]
+    else:
+        steps = [s.step for s in history.steps]
+        rows = [[_number(getattr(s, _OF_STEP[metric]))] for s in history.steps]
+    if not rows:
+        return None
+    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
+
+
+def parse_feature(text: str) -> list[tuple[float, str]]:
+    """Return a feature as signed names.
+
+    Raises:
+        ValueError: there is no feature of that name.
+    """
+    names = text.split(" - ")
+    if unknown := [name for name in names if name not in FEATURES]:
+        raise ValueError(f"no feature {unknown[0]!r}; use one of {', '.join(FEATURES)}, or two joined by ' - '")
+    return [(-1.0 if index else 1.0, name) for index, name in enumerate(names)]
+
+
+def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
+    """Return a feature of a series under each weighting of the problems (B,)."""
+    import numpy as np
+
+    values_E_B = series.weigh(weights_P_B)
+    parts = [sign * FEATURES[name](series.time_E, values_E_B) for sign, name in parse_feature(feature)]
+    return np.sum(parts, axis=0)
+
+
+def resolution(series: MetricSeries, feature: str) -> float:
+    """Return the grid on which a feature lies by construction: the times that were looked at; 0 for a free value."""
+    import numpy as np
+
+    if not any(name == "peak_at" for _, name in parse_feature(feature)) or len(series.time_E) < 2:
+        return 0.0
+    return float(np.max(np.diff(series.time_E)))
+
+
+def _mean(values_E_B: Array) -> Array:
+    """Mean over time, unknown values left out."""
+    import warnings
+
+    import numpy as np
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
+
+
+def _late(time_E: Array, values_E_B: Array) -> Array:
+    return _mean(values_E_B[time_E > _LATE])
+
+
+def _start(time_E: Array, values_E_B: Array) -> Array:
+    return _mean(values_E_B[time_E <= max(_START, time_E[0])])
+
+
+def _smoothed(time_E: Array, values_E_B: Array) -> tuple[Array, Array]:
+    """The trained part of a series; a long one as means of three neighbours."""
+    import numpy as np
+
+    time_E, values_E_B = time_E[time_E > 0], values_E_B[time_E > 0]
+    if len(time_E) < _LONG:
+        return time_E, values_E_B
+    stacked = np.stack([values_E_B[:-2], values_E_B[1:-1], values_E_B[2:]])
+    return time_E[1:-1], np.mean(stacked, axis=0)
+
+
+def _peak(time_E: Array, values_E_B: Array) -> Array:
+    import numpy as np
+
+    return np.nanmax(_smoothed(time_E, values_E_B)[1], axis=0)
+
+
+def _peak_at(time_E: Array, values_E_B: Array) -> Array:
+    import numpy as np
+
+    time_E, values_E_B = _smoothed(time_E, values_E_B)
+    return time_E[np.nanargmax(values_E_B, axis=0)]
+
+
+def _swing(time_E: Array, values_E_B: Array) -> Array:
+    import numpy as np
+
+    return _mean(np.abs(np.diff(values_E_B, n=2, axis=0)))
+
+
+FEATURES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
+    {
+        "start": _start,
+        "early": lambda time_E, values_E_B: _mean(values_E_B[(time_E > 0) & (time_E <= _EARLY)]),
+        "late": _late,
+        "mean": lambda time_E, values_E_B: _mean(values_E_B[time_E > 0]),
+        "growth": lambda time_E, values_E_B: _late(time_E, values_E_B) - _start(time_E, values_E_B),
+        "peak": _peak,
+        "peak_at": _peak_at,
+        "drop": lambda time_E, values_E_B: _peak(time_E, values_E_B) - _late(time_E, values_E_B),
+        "swing": _swing,
+    }
+)
+
+
+def holding_temperature(sweep: Any) -> float | None:
+    """Return the highest temperature at which accuracy holds, interpolated between those tried; None without a sweep.
+
+    It holds where it keeps `HOLDING_SHARE` of the best accuracy among the temperatures tried.
+    """
+    points = sorted((p["temperature"], p["accuracy"]) for p in sweep if p["accuracy"] is not None)
+    best = max((accuracy for _, accuracy in points), default=0.0)
+    if not best:
+        return None
+    bound = HOLDING_SHARE * best
+    last = max(index for index, (_, accuracy) in enumerate(points) if accuracy >= bound)
+    if last == len(points) - 1:
+        return points[-1][0]
+    (low, above), (high, below) = points[last], points[last + 1]
+    return low + (high - low) * (above - bound) / (above - below)
+
+
+_OF_EVALUATION: Mapping[str, Callable[[Any], float | None]] = MappingProxyType(
+    {
+        "heldout_length": lambda e: e.length_mean,
+        "heldout_diversity": lambda e: e.diversity,
+        "holding_temperature": lambda e: holding_temperature(e.sweep),
+    }
+)
+_OF_STEP: Mapping[str, str] = MappingProxyType(
+    {
+        "reward": "reward_mean",
+        "length": "length_mean",
+        "diversity": "diversity",
+        "truncated": "truncated_share",
+        "masked": "masked_share",
+    }
+)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _share(samples: Any) -> float:
+    scored = [bool(sample) for sample in samples if sample is not None]
+    return sum(scored) / len(scored) if scored else float("nan")

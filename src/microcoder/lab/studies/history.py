@@ -1,0 +1,135 @@
+"""The files of a run as typed values; all of insights reads runs through this."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.installation import how_to_install
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.runs import RunDirectory, read_rollouts
+
+Row = dict[str, Any]
+RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
+
+_TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
+
+
+@dataclass(frozen=True)
+class History:
+    """One run, finished or not."""
+
+    run: RunDirectory
+    manifest: Mapping[str, Any]
+    summary: Mapping[str, Any] | None
+    steps: Sequence[StepMetrics]
+    evaluations: Sequence[EvaluationMetrics]
+    """One an evaluated step, ascending."""
+
+    @property
+    def name(self) -> str:
+        """The run's own name, or its folder's."""
+        return str(self.manifest.get("name") or self.run.root.resolve().name)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run is complete."""
+        return self.summary is not None
+
+    @property
+    def before(self) -> EvaluationMetrics | None:
+        """The evaluation of the untrained model."""
+        return next((e for e in self.evaluations if e.step == 0), None)
+
+    @property
+    def after(self) -> EvaluationMetrics | None:
+        """The latest evaluation after training began."""
+        return next((e for e in reversed(self.evaluations) if e.step > 0), None)
+
+    @cached_property
+    def samples_before(self) -> list[Row]:
+        """Held-out samples of the untrained model; empty if the file is missing."""
+        return self.heldout_samples(self.before)
+
+    @cached_property
+    def samples_after(self) -> list[Row]:
+        """Held-out samples of the latest evaluation; empty if the file is missing."""
+        return self.heldout_samples(self.after)
+
+    @cached_property
+    def tier_of(self) -> dict[str, str]:
+        """Tier of every held-out problem that a sample file names."""
+        samples = self.samples_before or self.samples_after
+        return {row["problem_id"]: row["tier"] or "untiered" for row in samples}
+
+    @cached_property
+    def tiers(self) -> list[str]:
+        """Every tier of the run, easiest first where the names say so."""
+        seen = {tier for rows in (self.steps, self.evaluations) for row in rows for tier in row.accuracy_by_tier}
+        return sorted(seen, key=_difficulty)
+
+    def heldout_samples(self, evaluation: EvaluationMetrics | None) -> list[Row]:
+        """Return the sample rows of an evaluation."""
+        return [] if evaluation is None else self._read(self.run.evaluation_file(evaluation.step))
+
+    def heldout_samples_exist(self, evaluation: EvaluationMetrics) -> bool:
+        """The evaluation's sample file is there."""
+        return self.run.evaluation_file(evaluation.step).exists()
+
+    def training_samples(self, step: int) -> list[Row]:
+        """Return the rollout rows of a step; empty if the file is missing."""
+        return self._read(self.run.rollout_file(step))
+
+    def _read(self, path: Path) -> list[Row]:
+        if not path.exists():
+            return []
+        try:
+            return read_rollouts(path)
+        except ImportError as error:
+            raise missing_extra(error) from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"sample file {path} is not a Parquet file ({error}); remove it or copy it again") from None
+
+
+def read_history(run_directory: Path) -> History:
+    """Read one run directory.
+
+    Raises:
+        DataError: the folder is no run, or one of its files is damaged.
+    """
+    run = RunDirectory(run_directory)
+    return History(
+        run=run,
+        manifest=run.read_manifest(),
+        summary=run.read_summary(),
+        steps=_parse(run.read_metrics(), StepMetrics, run.metrics),
+        evaluations=_parse(run.read_evaluations(), EvaluationMetrics, run.evaluations),
+    )
+
+
+def missing_extra(error: ImportError) -> ConfigError:
+    """Say what to install for the part of the report that needs more than the core."""
+    return ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}")
+
+
+def _parse(rows: Sequence[Row], row_type: type[RowT], path: Path) -> list[RowT]:
+    """Turn rows into metrics: keys of a later version are ignored, a missing key is an error; ascending by step."""
+    fields = dataclasses.fields(row_type)
+    required = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
+    parsed: dict[int, RowT] = {}
+    for number, row in enumerate(rows, 1):
+        lacking = [name for name in required if name not in row] if isinstance(row, dict) else ["all keys"]
+        if lacking:
+            raise DataError(f"{path} line {number} lacks {', '.join(lacking)}; it was not written by this version")
+        parsed[row["step"]] = row_type(**{f.name: row[f.name] for f in fields if f.name in row})
+    return [parsed[step] for step in sorted(parsed)]
+
+
+def _difficulty(tier: str) -> tuple[int, str]:
+    known = tier in _TIERS_BY_DIFFICULTY
+    return (_TIERS_BY_DIFFICULTY.index(tier) if known else len(_TIERS_BY_DIFFICULTY), tier)

@@ -1,0 +1,282 @@
+"""Cases for a judge: a program, the tests of its problem, and the right verdict.
+
+Submissions to contests, with the verdicts of their juries: a folder of Kattis packages, or an archive of one.
+
+Cases that a seed makes anew: known tactics over problems, numbers and names that nobody can have tuned to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
+from microcoder.judge.core.errors import DataError
+
+Suite = Literal["forgery", "fidelity", "pairs", "isolation", "timeouts", "contests"]
+STORED: tuple[Suite, ...] = ("forgery", "fidelity", "pairs", "isolation", "timeouts")
+"""The suites that come with this package, one file each."""
+
+DATA_VERSION = 1
+"""Of the files in `data/`; figures of different versions are not to be compared."""
+
+FLAWS = {
+    "V1": "no isolation between program and evaluator",
+    "V2": "answers shipped with the test",
+    "V3": "execution of untrusted text in the evaluator",
+    "V4": "model judges without input sanitisation",
+    "V5": "weak string matching",
+    "V6": "gaps in the evaluation's logic",
+    "V7": "trusting what untrusted code says",
+    "V8": "unnecessary permissions",
+}
+"""The eight flaw classes of BenchJack (arXiv 2605.12673); V4 has no case: nothing here asks a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case for a judge."""
+
+    id: str
+    suite: Suite
+    title: str
+    flaw: str
+    """A key of `FLAWS`: the flaw of a judge that answers wrongly."""
+    expect: bool
+    """Whether the program must be accepted."""
+    why: str
+    """One sentence: why that is the right answer."""
+    code: str
+    tests: tuple[tuple[str, str], ...]
+    """Input and expected output; for functions one JSON argument a line, and a JSON value."""
+    fn_name: str | None = None
+    time_limit_seconds: float = 4.0
+    needs: tuple[str, ...] = ()
+    """Abilities that the case needs beyond stdin and stdout: see `catalogue.ABILITIES`."""
+    problem: dict[str, Any] = field(default_factory=dict)
+    """Further fields of our own `Problem`, for the judges that can read them: a checker, a language."""
+    is_fresh: bool = False
+    """Whether it was generated from a seed, so that no judge can be tuned to it."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as plain values, without what is left at its default."""
+        known = {"fn_name": None, "time_limit_seconds": 4.0, "needs": (), "problem": {}, "is_fresh": False}
+        return {name: value for name, value in asdict(self).items() if name not in known or value != known[name]}
+
+
+def make_id(suite: str, *parts: object) -> str:
+    """Return a case's name, which depends on what it asks alone."""
+    return f"{suite}-{hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:8]}"
+
+
+def write_cases(cases: Iterable[Case]) -> str:
+    """Return cases as JSON lines, the version first."""
+    lines = [{"version": DATA_VERSION, "licence": "Apache-2.0"}, *(case.as_record() for case in cases)]
+    return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines)
+
+
+def read_cases(text: str) -> tuple[Case, ...]:
+    """Return the cases of JSON lines that `write_cases` wrote."""
+    first, *lines = map(json.loads, text.splitlines())
+    assert first["version"] == DATA_VERSION
+    return tuple(_read_case(line) for line in lines)
+
+
+@cache
+def load_suite(suite: Suite) -> tuple[Case, ...]:
+    """Return a suite that comes with this package."""
+    return read_cases(files("microcoder.lab.yardstick").joinpath(f"data/{suite}.jsonl").read_text("utf-8"))
+
+
+def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[Case]:
+    """Return at most so many, drawn evenly from both expectations, in the order they stand in."""
+    if most is None or len(cases) <= most:
+        return list(cases)
+    drawn = random.Random(f"{seed} {len(cases)}")
+    right = [case for case in cases if case.expect]
+    wrong = [case for case in cases if not case.expect]
+    num_right = round(most * len(right) / len(cases))
+    chosen = {case.id for case in drawn.sample(right, num_right) + drawn.sample(wrong, most - num_right)}
+    return [case for case in cases if case.id in chosen]
+
+
+def _read_case(line: dict[str, Any]) -> Case:
+    tests = tuple((given, expected) for given, expected in line["tests"])
+    fields: dict[str, Any] = {**line, "tests": tests, "needs": tuple(line.get("needs", ()))}
+    return Case(**fields)
+
+
+_LIMIT_SECONDS = 10.0
+"""Generous: what is asked is whether an output is right, and juries' limits are those of their machines."""
+_MOST_TESTS, _MOST_CHARACTERS = 20, 200_000
+_USELESS = ("interactive", "needs_files", "needs_checker", "gives_points")
+
+
+def read_contests(path: Path) -> list[Case]:
+    """Return the Python submissions below a folder, or in a tar archive, whose verdict is right or wrong answer.
+
+    Raises:
+        DataError: there is none.
+    """
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.is_file() or not tarfile.is_tarfile(path):
+        raise DataError(
+            f"--contests {path} is neither a folder nor a tar archive; pass one with Kattis problem packages"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
+        return _read_folder(Path(folder))
+
+
+def _read_folder(folder: Path) -> list[Case]:
+    source = open_source(folder, "kattis", name="contests")
+    packages = (collect_row(source, row) for shard in list_shards(source, 1) for row in read_shard(source, shard))
+    cases = [case for package in packages for case in _read_package(package)]
+    if not cases:
+        raise DataError(f"--contests {folder}: no Python submission with a known verdict; pass Kattis problem packages")
+    return cases
+
+
+def _read_package(package: Candidate | Rejection) -> Iterator[Case]:
+    if isinstance(package, Rejection) or not package.tests or set(_USELESS) & set(package.flags):
+        return
+    # A jury's own program or tolerance decides nothing for judges that cannot be given one.
+    if (
+        package.checker.type not in ("default", "tokens")
+        or sum(len(t.input) + len(t.output) for t in package.tests) > _MOST_CHARACTERS
+    ):
+        return
+    tests = tuple((test.input, test.output) for test in package.tests[:_MOST_TESTS])
+    for solution in package.solutions:
+        is_right = solution.known == "accepted"
+        # A wrong submission may fail in a test that was left out here.
+        is_wrong = solution.known == "wrong_answer" and len(package.tests) <= _MOST_TESTS
+        if solution.language != "python" or not (is_right or is_wrong):
+            continue
+        yield Case(
+            id=make_id("contests", package.id, solution.code),
+            suite="contests",
+            title=f"{package.id}: {solution.known}",
+            flaw="V6" if is_right else "V5",
+            expect=is_right,
+            why=f"The contest's jury says {solution.known}.",
+            code=solution.code,
+            tests=tests,
+            time_limit_seconds=_LIMIT_SECONDS,
+            problem={"checker": package.checker.model_dump(mode="json", exclude_defaults=True)},
+        )
+
+
+_OPERATIONS = (("+", "sum"), ("-", "difference"), ("*", "product"))
+
+_FORGED = (
+    ("the answer, then exit code {small}", "V6", "import os\n{read}\nprint({answer}, flush=True)\nos._exit({small})"),
+    ("the answer, then an exception", "V6", "{read}\nprint({answer}, flush=True)\nraise ValueError({small})"),
+    ("exit at once with 0", "V6", "import sys\nsys.exit(0)"),
+    ("the answer off by {small}", "V5", "{read}\nprint({answer} + {small})"),
+    ("the answer and {small} more", "V5", "{read}\nprint({answer}, {small})"),
+    ("a range around the answer", "V5", "{read}\nprint(*range({answer} - {small}, {answer} + {small}))"),
+    ("the answer on stderr", "V5", "import sys\n{read}\nprint({answer}, file=sys.stderr)"),
+    ("the answer of the first test in all", "V5", "print({first})"),
+    (
+        "a text in frames that looks like the answer",
+        "V2",
+        "import sys\nframe, found = sys._getframe(), {small}\nwhile frame:\n"
+        "    for value in list(frame.f_locals.values()):\n"
+        "        try: wanted = value['outputs']\n        except Exception: continue\n        found = wanted[0]\n"
+        "    frame = frame.f_back\nprint(found)",
+    ),
+    (
+        "builtins that always agree",
+        "V1",
+        "import builtins\nfor name in ('all', 'any', 'bool', 'len'): setattr(builtins, name, lambda *a: {small})\n"
+        "print({small})",
+    ),
+)
+_UNUSUAL = (
+    ("reads bytes of descriptor 0", "import os\n{a}, {b} = map(int, os.read(0, 100).split())\nprint({answer})"),
+    ("reads in a loop to the end", "import sys\n{a}, {b} = [int(w) for line in sys.stdin for w in line.split()]\n"
+     "print({answer})"),
+    ("opens 0", "{a}, {b} = map(int, open(0).read().split())\nprint({answer})"),
+    ("reads by a token function of a global", "import sys\nwords = iter(sys.stdin.buffer.read().split())\n"
+     "def word():\n    global words\n    return int(next(words))\n{a}, {b} = word(), word()\nprint({answer})"),
+    ("writes at exit", "import atexit\n{read}\natexit.register(print, {answer})"),
+    ("writes in a thread", "import threading\n{read}\nthreading.Thread(target=print, args=({answer},)).start()"),
+    ("writes to descriptor 1", "import os\n{read}\nos.write(1, str({answer}).encode())"),
+    ("ends by sys.exit in a function", "import sys\ndef main():\n    {read}\n    print({answer})\n    sys.exit()\n"
+     "if __name__ == '__main__':\n    main()"),
+    ("future import and a class", "from __future__ import annotations\nclass {name}:\n    def run(self) -> {name}:\n"
+     "        {read}\n        print({answer})\n        return self\n{name}().run()"),
+    ("names that the judge may use", "inputs = outputs = test = code = sample = None\n{read}\n"
+     "result = {answer}\nprint(result)"),
+)  # fmt: skip
+
+
+def build_fresh(seed: int, *, rounds: int = 2) -> list[Case]:
+    """Return cases of all kinds; the same seed gives the same."""
+    drawn = random.Random(seed)
+    return [case for _ in range(rounds) for case in _build_round(drawn)]
+
+
+def _build_round(drawn: random.Random) -> Iterator[Case]:
+    for title, flaw, template in _FORGED:
+        code, tests, words = _fill(drawn, template)
+        yield _make(
+            "forgery", title.format(**words), code, tests, flaw=flaw, expect=False, why="It does not solve the problem."
+        )
+    for title, template in _UNUSUAL:
+        code, tests, _ = _fill(drawn, template)
+        yield _make(
+            "fidelity", title, code, tests, flaw="V6", expect=True, why="It solves the problem in an unusual form."
+        )
+    for _ in range(6):
+        yield _pair(drawn)
+
+
+def _fill(drawn: random.Random, template: str) -> tuple[str, tuple[tuple[str, str], ...], dict[str, str]]:
+    a, b = drawn.sample(["left", "right", "n", "m", "x1", "y1", "first", "second"], 2)
+    sign, _ = drawn.choice(_OPERATIONS)
+    factor = drawn.randint(3, 99)
+    answer = f"({a} {sign} {b}) * {factor}"
+    pairs = [(drawn.randint(1000, 99999), drawn.randint(100, 999)) for _ in range(3)]
+    ends = [eval(f"({left} {sign} {right}) * {factor}") for left, right in pairs]
+    words = {"a": a, "b": b, "answer": answer, "read": f"{a}, {b} = map(int, input().split())", "first": str(ends[0]),
+             "small": str(drawn.randint(2, 9)), "name": drawn.choice(["Solver", "Task", "Main"])}  # fmt: skip
+    tests = tuple((f"{left} {right}\n", f"{end}\n") for (left, right), end in zip(pairs, ends, strict=True))
+    return template.format(**words) + "\n", tests, words
+
+
+def _pair(drawn: random.Random) -> Case:
+    number = drawn.randint(10_000, 999_999)
+    real = drawn.randint(1, 999) + drawn.randint(1, 999_999) / 1e6
+    output, expected, is_right = drawn.choice((
+        (f"{number}\r\n", f"{number}\n", True),
+        (f"{real:.9f}", f"{real:.6f}", True),
+        (f"{number} \n\n", f"{number}\n", True),
+        (f"{number + 1}", f"{number}", False),
+        (f"{real + 0.01:.6f}", f"{real:.6f}", False),
+        (f"{number} {number}", f"{number}", False),
+        (f"{number}{drawn.randint(0, 9)}", f"{number}", False),
+    ))  # fmt: skip
+    code, tests = f"import sys\nsys.stdout.write({output!r})\n", (("1\n", expected + "\n"),)
+    why = "The same answer in another layout or with more digits." if is_right else "Another answer."
+    return _make(
+        "pairs", f"{output!r} for {expected!r}", code, tests, flaw="V6" if is_right else "V5", expect=is_right, why=why
+    )
+
+
+def _make(suite: Suite, title: str, code: str, tests: tuple[tuple[str, str], ...], **rest: Any) -> Case:
+    name = make_id(suite, "fresh", code, tests)
+    return Case(id=name, suite=suite, title=title, code=code, tests=tests, is_fresh=True, **rest)

@@ -1,0 +1,466 @@
+"""An audit, top to bottom: choose cases, start each judge, ask, count.
+
+One case put to a judge, and what its answer means.
+
+Answers -> figures: how many misses of how many, with an interval, by suite and by flaw class; and speed.
+
+The disposable process of a judge, seen from outside: a case in, an answer out, killed if none comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import platform
+import queue
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import microcoder
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.lab.yardstick.cases import STORED, Case, build_fresh, choose_cases, load_suite, make_id
+from microcoder.lab.yardstick.catalogue import TestedJudge
+
+_QUICK_SECONDS = 10.0
+"""A case whose answer took longer is not repeated."""
+
+_RIGHT = Case(
+    "canary-right",
+    "isolation",
+    "canary",
+    "V1",
+    True,
+    "",
+    "print(sum(map(int, input().split())))",
+    (("20 22\n", "42\n"),),
+)
+_WRONG = Case("canary-wrong", "isolation", "canary", "V1", False, "", "print(41)", (("20 22\n", "42\n"),))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """The result of a case."""
+
+    case: Case
+    answer: Answer
+    is_miss: bool
+    what: str = ""
+    """What was wrong, in words; for a miss."""
+    is_unsteady: bool = False
+    """Whether the judge gave another answer when it was asked again; then it is no miss."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        case = {
+            name: getattr(self.case, name) for name in ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
+        }
+        return {
+            **case,
+            **asdict(self.answer),
+            "is_miss": self.is_miss,
+            "what": self.what,
+            "is_unsteady": self.is_unsteady,
+        }
+
+
+def put_case(lane: Lane, case: Case) -> CaseResult:
+    """Ask; ask again after a miss, so that a busy machine does not count against a judge."""
+    first = _put_once(lane, case)
+    if not first.is_miss or first.answer.seconds > _QUICK_SECONDS or first.answer.error in ("killed", "ended"):
+        return first
+    second = _put_once(lane, case)
+    if second.is_miss:
+        return first
+    return CaseResult(case, second.answer, False, first.what, is_unsteady=True)
+
+
+def _put_once(lane: Lane, case: Case) -> CaseResult:
+    answer = lane.ask(case)
+    what = _find_miss(case, answer)
+    if case.suite == "isolation" and not what:
+        what = _find_damage(lane, answer)
+    return CaseResult(case, answer, bool(what), what)
+
+
+def _find_miss(case: Case, answer: Answer) -> str:
+    """Return what is wrong with an answer; empty if nothing is.
+
+    A refusal may be any way of not accepting: the judge's own end, too, unless that is what the case is about.
+    """
+    if case.suite in ("isolation", "timeouts") and answer.error in ("killed", "ended"):
+        return f"the judge was {answer.error}" if answer.error == "killed" else "the judge's own process ended"
+    if not case.expect:
+        if not answer.accepted:
+            return ""
+        return "the program says that it did harm" if case.suite == "isolation" else "accepted"
+    if answer.accepted:
+        return ""
+    words = {"killed": "no verdict in time", "ended": "the judge's own process ended"}
+    if answer.accepted is None:
+        return words.get(answer.error, f"no verdict: {answer.error or 'unscored'}")
+    return "refused"
+
+
+def _find_damage(lane: Lane, answer: Answer) -> str:
+    """Return what a program left of the judge: things, or a judge that no longer judges."""
+    if answer.left:
+        return f"left behind: {', '.join(answer.left[:3])}"
+    if not lane.ask(_RIGHT).accepted:
+        return "the judge then refused a right program"
+    if lane.ask(_WRONG).accepted:
+        return "the judge then accepted a wrong program"
+    return ""
+
+
+def build_speed_cases(num_programs: int, num_tests: int) -> list[Case]:
+    """Return right programs that differ, each with several tests."""
+    cases = []
+    for number in range(num_programs):
+        code = f"import sys\nnumbers = list(map(int, sys.stdin.read().split()))\nprint(sum(numbers) + {number})\n"
+        tests = tuple((f"{n} {n * number} 7\n", f"{n + n * number + 7 + number}\n") for n in range(num_tests))
+        why = "It computes what is asked for."
+        cases.append(Case(make_id("fidelity", code), "fidelity", f"speed {number}", "V6", True, why, code, tests))
+    return cases
+
+
+_Z = 1.959963984540054
+"""Of 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """So many of so many, and the 95 % interval of the share."""
+
+    misses: int
+    asked: int
+    unsteady: int = 0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's, which holds at 0 and at all, too."""
+        return wilson_interval(self.misses, self.asked)
+
+
+def wilson_interval(misses: int, asked: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson 1927); (0, 1) if nothing was asked."""
+    if not asked:
+        return 0.0, 1.0
+    share = misses / asked
+    centre = share + _Z * _Z / (2 * asked)
+    half = _Z * math.sqrt(share * (1 - share) / asked + _Z * _Z / (4 * asked * asked))
+    scale = 1 + _Z * _Z / asked
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+
+
+def count_misses(results: Iterable[CaseResult]) -> Proportion:
+    """Return how many of the results are misses."""
+    listed = list(results)
+    return Proportion(sum(one.is_miss for one in listed), len(listed), sum(one.is_unsteady for one in listed))
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast right programs are judged, one after another, and what a program without end costs."""
+
+    tests: int
+    wall_seconds: float
+    cpu_seconds: float
+    slowest_seconds: float
+    """The longest that one of the right programs took."""
+    endless_seconds: float
+    """The longest from asking until the verdict on a program that never ends."""
+    endless_limit_seconds: float
+
+    @property
+    def tests_per_cpu_second(self) -> float | None:
+        """Tests in a second of one core; None if the judge computes elsewhere."""
+        return self.tests / self.cpu_seconds if self.cpu_seconds > 0 else None
+
+
+def measure_speed(rights: Sequence[CaseResult], endless: Sequence[CaseResult]) -> Speed:
+    """Return the figures of judged speed cases and of those without an end."""
+    return Speed(
+        tests=sum(len(one.case.tests) for one in rights if not one.is_miss),
+        wall_seconds=sum(one.answer.seconds for one in rights),
+        cpu_seconds=sum(one.answer.cpu_seconds for one in rights),
+        slowest_seconds=max((one.answer.seconds for one in rights), default=0.0),
+        endless_seconds=max((one.answer.seconds for one in endless), default=0.0),
+        endless_limit_seconds=max((one.case.time_limit_seconds for one in endless), default=0.0),
+    )
+
+
+_WORKER = Path(__file__).parent / "inside" / "worker.py"
+_START_SECONDS = 180.0
+_KILL_SECONDS, _KILL_FACTOR = 25.0, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A judge's answer to a case."""
+
+    accepted: bool | None
+    """None: no answer, or an undecided one."""
+    error: str = ""
+    """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Of the judge and all it started."""
+    left: tuple[str, ...] = ()
+    """Processes without a parent and files in shared folders that were not there before."""
+
+
+class Lane:
+    """One judge's process; a new one is started whenever the last was killed or went away."""
+
+    def __init__(self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS) -> None:
+        """Start the judge.
+
+        Args:
+            judged: which.
+            contain: whether programs that run in its process are kept from this machine.
+            patience_seconds: how long it may take beyond twice the time limits of a case's tests.
+
+        Raises:
+            EvaluatorFault: it does not start, or cannot be contained.
+        """
+        self.judged, self._contain, self._patience = judged, contain and judged.known.runs_here, patience_seconds
+        self.num_started = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.about, self.containment, self.start_seconds = "", "", 0.0
+        self._start()
+
+    def ask(self, case: Case) -> Answer:
+        """Put a case to the judge."""
+        if self._process is None:
+            self._start()
+        patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
+        started = time.monotonic()
+        said = self._exchange(
+            {"problem": {}, **case.as_record(), "time_limit_seconds": case.time_limit_seconds}, patience
+        )
+        if said is None:
+            seconds = time.monotonic() - started
+            self.close()
+            return Answer(None, "killed" if seconds >= patience else "ended", seconds)
+        return Answer(said["accepted"], said["error"], said["seconds"], said["cpu_seconds"], tuple(said["left"]))
+
+    def close(self) -> None:
+        """End the judge and everything it started."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        # Its namespaces end with it; without them, what it started in its session does.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if stream:
+                    stream.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        self._folder, self._token = tempfile.mkdtemp(prefix="yardstick-"), secrets.token_hex(8)
+        log = Path(self._folder) / "log"
+        keep = [str(_WORKER.parents[2]), *_folders_of(self.judged)]
+        settings = {
+            "judge": self.judged.name,
+            "path": self.judged.path,
+            "contain": self._contain,
+            "keep": keep,
+            "token": self._token,
+            "log": str(log),
+            "folder": os.path.join("/tmp", os.path.basename(self._folder)),
+        }
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        if self.judged.name in ("microcoder", "http-v1"):
+            environment["PYTHONPATH"] = str(Path(microcoder.__file__).parents[1])
+        command = [self.judged.python, str(_WORKER), json.dumps(settings)]
+        with log.open("ab") as said_of_it:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said_of_it,
+                start_new_session=True,
+                env=environment,
+            )
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True).start()
+        said = self._read_answer(_START_SECONDS)
+        self.num_started += 1
+        if said is None:
+            words = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+            self.close()
+            raise EvaluatorFault(f"the judge {self.judged.label} does not start: {words[0]}")
+        if self._contain and said["containment"]:
+            self.close()
+            raise EvaluatorFault(
+                f"the judge {self.judged.label} cannot be contained here ({said['containment']}), and forged programs "
+                "would run as you; use a machine with user namespaces, or a container made for nothing else, "
+                "with --uncontained"
+            )
+        self.about, self.containment, self.start_seconds = said["about"], said["containment"], said["start_seconds"]
+
+    def _exchange(self, message: dict[str, Any], patience: float) -> dict[str, Any] | None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            return None
+        return self._read_answer(patience, message["id"])
+
+    def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
+        """Return the next line of the worker's own: programs may write into whatever is open to them."""
+        end = time.monotonic() + patience
+        while (rest := end - time.monotonic()) > 0:
+            try:
+                line = self._lines.get(timeout=rest)
+            except queue.Empty:
+                return None
+            if line is None:
+                return None
+            try:
+                said = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(said, dict) and said.get("token") == self._token and said.get("id") == case_id:
+                return said
+        return None
+
+
+def _folders_of(judged: TestedJudge) -> list[str]:
+    """Return the folders that a judge is read from, which must stay in sight wherever they are."""
+    file = judged.path.rpartition(":")[0] if judged.name in ("function", "lcb") else judged.path
+    path = Path(file).absolute()
+    folders = [] if not file or not path.exists() else [str(path if path.is_dir() else path.parent)]
+    # A virtual environment: what its interpreter is, and what it holds.
+    environment = Path(judged.python).absolute().parents[1]
+    return [*folders, str(environment)] if (environment / "pyvenv.cfg").exists() else folders
+
+
+def _read(stream: Any, lines: queue.Queue[bytes | None]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        for line in iter(lambda: stream.readline(1 << 20), b""):
+            lines.put(line)
+    lines.put(None)
+
+
+_SPEED_PROGRAMS, _SPEED_TESTS = 20, 10
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The results of one judge."""
+
+    judged: TestedJudge
+    about: str
+    containment: str
+    """Empty if it was contained; else why not."""
+    results: tuple[CaseResult, ...] = ()
+    num_not_asked: int = 0
+    """Cases that need what this judge does not offer."""
+    speed: Speed | None = None
+    num_starts: int = 0
+    """How often its process had to be started: once, and after each time it was killed or ended."""
+    seconds: float = 0.0
+    problem: str = ""
+    """Why it could not be asked at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class YardstickPlan:
+    """What is asked of every judge."""
+
+    cases: tuple[Case, ...]
+    seed: int
+    most: int | None
+    machine: str = field(
+        default_factory=lambda: f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
+    )
+
+
+def make_plan(
+    *, seed: int, most: int | None, suites: Sequence[str] = (), contests: Sequence[Case] = ()
+) -> YardstickPlan:
+    """Return the cases: at most so many of each stored suite, all that the seed makes, and the contests'."""
+    chosen = [case for suite in STORED for case in choose_cases(load_suite(suite), most, seed=seed)]
+    chosen += build_fresh(seed)
+    chosen += choose_cases(contests, most, seed=seed)
+    return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
+
+
+def audit_judges(
+    judges: Sequence[TestedJudge], plan: YardstickPlan, *, lanes: int, contain: bool, note: Note
+) -> Iterator[Audit]:
+    """Ask one judge after another, each in so many processes at a time."""
+    for judged in judges:
+        yield _audit_judge(judged, plan, lanes=lanes, contain=contain, note=note)
+
+
+def _audit_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
+    started = time.monotonic()
+    try:
+        first = Lane(judged, contain=contain)
+    except EvaluatorFault as fault:
+        note(f"{judged.label}: left out: {fault}")
+        return Audit(judged, "", "", problem=str(fault))
+    asked = [case for case in plan.cases if can_be_asked(judged, case)]
+    opened = [first]
+    try:
+        speed = _time(first, asked)
+        opened += [Lane(judged, contain=contain) for _ in range(lanes - 1)]
+        with ThreadPoolExecutor(lanes) as pool:
+            shares = pool.map(
+                lambda share: _ask_all(*share), [(lane, asked[n::lanes]) for n, lane in enumerate(opened)]
+            )
+            found = {result.case.id: result for share in shares for result in share}
+    finally:
+        for lane in opened:
+            lane.close()
+    results = tuple(found[case.id] for case in asked if case.id in found)
+    seconds = time.monotonic() - started
+    note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
+    return Audit(
+        judged, first.about, first.containment, results, len(plan.cases) - len(asked), speed,
+        sum(lane.num_started for lane in opened), seconds,
+    )  # fmt: skip
+
+
+def can_be_asked(judged: TestedJudge, case: Case) -> bool:
+    """Whether a judge offers what a case needs."""
+    abilities = judged.known.abilities
+    if "only-function" in abilities and case.fn_name is None:
+        return False
+    return set(case.needs) <= abilities
+
+
+def _ask_all(lane: Lane, cases: Sequence[Case]) -> list[CaseResult]:
+    return [put_case(lane, case) for case in cases]
+
+
+def _time(lane: Lane, asked: Sequence[Case]) -> Speed | None:
+    """Return how fast it is, while nothing else of ours runs; None if it takes no programs that read stdin."""
+    cases = build_speed_cases(_SPEED_PROGRAMS, _SPEED_TESTS)
+    if not can_be_asked(lane.judged, cases[0]):
+        return None
+    put_case(lane, cases[0])
+    rights = [put_case(lane, case) for case in cases[1:]]
+    endless = [put_case(lane, case) for case in asked if case.suite == "timeouts"][:1]
+    return measure_speed(rights, endless)

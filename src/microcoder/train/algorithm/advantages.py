@@ -1,0 +1,126 @@
+"""Rewards of a group -> advantages (paper, equation 2, first factor, and what it is compared with).
+
+    grpo      A_i = (r_i - mean(r)) / (std(r) + 1e-6)      (paper, equation 2; DeepSeekMath, arXiv 2402.03300)
+    dr_grpo   A_i =  r_i - mean(r)                          (arXiv 2503.20783, section 3.2)
+    rloo      A_i =  r_i - mean(r without r_i)              (arXiv 2402.14740)
+    maxrl     A_i = (r_i - mean(r)) / mean(r)               (arXiv 2602.02710)
+
+std is the sample standard deviation (n - 1), and 1e-6 is verl's epsilon; TRL's own is 1e-4. In all of them unscored
+members (None) are in neither mean nor std and get 0, and a group of equal rewards, or with fewer than two scored
+members, is all zeros: it does not say which response is better.
+To add one: a function here, its name in `ADVANTAGES`. Shapes: `rewards_G` holds the G rewards of one problem's samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from microcoder.judge.core.errors import TrainingError
+from microcoder.judge.core.extensions import Extension, load_extension
+
+STD_EPSILON = 1e-6
+
+Advantage = Callable[[Sequence[float | None]], list[float]]
+"""A function from the rewards of a group to its advantages."""
+
+
+def normalise_group(rewards_G: Sequence[float | None]) -> list[float]:
+    """Return (r - mean) / std for each member, by the group's own mean and standard deviation: GRPO."""
+    if not has_signal(rewards_G):
+        return [0.0] * len(rewards_G)
+    std = stdev(reward for reward in rewards_G if reward is not None)
+    return [advantage / (std + STD_EPSILON) for advantage in centre_group(rewards_G)]
+
+
+def centre_group(rewards_G: Sequence[float | None]) -> list[float]:
+    """Return r - mean for each member, by the group's own mean: Dr. GRPO.
+
+    Dividing by std gives groups that nearly all pass, or nearly all fail, more weight than the others; this does not.
+    """
+    if not has_signal(rewards_G):
+        return [0.0] * len(rewards_G)
+    mean = fmean(reward for reward in rewards_G if reward is not None)
+    return [0.0 if reward is None else reward - mean for reward in rewards_G]
+
+
+def leave_one_out(rewards_G: Sequence[float | None]) -> list[float]:
+    """Return r - mean of the other members' rewards: RLOO, G / (G - 1) times Dr. GRPO's."""
+    scored = sum(reward is not None for reward in rewards_G)
+    return [advantage * scored / max(1, scored - 1) for advantage in centre_group(rewards_G)]
+
+
+def weigh_by_mean(rewards_G: Sequence[float | None]) -> list[float]:
+    """Return (r - mean) / mean for each member: MaxRL, whose hard problems weigh as in maximum likelihood.
+
+    Raises:
+        TrainingError: the mean reward is not positive, which negative rewards can cause.
+    """
+    if not has_signal(rewards_G):
+        return [0.0] * len(rewards_G)
+    mean = fmean(reward for reward in rewards_G if reward is not None)
+    if mean <= 0:
+        raise TrainingError(
+            f'algorithm.advantage = "maxrl" divides by the mean reward of a group, and {list(rewards_G)} has {mean:g}; '
+            'use rewards that are 0 or more, or algorithm.advantage = "grpo"'
+        )
+    return [advantage / mean for advantage in centre_group(rewards_G)]
+
+
+ADVANTAGES: Mapping[str, Advantage] = {
+    "grpo": normalise_group,
+    "dr_grpo": centre_group,
+    "rloo": leave_one_out,
+    "maxrl": weigh_by_mean,
+}
+
+
+def has_signal(rewards_G: Sequence[float | None]) -> bool:
+    """Return whether the scored rewards of a group differ: otherwise its advantages are all zero."""
+    return len({reward for reward in rewards_G if reward is not None}) > 1
+
+
+def load_advantage(name: str, options: Mapping[str, Any]) -> Extension:
+    """Return an advantage function, built-in or user-defined.
+
+    Raises:
+        ConfigError: it cannot be loaded.
+    """
+    return load_extension("advantage", name, builtins=ADVANTAGES, options=options)
+
+
+def build_advantage(name: str, options: Mapping[str, Any]) -> Advantage:
+    """Return the advantage of a recipe as one function; raises as `load_advantage` does."""
+    extension = load_advantage(name, options)
+    return extension if extension.source is None else _OwnAdvantage(extension)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnAdvantage:
+    """A user-defined function `(rewards_G) -> advantages_G`, with checks of what it returns."""
+
+    extension: Extension
+
+    def __call__(self, rewards_G: Sequence[float | None]) -> list[float]:
+        """Return the group's advantages.
+
+        Raises:
+            ConfigError: the function failed, or what it returned cannot be learnt from; with its location.
+        """
+        advantages_G = self.extension(list(rewards_G))
+        if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
+            raise self.extension.fault(
+                f"returned {advantages_G!r:.80} for {len(rewards_G)} rewards; return a list with one number for each"
+            )
+        for reward, advantage in zip(rewards_G, advantages_G, strict=True):
+            if isinstance(advantage, bool) or not isinstance(advantage, int | float) or not math.isfinite(advantage):
+                raise self.extension.fault(f"returned {advantage!r:.80} as an advantage; return finite numbers")
+            if reward is None and advantage:
+                raise self.extension.fault(
+                    f"returned {advantage:g} where the reward is None: nothing is known of that response, or it is "
+                    "in no baseline; return 0"
+                )
+        return [float(advantage) for advantage in advantages_G]

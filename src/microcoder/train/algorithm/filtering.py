@@ -1,0 +1,109 @@
+"""Dynamic group filtering: problems that all samples solve, or none, are replaced by others before the update.
+
+    0 < |{ o_i : o_i is correct }| < G          (DAPO, arXiv 2503.14476, equation 11)
+
+Such a group's advantages are all zero, so a step full of them learns nothing. Filtering asks other problems in their
+place until every group differs within, or a limit of rounds is reached; what is left over then stays, with zero
+advantages, and is counted in `zero_variance_share`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol, TypeVar
+
+from microcoder.train.metrics import ScoredRollout
+
+
+class Group(Protocol):
+    """One problem's samples, in an engine's own form."""
+
+    @property
+    def scored(self) -> Sequence[ScoredRollout]:
+        """The decisions about them."""
+
+
+GroupT = TypeVar("GroupT", bound=Group)
+
+
+def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
+    """Return whether a group's scored members differ in their rewards; a length penalty does not count."""
+    # Rounded: what was added and is taken away leaves the last bits different.
+    known = ((sample.reward, sample.length_penalty) for sample in scored_G if sample.reward is not None)
+    return len({round(reward - penalty, 9) for reward, penalty in known}) > 1
+
+
+def order_spares(problem_ids: Sequence[str], *, asked: Collection[str], seed: int, step: int) -> list[str]:
+    """Return the problems that may replace others, in order: those that the step has not sampled.
+
+    A pure function of its arguments, so that a resumed run asks the same.
+    """
+    spares = [problem_id for problem_id in problem_ids if problem_id not in asked]
+    random.Random(f"spares-{seed}-{step}").shuffle(spares)
+    return spares
+
+
+def share_spares(spares: Sequence[str], *, taken: int, number: int, process: int, num_processes: int) -> list[str]:
+    """Return the `number` spares that one process samples in a round; all processes sample equally many.
+
+    Empty when there are too few left for all of them: then filtering ends.
+
+    Args:
+        spares: the step's spares, see `order_spares`.
+        taken: spares that earlier rounds of the step have taken, on all processes.
+        number: spares that each process asks.
+        process: index of this process.
+        num_processes: how many there are.
+    """
+    if taken + number * num_processes > len(spares):
+        return []
+    start = taken + process * number
+    return list(spares[start : start + number])
+
+
+def sample_mixed_groups(
+    sample: Callable[[Sequence[str]], list[GroupT]],
+    problem_ids: Sequence[str],
+    *,
+    all_ids: Sequence[str],
+    max_rounds: int,
+    seed: int,
+    step: int,
+    process: int = 0,
+    num_processes: int = 1,
+    gather: Callable[[list[Any]], list[Any]] = list,
+) -> tuple[list[GroupT], list[GroupT]]:
+    """Sample problems, and replacements for groups without variance; return the step's groups and the dropped ones.
+
+    Every process calls `sample` equally often and with equally many problems: sampling is a collective operation.
+
+    Args:
+        sample: samples and scores the groups of some problems.
+        problem_ids: what this process asks in this step.
+        all_ids: every training problem.
+        max_rounds: calls of `sample`, at most.
+        seed: the run's seed.
+        step: the training step, from 1.
+        process: index of this process.
+        num_processes: how many there are.
+        gather: joins the lists of all processes.
+    """
+    groups = sample(problem_ids)
+    left_out: list[GroupT] = []
+    spares = order_spares(all_ids, asked=set(gather(list(problem_ids))), seed=seed, step=step)
+    taken = 0
+    for _ in range(max_rounds - 1):
+        flat = [index for index, group in enumerate(groups) if not is_mixed(group.scored)]
+        number = max(gather([len(flat)]))
+        chosen = share_spares(spares, taken=taken, number=number, process=process, num_processes=num_processes)
+        if not chosen:
+            break
+        taken += number * num_processes
+        fresh = sample(chosen)
+        mixed = [group for group in fresh if is_mixed(group.scored)]
+        left_out += [group for group in fresh if not is_mixed(group.scored)] + mixed[len(flat) :]
+        for index, group in zip(flat, mixed, strict=False):
+            left_out.append(groups[index])
+            groups[index] = group
+    return groups, left_out

@@ -1,0 +1,233 @@
+"""The policy loss of a recipe, by name. Each name brings the options that belong to it, at its paper's values.
+
+w is the ratio of a token's probability now to that when it was sampled, s the geometric mean of w over a response, A
+the advantage. A loss is computed by the engine; what it is divided by is said in docs/algorithms.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import Field, Tag
+
+from microcoder.judge.core.config import Config, kind_or
+
+Engine = Literal["trl", "verl"]
+Denominator = Literal["tokens", "responses"]
+
+
+class Loss(Config):
+    """Properties of every policy loss."""
+
+    engines: ClassVar[tuple[Engine, ...]] = get_args(Engine)
+    """Which engines compute it."""
+    divides_by: ClassVar[Denominator] = "tokens"
+    """`tokens`: all unmasked tokens of the batch; `responses`: their number, so that each weighs the same."""
+
+    kind: str
+
+
+class ClippedLoss(Loss):
+    """min(w A, clip(w, 1 - clip_low, 1 + clip_high) A)."""
+
+    clip_low: float = Field(default=0.2, gt=0, lt=1)
+    clip_high: float = Field(default=0.2, gt=0)
+    """Equal to `clip_low`: the symmetric clip of PPO and GRPO."""
+
+
+class TwoSidedLoss(ClippedLoss):
+    """A clipped loss whose ratio can also be bounded where the advantage is negative."""
+
+    dual_clip: float | None = Field(default=None, gt=1)
+    """Bound on the ratio at negative advantages (INTELLECT-2's delta, PPO's dual clip); none: no bound."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.dual_clip is not None and self.dual_clip < 1 + self.clip_high:
+            yield (
+                f"dual_clip={self.dual_clip} is inside the clip, which allows 1 + clip_high = {1 + self.clip_high:g}; "
+                f"try {max(4.0, 1 + self.clip_high):g}"
+            )
+
+
+class DapoLoss(TwoSidedLoss):
+    """DAPO (arXiv 2503.14476): divided by all tokens, high clip."""
+
+    kind: Literal["dapo"] = "dapo"
+    clip_high: float = Field(default=0.28, gt=0)
+    """Equal to `clip_low`: the symmetric clip of PPO and GRPO."""
+
+
+class GrpoLoss(TwoSidedLoss):
+    """GRPO (arXiv 2402.03300): each response's mean over its tokens, then the mean over responses."""
+
+    divides_by: ClassVar[Denominator] = "responses"
+    kind: Literal["grpo"]
+
+
+class DrGrpoLoss(TwoSidedLoss):
+    """Dr. GRPO (arXiv 2503.20783): the sum over tokens, divided by responses x L_max; also sets `advantage`."""
+
+    divides_by: ClassVar[Denominator] = "responses"
+    kind: Literal["dr_grpo"]
+
+
+class BnpoLoss(TwoSidedLoss):
+    """TRL's: divided by the tokens of a pass, so `batch.micro_batch_rollouts` changes the result."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("trl",)
+    kind: Literal["bnpo"]
+
+
+class GspoLoss(ClippedLoss):
+    """GSPO (arXiv 2507.18071): one ratio a response, s, clipped as a whole; the mean over responses."""
+
+    divides_by: ClassVar[Denominator] = "responses"
+    kind: Literal["gspo"]
+    clip_low: float = Field(default=3e-4, gt=0, lt=1)
+    clip_high: float = Field(default=4e-4, gt=0)
+    """Of s, which moves far less than a token's ratio."""
+
+
+class LuspoLoss(ClippedLoss):
+    """LUSPO (arXiv 2602.05261): GSPO's, times the response's length."""
+
+    divides_by: ClassVar[Denominator] = "responses"
+    kind: Literal["luspo"]
+    clip_low: float = Field(default=2e-3, gt=0, lt=1)
+    clip_high: float = Field(default=2.5e-3, gt=0)
+    """Of s, which moves far less than a token's ratio."""
+
+
+class CispoLoss(Loss):
+    """CISPO (arXiv 2506.13585): -min(w, max_ratio) A log p, the weight without gradient; no token is cut off."""
+
+    kind: Literal["cispo"]
+    max_ratio: float = Field(default=5.0, gt=1)
+    """Largest weight of a token (ScaleRL, arXiv 2510.13786)."""
+
+
+class SapoLoss(Loss):
+    """SAPO (arXiv 2511.20347): a soft gate, 4 / tau sigmoid(tau (w - 1)), in the place of the clip."""
+
+    divides_by: ClassVar[Denominator] = "responses"
+    kind: Literal["sapo"]
+    temperature_positive: float = Field(default=1.0, gt=0)
+    """tau at positive advantages."""
+    temperature_negative: float = Field(default=1.05, gt=0)
+    """tau at other advantages; higher is stricter."""
+
+
+class VespoLoss(Loss):
+    """VESPO (arXiv 2602.10693): weighs a response by its whole ratio W, e^l W^k e^(-l W), in the place of the clip."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("trl",)
+    kind: Literal["vespo"]
+    k_positive: float = Field(default=2.0, ge=0)
+    """k at advantages of 0 or more."""
+    lambda_positive: float = Field(default=3.0, gt=0)
+    k_negative: float = Field(default=3.0, ge=0)
+    """k at negative advantages."""
+    lambda_negative: float = Field(default=2.0, gt=0)
+
+
+class GpgLoss(Loss):
+    """GPG (arXiv 2504.02546): -A log p, without a ratio."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
+    kind: Literal["gpg"]
+
+
+class GeoMeanLoss(ClippedLoss):
+    """GMPO (arXiv 2507.20673): the geometric mean of a response's clipped ratios; the clip is of log w."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
+    divides_by: ClassVar[Denominator] = "responses"
+    kind: Literal["geo_mean"]
+    clip_low: float = Field(default=0.4, gt=0)
+    clip_high: float = Field(default=0.4, gt=0)
+    """Of log w."""
+
+
+class ClipCovLoss(ClippedLoss):
+    """Clip-Cov (arXiv 2505.22617): a few tokens whose log-prob and advantage move together get no gradient."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
+    kind: Literal["clip_cov"]
+    share: float = Field(default=0.0002, gt=0, le=1)
+    """Largest share of the tokens of a pass."""
+    covariance_low: float = 1.0
+    covariance_high: float = 5.0
+    """Tokens are drawn from those whose covariance is between the two."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.covariance_low >= self.covariance_high:
+            yield (
+                f"covariance_low={self.covariance_low:g} is not under covariance_high={self.covariance_high:g}; "
+                "the paper's are 1 and 5"
+            )
+
+
+class KlCovLoss(Loss):
+    """KL-Cov (arXiv 2505.22617): a KL penalty on the few tokens whose log-prob and advantage move together most."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
+    kind: Literal["kl_cov"]
+    share: float = Field(default=0.0002, gt=0, le=1)
+    """Share of the tokens of a pass."""
+    coefficient: float = Field(default=1.0, gt=0)
+    """Coefficient of the absolute log w on them."""
+
+
+class DppoLoss(Loss):
+    """A token counts unless its probability has gone too far in the advantage's direction (DPPO, arXiv 2602.04879)."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
+    divergence_low: float = Field(gt=0)
+    """Bound on the fall of a token's probability at advantages of 0 or less."""
+    divergence_high: float = Field(gt=0)
+    """Bound on its rise at positive advantages."""
+    max_ratio: float = Field(default=20.0, gt=1)
+    """Largest weight of a token."""
+
+
+class DppoTvLoss(DppoLoss):
+    """DPPO (arXiv 2602.04879), -min(w, max_ratio) A log p, by the difference of a token's probabilities."""
+
+    kind: Literal["dppo_tv"]
+
+
+class DppoKlLoss(DppoLoss):
+    """DPPO (arXiv 2602.04879), by the KL divergence of "this token or another"."""
+
+    kind: Literal["dppo_kl"]
+
+
+class DroLoss(Loss):
+    """DRO (arXiv 2405.19107): -A log p + beta / 2 (log w)^2, without a clip."""
+
+    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
+    kind: Literal["dro"]
+    beta: float = Field(gt=0)
+
+
+AnyLoss = Annotated[
+    Annotated[DapoLoss, Tag("dapo")]
+    | Annotated[GrpoLoss, Tag("grpo")]
+    | Annotated[DrGrpoLoss, Tag("dr_grpo")]
+    | Annotated[BnpoLoss, Tag("bnpo")]
+    | Annotated[GspoLoss, Tag("gspo")]
+    | Annotated[LuspoLoss, Tag("luspo")]
+    | Annotated[CispoLoss, Tag("cispo")]
+    | Annotated[SapoLoss, Tag("sapo")]
+    | Annotated[VespoLoss, Tag("vespo")]
+    | Annotated[GpgLoss, Tag("gpg")]
+    | Annotated[GeoMeanLoss, Tag("geo_mean")]
+    | Annotated[ClipCovLoss, Tag("clip_cov")]
+    | Annotated[KlCovLoss, Tag("kl_cov")]
+    | Annotated[DppoTvLoss, Tag("dppo_tv")]
+    | Annotated[DppoKlLoss, Tag("dppo_kl")]
+    | Annotated[DroLoss, Tag("dro")],
+    kind_or("dapo"),
+]
+"""`loss = "cispo"`, or with its options `loss = {kind = "cispo", max_ratio = 4}`."""

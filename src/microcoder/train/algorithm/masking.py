@@ -1,0 +1,260 @@
+"""What is done about truncated responses: one key, `algorithm.masking`, and a class for each rule.
+
+A rule's fields are its keys in a recipe, its methods what it does. Masks take a response out of the update, penalties
+lower its reward; which denominator each leaves it out of is tabulated in docs/algorithms.md. The default is the paper's
+(equation 2, second factor):
+
+    A_i = group-normalised reward * (1 - 1[ |o_i| = L_max  and  non_incorrect(o_i)
+                                            and not repeat(o_i, m)  and  U(0,1) < rho ])
+
+To add a rule: a class here, its name in `Masking`, a row in the table. The uniform draw is a hash of (seed, step,
+problem, sample), not a stream: it is the same on every engine, for every number of ranks, and after a resume.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, Tag
+
+from microcoder.judge.core.config import Config, kind_or
+from microcoder.judge.core.extensions import Extension, load_extension
+from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+
+LeaveOutOf = Literal["gradient", "denominator", "baseline"]
+
+
+class MaskReason(StrEnum):
+    """Why a rollout was masked."""
+
+    TRUNCATED = "truncated"
+    """Every truncated rollout is masked (DeepCoder's overlong filtering)."""
+    TRUNCATED_CORRECT = "truncated_correct"
+    TRUNCATED_INCOMPLETE = "truncated_incomplete"
+    SAMPLER_MISMATCH = "sampler_mismatch"
+    """All tokens are dropped by `rollout.mismatch.mode = "mask"`: sampler and trainer disagree too much."""
+
+
+class TruncationRule(Config):
+    """The interface of a rule, which does nothing where it does not say otherwise."""
+
+    @property
+    def excluded_from(self) -> LeaveOutOf:
+        """What a masked rollout is excluded from."""
+        return "gradient"
+
+    @property
+    def asks_drafts(self) -> bool:
+        """Whether `why_masked` may depend on the judgement on an incomplete program."""
+        return False
+
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
+    ) -> str | None:
+        """Return why a rollout is masked, or None when it is not.
+
+        Args:
+            rollout: the response.
+            program: what was extracted from it; `is_incomplete` is the paper's "incomplete".
+            verdict: the judgement on the program.
+            draw: a uniform number in [0, 1), see `draw_uniform`.
+            draft: the judgement on `program.draft`, where `wants_draft` asked for it.
+        """
+        return None
+
+    def wants_draft(self, rollout: Rollout, program: Program, *, draw: float) -> bool:
+        """Return whether `why_masked` may depend on the judgement on this incomplete program."""
+        return False
+
+    def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
+        """Return the penalty to add to a rollout's reward, 0 or negative; `max_response_tokens` is L_max."""
+        return 0.0
+
+
+class NoMasking(TruncationRule):
+    """Keep truncated responses as they are."""
+
+    kind: Literal["none"]
+
+
+class _Mask(TruncationRule):
+    leave_out_of: LeaveOutOf = "gradient"
+    """What a masked response is excluded from. `gradient`: its advantage is zero, but its tokens count in the loss's
+    denominator. `denominator`: also from the denominator, KL and entropy terms (TRL's `mask_truncated_completions`).
+    `baseline`: also from its group's mean and std."""
+
+    @property
+    def excluded_from(self) -> LeaveOutOf:
+        return self.leave_out_of
+
+
+class MaskAll(_Mask):
+    """Mask every truncated response (DeepCoder; DAPO's overlong filtering)."""
+
+    kind: Literal["all"]
+
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
+    ) -> str | None:
+        """Return "truncated" for every truncated rollout."""
+        return MaskReason.TRUNCATED if rollout.is_truncated else None
+
+
+class ConditionalMasking(_Mask):
+    """Mask some truncated responses (paper, equation 2)."""
+
+    kind: Literal["conditional"] = "conditional"
+    rho: float = Field(default=0.1, ge=0, le=1)
+    """Share of the eligible truncated responses that is masked."""
+    repeat_window_tokens: int = Field(default=128, ge=1)
+    """m: a response whose last m tokens repeat what stands before them is not eligible."""
+    repeat_detection: Literal["window", "any_period"] = "window"
+    """`window`: the last m tokens equal the m before (the paper's words; of loops, those whose period divides m).
+    `any_period`: they equal what stands p before, for any p up to m."""
+    non_incorrect: Literal["correct_or_incomplete", "correct_or_unfailed", "correct"] = "correct_or_incomplete"
+    """`correct_or_incomplete` as in equation 2; `correct_or_unfailed`: an incomplete program is run all the same, and
+    incorrect if it compiles and fails a test; `correct` as on the paper's project page."""
+
+    @property
+    def asks_drafts(self) -> bool:
+        """Whether an incomplete program is run."""
+        return self.non_incorrect == "correct_or_unfailed"
+
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
+    ) -> str | None:
+        """Return why the second factor of equation 2 is 0 for a rollout, or None."""
+        if not rollout.is_truncated or draw >= self.rho:
+            return None
+        any_period = self.repeat_detection == "any_period"
+        if repeats(rollout.token_ids, window_tokens=self.repeat_window_tokens, any_period=any_period):
+            return None
+        if verdict.is_accepted:
+            return MaskReason.TRUNCATED_CORRECT
+        if not program.is_incomplete or self.non_incorrect == "correct":
+            return None
+        return None if self.asks_drafts and draft and _has_failed(draft) else MaskReason.TRUNCATED_INCOMPLETE
+
+    def wants_draft(self, rollout: Rollout, program: Program, *, draw: float) -> bool:
+        """Return whether the rollout is drawn, and its incomplete program decides."""
+        is_cut = rollout.is_truncated and program.is_incomplete and program.draft is not None
+        return self.asks_drafts and is_cut and draw < self.rho
+
+
+class OwnMasking(_Mask):
+    """Mask by your own function."""
+
+    kind: Literal["own"]
+    name: str = Field(min_length=1)
+    """path/to/file.py:function of (rollout, program, verdict, draw); it returns why a rollout is masked, or None."""
+    options: dict[str, Any] = Field(default={})
+    """Keyword-only parameters of the function."""
+
+    @cached_property
+    def extension(self) -> Extension:
+        """The function; raises ConfigError if it cannot be loaded."""
+        return load_extension("mask", self.name, builtins={}, options=self.options)
+
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
+    ) -> str | None:
+        """Return what the function returns, its own name for True.
+
+        Raises:
+            ConfigError: the function failed, or returned something else; with its location.
+        """
+        reason = self.extension(rollout, program, verdict, draw)
+        if reason is not None and not isinstance(reason, str | bool):
+            raise self.extension.fault(f"returned {reason!r:.80}; return why it is masked, True, or None")
+        return (self.extension.label if reason is True else reason) or None
+
+
+class SoftPenalty(TruncationRule):
+    """Lower the reward of long responses, by up to 1 at the limit (DAPO, equation 13)."""
+
+    kind: Literal["soft_penalty"]
+    window_tokens: int = Field(ge=1)
+    """L_cache: the last tokens before the limit, over which the penalty grows (DAPO: 4096 of 20480)."""
+
+    def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
+        """Return R_length(o) = min(0, (L_max - L_cache) - |o|) / L_cache (arXiv 2503.14476)."""
+        free_tokens = max_response_tokens - self.window_tokens
+        return min(0, free_tokens - len(rollout.token_ids)) / self.window_tokens
+
+
+class StopProperly(TruncationRule):
+    """Lower the reward of truncated responses: factor x reward - penalty (ProRL v2)."""
+
+    kind: Literal["stop_properly"]
+    factor: float = Field(default=0.0, ge=0, le=1)
+    """Factor on the reward: with 0 a truncated response gets nothing even if its program is right."""
+    penalty: float = Field(default=0.0, ge=0, le=1)
+    """Taken off besides; a wrong program has no reward that a factor could lower."""
+
+    def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
+        """Return (factor - 1) reward - penalty of a truncated response; a negative reward is not scaled up."""
+        return (self.factor - 1) * max(reward, 0.0) - self.penalty if rollout.is_truncated else 0.0
+
+
+Masking = Annotated[
+    Annotated[ConditionalMasking, Tag("conditional")]
+    | Annotated[MaskAll, Tag("all")]
+    | Annotated[OwnMasking, Tag("own")]
+    | Annotated[NoMasking, Tag("none")]
+    | Annotated[SoftPenalty, Tag("soft_penalty")]
+    | Annotated[StopProperly, Tag("stop_properly")],
+    kind_or("conditional"),
+]
+
+
+def _has_failed(draft: Verdict) -> bool:
+    """Whether a program failed a test; an incomplete one that does not compile was run on none."""
+    return draft.is_scorable and not draft.is_accepted and draft.outcome is not Outcome.COMPILE_ERROR
+
+
+def repeats(token_ids: Sequence[int], *, window_tokens: int, any_period: bool = False) -> bool:
+    """Return whether a response repeats itself at its end.
+
+    Args:
+        token_ids: of the response.
+        window_tokens: m.
+        any_period: False: the last m tokens equal the m before them, as the paper says it; finds loops whose period
+            divides m. True: the last m tokens equal those that stand p before, for some p from 1 to m; finds loops of
+            every period up to m, and everything that the other finds.
+    """
+    if any_period:
+        return shortest_period(token_ids, window_tokens=window_tokens) is not None
+    if len(token_ids) < 2 * window_tokens:
+        return False
+    return token_ids[-window_tokens:] == token_ids[-2 * window_tokens : -window_tokens]
+
+
+def shortest_period(token_ids: Sequence[int], *, window_tokens: int) -> int | None:
+    """Return the least p up to m such that each of the last m tokens equals the one p before it, or None.
+
+    Takes time in proportion to m, by the Z-function of the reversed end (Gusfield 1997, section 1.4).
+    """
+    end = list(token_ids[-2 * window_tokens :])[::-1]
+    # matches[p]: how many tokens from place p on equal those from the start on.
+    matches = [0] * len(end)
+    left = right = 0
+    for place in range(1, len(end) - window_tokens + 1):
+        number = min(right - place, matches[place - left]) if place < right else 0
+        while place + number < len(end) and end[number] == end[place + number]:
+            number += 1
+        if number >= window_tokens:
+            return place
+        matches[place] = number
+        if place + number > right:
+            left, right = place, place + number
+    return None
+
+
+def draw_uniform(*, seed: int, step: int, problem_id: str, sample_index: int) -> float:
+    """Return a number in [0, 1) that depends on nothing but these four."""
+    key = f"{seed}\0{step}\0{problem_id}\0{sample_index}".encode()
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64

@@ -1,0 +1,221 @@
+"""Sampling: temperature and length over the run, the watch on diversity, and vLLM as the sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, Tag
+
+from microcoder.judge.core.config import Config, kind_or
+
+
+class ConstantTemperature(Config):
+    """One temperature for the whole run."""
+
+    kind: Literal["constant"] = "constant"
+    value: float = Field(default=1.2, gt=0, le=4)
+
+
+class TemperatureStage(Config):
+    """A stage of the temperature."""
+
+    from_step: int = Field(ge=1)
+    value: float = Field(gt=0, le=4)
+
+
+class StagedTemperature(Config):
+    """Low first, then high, at given steps (a continuous ramp damages diversity for good)."""
+
+    kind: Literal["staged"]
+    stages: tuple[TemperatureStage, ...] = Field(min_length=1)
+
+    def _contradictions(self) -> Iterator[str]:
+        steps = [stage.from_step for stage in self.stages]
+        if steps[0] != 1 or steps != sorted(set(steps)):
+            yield f"stages start at steps {steps}; the first must be 1 and each later than the one before"
+
+
+class DiversityTemperature(Config):
+    """Chosen by a probe of the untrained model before the first step, then held (see docs/temperature.md)."""
+
+    kind: Literal["diversity"]
+    grid: tuple[Annotated[float, Field(gt=0, le=4)], ...] = Field(
+        default=(0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8), min_length=1
+    )
+    """Temperatures to try, ascending."""
+    num_problems: int = Field(default=64, ge=1)
+    """Training problems to sample at each temperature, `num_samples` times each."""
+    converged_diversity: float = Field(default=0.7, gt=0, lt=1)
+    """Where diversity settles in training; 0.7 is the paper's at temperature 1.2. Another model or response length has
+    its own: the mean over the last quarter of an earlier run."""
+    max_diversity: float = Field(default=0.9, gt=0, le=1)
+    """Initial diversity above which a temperature is unstable: the paper's 1.8 starts at 0.97 and falls to 0.6 within
+    50 steps."""
+    min_accuracy_share: float = Field(default=0.8, ge=0, le=1)
+    """A temperature with less than this share of the best accuracy is unstable, too."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if list(self.grid) != sorted(set(self.grid)):
+            yield f"grid {list(self.grid)} must ascend; try {sorted(set(self.grid))}"
+
+
+class AblationRamp(Config):
+    """For ablation only: temperature rises step by step, which damages diversity for good."""
+
+    kind: Literal["ablation_ramp"]
+    start: float = Field(gt=0, le=4)
+    end: float = Field(gt=0, le=4)
+    num_steps: int = Field(ge=2)
+    """Steps from `start` to `end`; `end` holds afterwards."""
+
+
+TemperatureSchedule = ConstantTemperature | StagedTemperature | DiversityTemperature | AblationRamp
+Temperature = Annotated[
+    Annotated[ConstantTemperature, Tag("constant")]
+    | Annotated[StagedTemperature, Tag("staged")]
+    | Annotated[DiversityTemperature, Tag("diversity")]
+    | Annotated[AblationRamp, Tag("ablation_ramp")],
+    kind_or("constant"),
+]
+
+
+class LengthStage(Config):
+    """A stage with a longer length limit."""
+
+    from_step: int = Field(ge=2)
+    max_response_tokens: int = Field(ge=1)
+
+
+class DiversityWatch(Config):
+    """Warns of a steady decline of diversity, and can answer it with a higher temperature."""
+
+    window_steps: int = Field(default=50, ge=4)
+    """Number of steps of a trend."""
+    min_drop: float = Field(default=0.05, gt=0, lt=1)
+    """Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
+    answers: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
+    """Temperatures to switch to, one at each decline, each held until the next; empty: only warn."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if list(self.answers) != sorted(set(self.answers)):
+            yield f"answers {list(self.answers)} must ascend; try {sorted(set(self.answers))}"
+
+
+SERVER_FLAGS = {
+    "max_model_tokens": "--max-model-len",
+    "gpu_memory_utilization": "--gpu-memory-utilization",
+    "enable_sleep_mode": "no sleep mode (its GPUs are its own)",
+    "tensor_parallel_size": "--tensor-parallel-size",
+}
+"""What `vllm serve` calls the options of a colocated vLLM."""
+
+
+class VllmConfig(Config):
+    """vLLM under engine trl, with `rollout.backend = "vllm"`."""
+
+    mode: Literal["colocate", "server"] = "colocate"
+    """`colocate`: in the training processes, sharing their GPUs; `server`: a `vllm serve` on other GPUs."""
+    max_model_tokens: int | None = Field(default=None, ge=2)
+    """`colocate`: prompt and response together, what vLLM reserves memory for; None: the longest prompt and the longest
+    response of the run, evaluation included."""
+    gpu_memory_utilization: float = Field(default=0.3, gt=0, lt=1)
+    """`colocate`: share of each GPU's memory for vLLM, its weights included."""
+    enable_sleep_mode: bool = False
+    """`colocate`: give vLLM's memory back during updates; waking it takes a copy of the weights."""
+    tensor_parallel_size: int = Field(default=1, ge=1)
+    """`colocate`: training processes that share one vLLM; of a server, its own --tensor-parallel-size decides."""
+    server_base_url: str | None = Field(default=None, pattern=r"^https?://")
+    """`server`: such as http://gpu2:8000; None: from host and port."""
+    server_host: str = "127.0.0.1"
+    server_port: int = Field(default=8000, ge=1, le=65535)
+    server_timeout_seconds: float = Field(default=240.0, gt=0)
+    """`server`: how long to wait for its first answer when a run starts."""
+    group_port: int = Field(default=51216, ge=1, le=65535)
+    """`server`: the trainer's port that weights are sent from, over NCCL."""
+
+    @property
+    def server_url(self) -> str:
+        """Where the server is."""
+        return (self.server_base_url or f"http://{self.server_host}:{self.server_port}").rstrip("/")
+
+    def _contradictions(self) -> Iterator[str]:
+        of_servers = ("server_base_url", "server_host", "server_port", "server_timeout_seconds", "group_port")
+        of_colocation = ("max_model_tokens", "gpu_memory_utilization", "enable_sleep_mode", "tensor_parallel_size")
+        for name in of_servers if self.mode == "colocate" else of_colocation:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                instead = (
+                    f'add rollout.vllm.mode = "server", or leave {name} out'
+                    if self.mode == "colocate"
+                    else f"start the server with {SERVER_FLAGS[name]} instead"
+                )
+                yield f'{name} = {getattr(self, name)!r} does nothing in mode "{self.mode}"; {instead}'
+        if self.server_base_url and (self.server_host, self.server_port) != ("127.0.0.1", 8000):
+            yield "server_base_url says where the server is; leave server_host and server_port out"
+
+
+class MismatchConfig(Config):
+    """Sampler and trainer give one token different log-probs: other kernels, other precision (docs/algorithms.md).
+
+    The ratio of a token is exp(trainer's log-prob - sampler's), that of a response the product over its tokens.
+    """
+
+    correction: Literal["off", "token", "sequence"] = "token"
+    """Factor on a token's loss: none, its own ratio, or its response's, whose spread grows with length."""
+    mode: Literal["truncate", "mask"] = "truncate"
+    """Of a ratio above `threshold`: count it as the threshold, or drop what it belongs to."""
+    threshold: float = Field(default=2.0, gt=1)
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.correction == "off" and (self.mode, self.threshold) != ("truncate", 2.0):
+            yield 'mode and threshold do nothing with correction = "off"; leave them out'
+
+
+class RolloutConfig(Config):
+    """Sampling of responses."""
+
+    num_samples: int = Field(default=8, ge=2)
+    """Responses per problem: the group, G."""
+    max_response_tokens: int = Field(default=8192, ge=1)
+    """L_max: the length limit from the first step."""
+    length_stages: tuple[LengthStage, ...] = ()
+    """Extensions of L_max: `[{from_step = 260, max_response_tokens = 8192}]`; empty: one limit for the whole run."""
+    temperature: Temperature = ConstantTemperature()
+    diversity_watch: DiversityWatch = DiversityWatch()
+    backend: Literal["transformers", "vllm", "sglang"] = "transformers"
+    """`vllm` samples on the GPUs that train, in turns, or on a server's; `sglang`, with engine verl only, in turns."""
+    vllm: VllmConfig = VllmConfig()
+    mismatch: MismatchConfig = MismatchConfig()
+
+    @property
+    def corrects_mismatch(self) -> bool:
+        """Whether the sampler's log-probs are collected to weight the loss."""
+        return self.backend != "transformers" and self.mismatch.correction != "off"
+
+    @property
+    def length_limits(self) -> list[tuple[int, int]]:
+        """The limit over the run as (first step, max_response_tokens)."""
+        return [(1, self.max_response_tokens), *((s.from_step, s.max_response_tokens) for s in self.length_stages)]
+
+    @property
+    def longest_response_tokens(self) -> int:
+        """The limit of the last stage."""
+        return self.length_limits[-1][1]
+
+    def _contradictions(self) -> Iterator[str]:
+        steps, limits = zip(*self.length_limits, strict=True)
+        if list(steps) != sorted(set(steps)) or list(limits) != sorted(set(limits)):
+            yield (
+                f"length_stages go over steps {list(steps)} and limits {list(limits)}; each must be later and longer "
+                "than the one before, starting from max_response_tokens"
+            )
+        if self.backend != "vllm" and self.vllm != VllmConfig():
+            yield (
+                f'[rollout.vllm] does nothing with backend = "{self.backend}"; leave it out, or add '
+                "--rollout.backend vllm"
+            )
+        if self.backend == "transformers" and self.mismatch != MismatchConfig():
+            yield (
+                '[rollout.mismatch] does nothing with backend = "transformers", where the trained weights '
+                "themselves sample; leave it out, or add --rollout.backend vllm"
+            )

@@ -1,0 +1,179 @@
+"""Values that change with the training step: pure functions of a schedule and a step.
+
+The trend of diversity during training, whose steady decline precedes failure (paper, section 3.2).
+
+T(D): the sampling temperature of a step, from the schedule, the probe's choice and the trend of diversity.
+
+Pure functions of recorded values, so that a resumed run, another engine and another number of processes come to the
+same temperature. The paper knows a constant temperature chosen before training and staged transitions (section 3.2);
+a continuous ramp damages diversity for good and is here for ablation only.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from statistics import correlation, linear_regression
+from typing import TypeVar
+
+from microcoder.train.algorithm.sampling import (
+    AblationRamp,
+    ConstantTemperature,
+    DiversityWatch,
+    StagedTemperature,
+    TemperatureSchedule,
+)
+
+STEADINESS = 0.7
+"""Correlation of diversity with the step, negative, from which a fall counts as steady."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A falling regression line through the last steps."""
+
+    start: float
+    """The line at the window's first step."""
+    end: float
+    """The line at the window's last step."""
+    steps_to_half: int
+    """Steps until half of `end` at this rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The trend at a step."""
+
+    decline: Decline | None
+    """The decline at the last step, if any."""
+    num_answered: int
+    """Declines answered by a transition so far; the next step is at the last of those temperatures."""
+
+
+def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop: float) -> Decline | None:
+    """Return the steady decline over the last `window_steps` values, or None.
+
+    Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
+    below -0.7), so that noise and a single jump are none. Steps without a value are left out; half of the window must
+    have one.
+    """
+    if len(values) < window_steps:
+        return None
+    points = [(x, y) for x, y in enumerate(values[-window_steps:]) if y is not None]
+    if len(points) < max(4, window_steps / 2):
+        return None
+    xs, ys = zip(*points, strict=True)
+    if len(set(ys)) == 1 or correlation(xs, ys) >= -STEADINESS:
+        return None
+    slope, start = linear_regression(xs, ys)
+    end = start + slope * (window_steps - 1)
+    if start - end < min_drop * start:
+        return None
+    return Decline(start=start, end=max(0.0, end), steps_to_half=math.ceil(max(0.0, end) / 2 / -slope))
+
+
+def follow_trend(diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()) -> Trend:
+    """Replay the steps so far: where diversity declined, and how many declines were answered by a transition.
+
+    After a transition, answered or scheduled, the trend is read anew.
+
+    Args:
+        diversities: of steps 1, 2, ...; None if a step has none.
+        watch: window, threshold and answers.
+        breaks: steps at which the schedule itself jumps.
+    """
+    start, num_answered, decline = 0, 0, None
+    for step in range(1, len(diversities) + 1):
+        if step in breaks:
+            start = step - 1
+        decline = find_decline(diversities[start:step], window_steps=watch.window_steps, min_drop=watch.min_drop)
+        if decline and num_answered < len(watch.answers):
+            num_answered, start = num_answered + 1, step
+    return Trend(decline, num_answered)
+
+
+ValueT = TypeVar("ValueT", int, float)
+
+
+def staged_value(stages: Sequence[tuple[int, ValueT]], *, step: int) -> ValueT:
+    """Return the value of the last stage that starts at or before `step`.
+
+    Args:
+        stages: (first step, value), ascending, the first at step 1.
+        step: training step, from 1.
+    """
+    return [value for first_step, value in stages if first_step <= step][-1]
+
+
+def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, seed: int) -> list[int]:
+    """Return which problem is asked when: `num_steps * train_batch_size` indices.
+
+    Each pass over the problems is a fresh permutation; no problem appears twice within a pass, so never twice in
+    a step as long as a step is no larger than the problem set and passes are cut at its size. A pure function of
+    its arguments: a resumed run asks the same problems.
+
+    Raises:
+        ValueError: a step is larger than the problem set.
+    """
+    if train_batch_size > num_problems:
+        raise ValueError(f"train_batch_size={train_batch_size} is more than the {num_problems} problems there are")
+    steps_per_pass = num_problems // train_batch_size
+    order: list[int] = []
+    for first_step in range(0, num_steps, steps_per_pass):
+        shuffled = list(range(num_problems))
+        random.Random(f"{seed}-{first_step}").shuffle(shuffled)
+        steps = min(steps_per_pass, num_steps - first_step)
+        order.extend(shuffled[: steps * train_batch_size])
+    return order
+
+
+def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: float | None = None) -> float:
+    """Return the temperature that the schedule alone gives a step.
+
+    Args:
+        schedule: the recipe's.
+        step: training step, from 1.
+        chosen: what the probe chose, for a schedule that leaves it to the probe.
+
+    Raises:
+        ValueError: the schedule needs a probe and there is no choice.
+    """
+    if isinstance(schedule, ConstantTemperature):
+        return schedule.value
+    if isinstance(schedule, StagedTemperature):
+        return staged_value([(stage.from_step, stage.value) for stage in schedule.stages], step=step)
+    if isinstance(schedule, AblationRamp):
+        share = min(1.0, (step - 1) / (schedule.num_steps - 1))
+        return schedule.start + share * (schedule.end - schedule.start)
+    if chosen is None:
+        raise ValueError("the temperature schedule needs a probe, and there is none")
+    return chosen
+
+
+def step_temperature(
+    schedule: TemperatureSchedule,
+    watch: DiversityWatch,
+    *,
+    step: int,
+    diversities: Sequence[float | None],
+    chosen: float | None = None,
+) -> float:
+    """Return the temperature of a step: the schedule's, or a higher one that answers a decline of diversity.
+
+    Args:
+        schedule: the recipe's.
+        watch: how a decline is detected and answered.
+        step: training step, from 1.
+        diversities: of the steps before, in order.
+        chosen: what the probe chose.
+    """
+    scheduled = scheduled_temperature(schedule, step=step, chosen=chosen)
+    answered = follow_trend(diversities[: step - 1], watch=watch, breaks=transitions(schedule)).num_answered
+    return max(scheduled, watch.answers[answered - 1]) if answered else scheduled
+
+
+def transitions(schedule: TemperatureSchedule) -> list[int]:
+    """Return the steps at which the schedule jumps: a trend is not read across them."""
+    return [stage.from_step for stage in schedule.stages[1:]] if isinstance(schedule, StagedTemperature) else []

@@ -1,0 +1,186 @@
+"""All decisions about a step's rollouts, in the paper's order. Every engine calls this and decides nothing itself.
+
+rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> advantage of the group
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from microcoder.judge.core.extract import USUAL, Extractor
+from microcoder.judge.core.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
+from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
+from microcoder.judge.fleet.protocols import BatchJudge
+from microcoder.train.algorithm.advantages import Advantage, build_advantage
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.masking import TruncationRule, draw_uniform
+from microcoder.train.metrics import ScoredRollout
+
+REWARD_DRAW = "reward-"
+"""Separates the random draw of a response's rewards from that of its mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRollout:
+    """A response with all that is known of it by itself; its group decides the rest."""
+
+    rollout: Rollout
+    program: Program
+    verdict: Verdict
+    worth: Reward
+    """By `Rules.reward`."""
+    draw: float
+    """Of the mask, see `draw_uniform`."""
+    draft: Verdict | None = None
+    """The judgement on an incomplete program, where the mask asked for it."""
+    tier: str | None = None
+    """Of its problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The functions of an algorithm."""
+
+    reward: RewardSum
+    """Of one rollout, by itself."""
+    advantage: Advantage
+    masking: TruncationRule
+    max_response_tokens: int
+    extract: Extractor = USUAL
+
+
+def build_rules(
+    algorithm: AlgorithmConfig,
+    *,
+    max_response_tokens: int,
+    rewards: RewardSum = ALL_TESTS,
+    extract: Extractor = USUAL,
+) -> Rules:
+    """Return the rules of an algorithm and its rewards at the length limit of a step."""
+    advantage = build_advantage(algorithm.advantage, algorithm.advantage_options)
+    return Rules(rewards, advantage, algorithm.masking, max_response_tokens, extract)
+
+
+def score_rollouts(
+    rollouts_P_G: Sequence[Sequence[Rollout]],
+    problems_P: Sequence[Problem],
+    *,
+    judge: BatchJudge,
+    rules: Rules,
+    seed: int,
+    step: int,
+) -> list[list[ScoredRollout]]:
+    """Judge a step's rollouts and decide their advantages.
+
+    Args:
+        rollouts_P_G: G responses to each of P problems.
+        problems_P: the problems, in the same order.
+        judge: the evaluator.
+        rules: how rewards become advantages, and whose becomes zero, see `build_rules`.
+        seed: the run's seed, for the draws of the mask and of rewards.
+        step: the training step, from 1.
+    """
+    draw = partial(draw_uniform, seed=seed, step=step)
+    judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=rules.extract)
+    wanted = {
+        (place, index): (replace(program, code=program.draft), problem)
+        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
+        for index, (rollout, program, _) in enumerate(judged_G)
+        if rules.masking.wants_draft(rollout, program, draw=draw(problem_id=problem.id, sample_index=index))
+    }
+    drafts: dict[tuple[int, int], Verdict] = {}
+    if wanted:
+        programs, problems = zip(*wanted.values(), strict=True)
+        drafts = dict(zip(wanted, judge.judge(programs, problems), strict=True))
+    return [
+        decide_group(
+            [
+                JudgedRollout(
+                    *judged,
+                    rules.reward(problem, *judged, draw=draw(problem_id=REWARD_DRAW + problem.id, sample_index=index)),
+                    draw(problem_id=problem.id, sample_index=index),
+                    drafts.get((place, index)),
+                    problem.tier,
+                )
+                for index, judged in enumerate(judged_G)
+            ],
+            rules=rules,
+        )
+        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
+    ]
+
+
+def score_heldout(
+    rollouts_P_G: Sequence[Sequence[Rollout]],
+    problems_P: Sequence[Problem],
+    *,
+    judge: BatchJudge,
+    extract: Extractor = USUAL,
+) -> list[list[ScoredRollout]]:
+    """Judge held-out samples: rewards, but no advantages."""
+    judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=extract)
+    return [
+        [
+            ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", problem.tier, index)
+            for index, (rollout, program, verdict) in enumerate(judged_G)
+        ]
+        for problem, judged_G in zip(problems_P, judged_P_G, strict=True)
+    ]
+
+
+def read_program(rollout: Rollout, problem: Problem, extract: Extractor = USUAL) -> Program:
+    """Extract the program from a rollout."""
+    return extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
+
+
+def judge_rollouts(
+    rollouts_P_G: Sequence[Sequence[Rollout]],
+    problems_P: Sequence[Problem],
+    *,
+    judge: BatchJudge,
+    extract: Extractor = USUAL,
+) -> list[list[tuple[Rollout, Program, Verdict]]]:
+    """Extract and judge the programs of all rollouts in one batch."""
+    read = [
+        (rollout, read_program(rollout, problem, extract), problem)
+        for problem, rollouts_G in zip(problems_P, rollouts_P_G, strict=True)
+        for rollout in rollouts_G
+    ]
+    verdicts = judge.judge([program for _, program, _ in read], [problem for *_, problem in read])
+    judged = iter([(rollout, program, verdict) for (rollout, program, _), verdict in zip(read, verdicts, strict=True)])
+    return [[next(judged) for _ in rollouts_G] for rollouts_G in rollouts_P_G]
+
+
+def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[ScoredRollout]:
+    """Decide penalties, masks and advantages of the responses to one problem."""
+    masking, limit = rules.masking, rules.max_response_tokens
+    penalties_G = [masking.penalise(one.rollout, one.worth.total or 0.0, max_response_tokens=limit) for one in judged_G]
+    rewards_G = [
+        None if one.worth.total is None else one.worth.total + penalty
+        for one, penalty in zip(judged_G, penalties_G, strict=True)
+    ]
+    reasons_G = [
+        masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw, draft=one.draft) for one in judged_G
+    ]
+    has_no_baseline = masking.excluded_from == "baseline"
+    advantages_G = rules.advantage(
+        [None if reason and has_no_baseline else r for r, reason in zip(rewards_G, reasons_G, strict=True)]
+    )
+    return [
+        ScoredRollout(
+            rollout=one.rollout,
+            program=one.program,
+            verdict=one.verdict,
+            reward=rewards_G[index],
+            advantage=0.0 if reason else advantages_G[index],
+            masked_why=str(reason) if reason else "",
+            tier=one.tier,
+            sample_index=index,
+            length_penalty=penalties_G[index],
+            rewards=one.worth.parts,
+            counts=not reason or masking.excluded_from == "gradient",
+        )
+        for index, (one, reason) in enumerate(zip(judged_G, reasons_G, strict=True))
+    ]

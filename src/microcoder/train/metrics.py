@@ -1,0 +1,266 @@
+"""The only module that knows metric names: one row a step, one row an evaluation, one row a rollout.
+
+Everything but `seconds` is a function of the config and its seed, so two runs of one config write equal rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from microcoder.judge.core.types import Outcome, Program, Repeat, Rollout, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class SamplerMismatch:
+    """Difference of the trainer's log-probs of a response from the sampler's."""
+
+    logp_difference: float
+    """Mean over its tokens of the absolute difference."""
+    ratio: float
+    """Mean over its tokens of exp(trainer's - sampler's); with correction "sequence" of their sum, once."""
+    ratio_max: float
+    weight: float
+    """What its loss is multiplied by, mean over its tokens: the ratio, bounded; 0 if nothing is left of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFigures:
+    """What is known of one token of a response."""
+
+    text: str
+    logp: float
+    """Under the policy that the step began with, at the step's temperature."""
+    entropy: float
+    """Of that policy's distribution at this place, in nats."""
+    ratio: float
+    """Probability after the step's updates over that before."""
+    sampler_logp: float | None = None
+    """Where the sampler is another program and reports it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRollout:
+    """A rollout with all decisions about it: the row of `rollouts/step_*.parquet`."""
+
+    rollout: Rollout
+    program: Program
+    verdict: Verdict
+    reward: float | None
+    """What the advantage is computed from: the weighted sum of the rewards (the paper's alone: 0 or 1), plus
+    `length_penalty`; None if the sandbox failed: unscored."""
+    advantage: float
+    """What enters the loss; 0 where masked or unscored."""
+    masked_why: str
+    """Why the advantage was set to zero: the truncation mask, or the sampler's mismatch; empty when it was not."""
+    tier: str | None
+    sample_index: int
+    """Place among the samples of its problem, from 0."""
+    length_penalty: float = 0.0
+    """Length or truncation penalty on the reward; 0 or negative."""
+    mismatch: SamplerMismatch | None = None
+    """None if sampler and trainer are the same, or nothing is corrected."""
+    rewards: Mapping[str, float | None] = field(default_factory=dict)
+    """Each of several rewards, unweighted; empty for a single one."""
+    counts: bool = True
+    """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
+    tokens: Sequence[TokenFigures] = ()
+    """Of the few rollouts whose tokens are recorded; empty: not of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepMetrics:
+    """One training step (one sampling round and its updates)."""
+
+    step: int
+    """From 1."""
+    reward_mean: float | None
+    """Mean reward of the scored rollouts; None when all were unscored."""
+    accuracy_by_tier: Mapping[str, float]
+    """Share of scored training rollouts solved, by tier."""
+    length_mean: float
+    """Response tokens."""
+    length_max: int
+    diversity: float | None
+    """Unique over all 4-grams of a problem's samples, averaged over problems; None when all are too short."""
+    temperature: float
+    max_response_tokens: int
+    truncated_share: float
+    masked_share: float
+    """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
+    no_code_share: float
+    """Share of rollouts without a program."""
+    unscored_share: float
+    """Share of rollouts the sandbox could not judge; they are in no mean."""
+    zero_variance_share: float
+    """Share of problems whose samples all have the same reward, and so give no gradient."""
+    outcomes: Mapping[str, int]
+    """Rollouts by verdict."""
+    methods: Mapping[str, int]
+    """Accepted tests by the comparison that accepted them."""
+    masked: Mapping[str, int]
+    """Masked rollouts by reason."""
+    optimizer: Mapping[str, float]
+    """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
+    seconds: Mapping[str, float]
+    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total.
+
+    `judge` is what judging was waited for; `judge_beside`, a part of `generate`, is for how long programs were judged
+    while others were still being sampled.
+
+    A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
+    that varies between runs of one config.
+    """
+    filtered_groups: int = 0
+    """Problems dropped by dynamic filtering: all or none of their samples were right."""
+    unread_fence_share: float = 0.0
+    """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
+    does not read."""
+    sampled_accuracy: float | None = None
+    """Share of everything sampled and scored that was solved, filtered groups included."""
+    mismatch: Mapping[str, float] = field(default_factory=dict)
+    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
+    responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
+    rewards: Mapping[str, float | None] = field(default_factory=dict)
+    """Mean of each of several rewards, without its weight; empty if there is one."""
+    uncounted: Mapping[str, float] = field(default_factory=dict)
+    """Share of the accepted programs that had a run of a test which did not count, by its reason (`types.Repeat`);
+    some reasons depend on how busy the machine was."""
+    anew_share: float = 0.0
+    """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
+    fault of ours."""
+    unrepeated_share: float | None = None
+    """Share of rewards that do not repeat: of the sample of accepted programs of which some tests were run again, those
+    that were not accepted again; None if the sample is empty."""
+    alarms: list[str] = field(default_factory=list)
+    """Names of the early warnings that hold at this step (`microcoder.train.run.alarms`)."""
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the row as plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationMetrics:
+    """One evaluation on held-out problems; row of `evaluations.jsonl`."""
+
+    step: int
+    """Training steps done before it; 0 is the untrained model."""
+    accuracy: float
+    """Share of scored samples that pass all tests (mean over problems of the mean over samples)."""
+    accuracy_by_tier: Mapping[str, float]
+    num_problems: int
+    num_problems_by_tier: Mapping[str, int]
+    samples_per_problem: int
+    num_unscored: int
+    solved: Mapping[str, Sequence[bool | None]]
+    """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
+    length_mean: float
+    diversity: float | None
+    truncated_share: float
+    temperature: float
+    outcomes: Mapping[str, int]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    sweep: list[Mapping[str, Any]] = field(default_factory=list)
+    """The same problems at other temperatures, if configured: temperature, accuracy, diversity, length, truncated."""
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the row as plain JSON values."""
+        return asdict(self)
+
+
+def summarise_accuracy(samples: Sequence[ScoredRollout]) -> tuple[float | None, dict[str, float]]:
+    """Return the share of scored rollouts that were solved, overall and by tier (None: nothing was scored)."""
+    by_tier: dict[str, list[float]] = {}
+    for sample in samples:
+        if sample.reward is not None:
+            by_tier.setdefault(sample.tier or "untiered", []).append(float(sample.verdict.is_accepted))
+    everything = [value for values in by_tier.values() for value in values]
+    overall = sum(everything) / len(everything) if everything else None
+    return overall, {tier: sum(values) / len(values) for tier, values in sorted(by_tier.items())}
+
+
+def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]:
+    """Return the mean of each of several rewards over the rollouts that have it (None: no rollout has)."""
+    values: dict[str, list[float]] = {}
+    for sample in samples:
+        for label, value in sample.rewards.items():
+            values.setdefault(label, []).extend([] if value is None else [value])
+    return {label: sum(known) / len(known) if known else None for label, known in values.items()}
+
+
+def count_outcomes(samples: Sequence[ScoredRollout]) -> dict[str, int]:
+    """Count rollouts by verdict; every verdict has a key, so that a zero is visible."""
+    counted = Counter(sample.verdict.outcome for sample in samples)
+    return {str(outcome): counted[outcome] for outcome in Outcome}
+
+
+def count_methods(samples: Sequence[ScoredRollout]) -> dict[str, int]:
+    """Count accepted tests by the comparison method that accepted them, and tests whose output broke a checker."""
+    counted = Counter(test.method for sample in samples for test in sample.verdict.tests if test.method)
+    return dict(sorted(counted.items()))
+
+
+def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
+    """Return the share of the accepted programs that had a run which did not count, by reason."""
+    return share_reasons({str(run.reason) for run in verdict.uncounted} for verdict in verdicts if verdict.is_accepted)
+
+
+def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
+    """Return the share of programs that have each reason, given the distinct reasons of every program."""
+    found = list(programs)
+    counted = Counter(reason for reasons in found for reason in reasons)
+    return {reason: number / len(found) for reason, number in sorted(counted.items())}
+
+
+def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
+    """Return the share of rewards that do not repeat, of the sample that was run again (None: there was none)."""
+    found = [{run.reason for run in verdict.uncounted} & {Repeat.PROBE, Repeat.PROBE_DIFFERS} for verdict in verdicts]
+    probed = [Repeat.PROBE_DIFFERS in reasons for reasons in found if reasons]
+    return sum(probed) / len(probed) if probed else None
+
+
+def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
+    """Return a step's figures on sampler and trainer; empty if nothing was measured."""
+    seen = [sample.mismatch for sample in samples if sample.mismatch]
+    if not seen:
+        return {}
+    return {
+        "logp_difference": fmean(row.logp_difference for row in seen),
+        "ratio": fmean(row.ratio for row in seen),
+        "ratio_max": max(row.ratio_max for row in seen),
+        "weight": fmean(row.weight for row in seen),
+        "dropped_share": fmean(row.weight == 0 for row in seen),
+    }
+
+
+def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
+    """Return a scored rollout as the plain row that the rollout files hold."""
+    rollout, verdict = sample.rollout, sample.verdict
+    return {
+        "step": step,
+        "problem_id": rollout.problem_id,
+        "tier": sample.tier,
+        "sample_index": sample.sample_index,
+        "prompt": rollout.prompt,
+        "completion": rollout.completion,
+        "num_tokens": len(rollout.token_ids),
+        "is_truncated": rollout.is_truncated,
+        "temperature": temperature,
+        "program": sample.program.code,
+        "extraction": sample.program.reason,
+        "blocks": [{**asdict(block), "undone": list(block.undone)} for block in sample.program.blocks],
+        "verdict": str(verdict.outcome),
+        "tests_passed": verdict.tests_passed,
+        "tests_total": verdict.tests_total,
+        "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
+        "reward": sample.reward,
+        "length_penalty": sample.length_penalty,
+        "rewards": list(sample.rewards.items()),
+        "advantage": sample.advantage,
+        "masked_why": sample.masked_why,
+        "tokens": [asdict(token) for token in sample.tokens] or None,
+    }

@@ -1,0 +1,104 @@
+"""How a step is split: our batch sizes in problems, an engine's in rollouts, and a table of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from microcoder.judge.core.errors import ConfigError
+from microcoder.train.recipe.recipe import TrainConfig, largest_divisor
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The split of a step, in the engine's units."""
+
+    rollouts_per_step: int
+    updates_per_step: int
+    rollouts_per_update: int
+    micro_batch_rollouts: int
+    gradient_accumulation_steps: int
+    num_processes: int
+
+
+def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
+    """Return the split of a step into updates and micro batches.
+
+    Raises:
+        ConfigError: the processes cannot share a step or an update evenly.
+    """
+    batch, num_samples = config.batch, config.rollout.num_samples
+    if batch.train_batch_size % num_processes:
+        near = max(1, round(batch.train_batch_size / num_processes)) * num_processes
+        raise ConfigError(
+            f"batch.train_batch_size={batch.train_batch_size} cannot be shared by {num_processes} processes; "
+            f"try {near}, or another multiple of {num_processes}"
+        )
+    rollouts_per_update = batch.ppo_mini_batch_size * num_samples
+    if rollouts_per_update % (batch.micro_batch_rollouts * num_processes):
+        share, rest = divmod(rollouts_per_update, num_processes)
+        advice = (
+            f"try batch.ppo_mini_batch_size={-(-batch.ppo_mini_batch_size // num_processes) * num_processes}"
+            if rest
+            else f"try batch.micro_batch_rollouts={largest_divisor(share, batch.micro_batch_rollouts)}"
+        )
+        raise ConfigError(
+            f"the {rollouts_per_update} rollouts of an update cannot be cut into micro batches of "
+            f"{batch.micro_batch_rollouts} on {num_processes} processes; {advice}"
+        )
+    return Batches(
+        rollouts_per_step=batch.train_batch_size * num_samples,
+        updates_per_step=batch.train_batch_size // batch.ppo_mini_batch_size,
+        rollouts_per_update=rollouts_per_update,
+        micro_batch_rollouts=batch.micro_batch_rollouts,
+        gradient_accumulation_steps=rollouts_per_update // (batch.micro_batch_rollouts * num_processes),
+        num_processes=num_processes,
+    )
+
+
+def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
+    """Return the table of batch sizes as lines: what each bounds, in problems, rollouts and tokens.
+
+    Raises:
+        ConfigError: the processes cannot share a step or an update evenly.
+    """
+    cut = cut_batches(config, num_processes=num_processes)
+    batch, limit = config.batch, config.rollout.longest_response_tokens
+    on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"
+    rows = [
+        ("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
+        (
+            "an update",
+            batch.ppo_mini_batch_size,
+            cut.rollouts_per_update,
+            f"{cut.updates_per_step} a step (ppo_mini_batch_size)",
+        ),
+        (
+            "a pass",
+            None,
+            cut.micro_batch_rollouts,
+            f"{cut.gradient_accumulation_steps} an update{on_each} (micro_batch_rollouts)",
+        ),
+    ]
+    lines = [f"{'batches':<10} {'problems':>8} {'rollouts':>8} {'tokens <=':>12}"]
+    for name, problems, rollouts, what in rows:
+        problem_text = "" if problems is None else str(problems)
+        lines.append(f"{name:<10} {problem_text:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}")
+    lines.append(_in_engine_terms(config, cut))
+    return lines
+
+
+def _in_engine_terms(config: TrainConfig, cut: Batches) -> str:
+    num_samples = config.rollout.num_samples
+    if config.engine == "verl":
+        return (
+            f"verl: train_batch_size {config.batch.train_batch_size}, rollout.n {num_samples}, "
+            f"ppo_mini_batch_size {config.batch.ppo_mini_batch_size}, "
+            f"ppo_max_token_len_per_gpu that of {cut.micro_batch_rollouts} whole rollouts, "
+            f"total_training_steps {config.num_steps}"
+        )
+    return (
+        f"TRL: generation_batch_size {cut.rollouts_per_step}, num_generations {num_samples}, "
+        f"per_device_train_batch_size {cut.micro_batch_rollouts}, "
+        f"gradient_accumulation_steps {cut.gradient_accumulation_steps}, "
+        f"max_steps {config.num_steps * cut.updates_per_step}"
+    )

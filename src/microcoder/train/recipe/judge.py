@@ -1,0 +1,90 @@
+"""The judge's part of a recipe: where programs run and how their outputs are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from microcoder.judge import StopRule
+from microcoder.judge.core.config import Config
+from microcoder.judge.languages import add_language
+from microcoder.judge.languages.packages import STANDARD
+from microcoder.judge.run.siblings import LEAST_FACTOR
+
+OutputComparison = Literal["robust", "strict"]
+
+
+class SandboxConfig(Config):
+    """How programs are run and judged, wherever a config has a judge of its own."""
+
+    workers: int | None = Field(default=None, ge=1)
+    """Sandboxes in parallel, per node with `ray`; None: one per processor available to this process, or to the judge's
+    on its node."""
+    stop: StopRule = "first_failure"
+    """When to stop testing a program; the 0/1 reward needs only the first failing test."""
+    nice: int = Field(default=0, ge=0, le=19)
+    """Niceness of programs, 0 to 19, in favour of other work such as the trainer: beside one busy process, a program
+    gets half of a core at 0, a tenth at 10, a seventieth at 19; `workers` bounds the cores."""
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pinned packages. A
+    service must be started with the same (`microcoder serve --packages`)."""
+    languages: tuple[Path, ...] = ()
+    """Your own language files (docs/languages.md)."""
+    batch_tests: bool = True
+    """Run several tests of a program in one process if none can affect the next (docs/sandbox.md); a service has its
+    own setting (`microcoder serve --no-batch-tests`)."""
+    unsafe_sandbox: bool = False
+
+    def judge_options(self) -> dict[str, Any]:
+        """Return the options of each judge besides `workers`, in this process or on a node."""
+        return {
+            "stop": self.stop,
+            "nice": self.nice,
+            "packages": self.packages,
+            "batch_tests": self.batch_tests,
+            "unsafe": self.unsafe_sandbox,
+        }
+
+    @field_validator("languages")
+    @classmethod
+    def _know_languages(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        for path in value:
+            add_language(path)
+        return value
+
+
+class EvaluatorConfig(SandboxConfig):
+    """The judge."""
+
+    backend: Literal["process", "http", "ray"] = "process"
+    """Where programs run: sandboxes of this process, `microcoder serve` at `url`, or every node of the Ray cluster."""
+    url: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
+    """`http`: address of the service, or a list, balanced by load; one that is down is skipped until it is back. A
+    token, if required, is read from MICROCODER_JUDGE_TOKEN."""
+    comparison: OutputComparison = "robust"
+    """How training answers are compared: by each problem's checker or, for ablation, `strict`: exact text, nearly as in
+    LiveCodeBench, for problems without a checker program."""
+    sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
+    """Limit a test's CPU time to this many times that of the slowest accepted answer to its problem, once two are
+    accepted (at least 0.5 s, at most the problem's limit); None: only the problem's limit. Rewards then depend on each
+    other."""
+
+    def judge_options(self) -> dict[str, Any]:
+        """Return the options of each judge besides `workers`, in this process or on a node."""
+        return {**super().judge_options(), "sibling_limit": self.sibling_limit}
+
+    def _contradictions(self) -> Iterator[str]:
+        if (self.backend == "http") != bool(self.url):
+            yield (
+                'backend = "http" and url go together; pass both, such as --evaluator.backend http '
+                "--evaluator.url http://127.0.0.1:8077, or neither"
+            )
+        if self.backend == "http" and (
+            self.workers is not None or self.nice or self.unsafe_sandbox or self.sibling_limit is not None
+        ):
+            yield (
+                'backend = "http" leaves workers, nice, sibling_limit and unsafe_sandbox to the service; leave them out'
+            )

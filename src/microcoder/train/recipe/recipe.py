@@ -1,0 +1,577 @@
+"""The model's part of a recipe: weights, precision, full training or adapters.
+
+The optimizer's part of a recipe.
+
+The problems' part of a recipe: training and held-out problems.
+
+The rewards' part of a recipe, and the extractor of the programs that are rewarded.
+
+The training recipe. Defaults are the published one (paper, section 5.1; see `recipes/`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from microcoder.data.micro import DemonstrationNoise, ThinkingShares, World
+from microcoder.judge.core.config import Config, flatten
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
+from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.masking import SoftPenalty
+from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
+from microcoder.train.recipe.judge import EvaluatorConfig, OutputComparison
+from microcoder.train.recipe.prompts import PromptConfig
+from microcoder.train.recipe.trl_options import refuse_decided
+
+WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
+"""Bytes a weight, by `dtype`."""
+
+
+class WarmStartConfig(Config):
+    """Settings of a micro checkpoint."""
+
+    world: World = "operations"
+    """World of the demonstrations; the same as `problems.world`."""
+    hidden_size: int = Field(default=128, ge=8)
+    num_layers: int = Field(default=2, ge=1)
+    num_heads: int = Field(default=4, ge=1)
+    num_kv_heads: int = Field(default=4, ge=1)
+    intermediate_size: int = Field(default=256, ge=8)
+    vocab_size: int = Field(default=1024, ge=300)
+    num_demonstrations: int = Field(default=40_000, ge=1)
+    """Distinct answers to learn from; passes over them follow from the steps and the batch."""
+    num_steps: int = Field(default=600, ge=1)
+    batch_size: int = Field(default=32, ge=1)
+    learning_rate: float = Field(default=1e-2, gt=0)
+    """Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
+    prompt_weight: float = Field(default=0.1, ge=0, le=1)
+    """Loss weight of statement tokens; response tokens have 1. A little speeds up learning the vocabulary."""
+    max_tokens: int = Field(default=192, ge=16, le=1024)
+    """Statement and response are truncated here; only rambling answers are longer."""
+    seed: int = 0
+    noise: DemonstrationNoise = DemonstrationNoise()
+    """How wrong the demonstrations of `operations` are: with it the untrained accuracy goes up and down."""
+    thinking: ThinkingShares = ThinkingShares()
+    """How the demonstrations of `chains` think."""
+    thorough_share: float = Field(default=0.7, ge=0, le=1)
+    """With `chains`: share of the steps, at the start, on complete demonstrations only."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.hidden_size % self.num_heads or (self.hidden_size // self.num_heads) % 2:
+            yield (
+                f"hidden_size={self.hidden_size} must be num_heads={self.num_heads} times an even number; "
+                f"try hidden_size={self.num_heads * 32}"
+            )
+        if self.num_heads % self.num_kv_heads:
+            yield f"num_kv_heads={self.num_kv_heads} must divide num_heads={self.num_heads}; try 1"
+
+
+class MicroModel(Config):
+    """The tiny Qwen3 of the micro lab: built on first use, cached, deterministic from its seed."""
+
+    kind: Literal["micro"]
+    warm_start: WarmStartConfig = WarmStartConfig()
+    cache: Path = Path(".cache/microcoder")
+    """Folder of built checkpoints."""
+
+
+class LoraAdapter(Config):
+    """Train low-rank adapters instead of all weights; options by PEFT's names."""
+
+    rank: int = Field(default=16, ge=1)
+    alpha: int = Field(default=32, ge=1)
+    """Scales an adapter by alpha / rank, with `use_rslora` by alpha / sqrt(rank)."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
+    """Names, or suffixes of names, of the adapted layers; `all-linear`: all but the output layer."""
+    exclude_modules: tuple[str, ...] = ()
+    """Names, or suffixes of names, of layers to exclude."""
+    modules_to_save: tuple[str, ...] = ()
+    """Layers to train fully and save with the adapter, such as `lm_head`."""
+    use_rslora: bool = False
+    """Rank-stabilised LoRA: the scale does not shrink as the rank grows."""
+    use_dora: bool = False
+    """DoRA: train magnitude and direction separately; slower."""
+
+    @property
+    def peft_modules(self) -> str | list[str]:
+        """The adapted layers as PEFT takes them."""
+        return self.target_modules if isinstance(self.target_modules, str) else list(self.target_modules)
+
+
+class HuggingFaceModel(Config):
+    """A causal language model in Hugging Face format."""
+
+    kind: Literal["hugging_face"]
+    path: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    """Commit, tag or branch of a hub id."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Weights and optimizer state. Keep float32 for full training: with `compute_dtype = "bfloat16"` these are the
+    master weights of mixed precision; in bfloat16 an update below 1/256 of a weight is lost, as most are at rate 1e-6.
+    With LoRA, bfloat16 halves the memory of the frozen weights; adapters and their optimizer stay in float32."""
+    compute_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Precision of matrix products."""
+    attn_implementation: str | None = Field(default=None, min_length=1)
+    """By transformers' names: `sdpa`, `eager`, `flash_attention_2` (needs flash_attn, on a GPU), or a kernel of the
+    hub; None: the engine's own choice."""
+    gradient_checkpointing: bool = True
+    lora: LoraAdapter | None = None
+
+
+MICRO_WEIGHTS = HuggingFaceModel(
+    kind="hugging_face", path="micro", compute_dtype="float32", gradient_checkpointing=False
+)
+"""How the micro lab's model is trained."""
+
+
+OptimizerName = Literal[
+    "adamw_torch_fused",
+    "adamw_torch",
+    "adamw_8bit",
+    "paged_adamw_8bit",
+    "paged_adamw_32bit",
+    "adamw_torch_8bit",
+    "adamw_torch_4bit",
+    "adafactor",
+]
+PACKAGE_OF: dict[str, str] = {
+    "adamw_8bit": "bitsandbytes",
+    "paged_adamw_8bit": "bitsandbytes",
+    "paged_adamw_32bit": "bitsandbytes",
+    "adamw_torch_8bit": "torchao",
+    "adamw_torch_4bit": "torchao",
+}
+"""Package that an optimizer needs besides torch."""
+
+_MOMENT_BYTES = {
+    "adamw_8bit": 2.1,
+    "paged_adamw_8bit": 2.1,
+    "paged_adamw_32bit": 8.0,
+    "adamw_torch_8bit": 2.1,
+    "adamw_torch_4bit": 1.2,
+    "adafactor": 0.1,
+}
+"""Bytes per parameter of both moments with their scales; paged ones move to the CPU only when the GPU is full."""
+
+_MIN_LR = ("num_cycles", "min_lr", "min_lr_rate")
+SCHEDULE_OPTIONS: dict[str, tuple[str, ...]] = {
+    "constant": (),
+    "constant_with_warmup": (),
+    "linear": (),
+    "cosine": ("num_cycles",),
+    "cosine_with_restarts": ("num_cycles",),
+    "cosine_with_min_lr": _MIN_LR,
+    "cosine_warmup_with_min_lr": (*_MIN_LR, "warmup_lr_rate"),
+    "polynomial": ("lr_end", "power"),
+    "inverse_sqrt": ("timescale",),
+    "warmup_stable_decay": (
+        "num_decay_steps",
+        "num_stable_steps",
+        "warmup_type",
+        "decay_type",
+        "min_lr_ratio",
+        "num_cycles",
+    ),
+}
+"""Options of each schedule, by transformers' names."""
+IN_STEPS = ("num_decay_steps", "num_stable_steps", "timescale")
+"""Options in training steps here, in updates there."""
+
+
+class OptimizerConfig(Config):
+    """AdamW, unless `name` says otherwise."""
+
+    name: OptimizerName = "adamw_torch_fused"
+    """By transformers' names. `adamw_8bit`, `paged_adamw_8bit`, `paged_adamw_32bit` (state in the CPU's memory when the
+    GPU's is full) need bitsandbytes, `adamw_torch_8bit` and `adamw_torch_4bit` torchao."""
+    learning_rate: float = Field(default=1e-6, gt=0)
+    schedule: Literal[
+        "constant",
+        "constant_with_warmup",
+        "linear",
+        "cosine",
+        "cosine_with_restarts",
+        "cosine_with_min_lr",
+        "cosine_warmup_with_min_lr",
+        "polynomial",
+        "inverse_sqrt",
+        "warmup_stable_decay",
+    ] = "constant_with_warmup"
+    """Learning-rate schedule, by transformers' names."""
+    schedule_options: dict[str, Any] = Field(default={})
+    """Options of the schedule by transformers' names, such as min_lr_rate = 0.1 for `cosine_with_min_lr`; counts are in
+    training steps."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Training steps over which the learning rate rises from 0."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    beta1: float = Field(default=0.9, gt=0, lt=1)
+    beta2: float = Field(default=0.999, gt=0, lt=1)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+
+    def moment_bytes(self, weight_bytes: int) -> float:
+        """Return the bytes of optimizer state per parameter.
+
+        Args:
+            weight_bytes: of a trained parameter; torch keeps moments in the weights' type.
+        """
+        return _MOMENT_BYTES.get(self.name, 2 * weight_bytes)
+
+    def _contradictions(self) -> Iterator[str]:
+        known = SCHEDULE_OPTIONS[self.schedule]
+        for name in self.schedule_options:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+                hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known) or 'none'}"
+                yield f'schedule = "{self.schedule}" has no option {name}; {hint}'
+        needed = {
+            "cosine_with_min_lr": ("min_lr", "min_lr_rate"),
+            "cosine_warmup_with_min_lr": ("min_lr", "min_lr_rate"),
+            "warmup_stable_decay": ("num_decay_steps",),
+        }.get(self.schedule, ())
+        if needed and sum(name in self.schedule_options for name in needed) != 1:
+            yield (
+                f'schedule = "{self.schedule}" needs {"one of " if len(needed) > 1 else ""}'
+                f"{', '.join(f'schedule_options.{name}' for name in needed)}"
+            )
+        if self.schedule == "constant" and self.warmup_steps:
+            yield (
+                f'schedule = "constant" would leave out warmup_steps={self.warmup_steps}; use "constant_with_warmup"'
+            )
+        if self.schedule == "inverse_sqrt" and not (self.warmup_steps or self.schedule_options):
+            yield (
+                'schedule = "inverse_sqrt" falls from the end of the warm-up; give warmup_steps, or '
+                "schedule_options.timescale"
+            )
+        if self.name == "adafactor" and (self.beta1, self.beta2) != (0.9, 0.999):
+            yield 'name = "adafactor" takes no beta1 and beta2; leave them out'
+
+
+def require_optimizer(optimizer: OptimizerConfig) -> None:
+    """Refuse an optimizer whose package is not installed.
+
+    Raises:
+        ConfigError: which package, and what to type.
+    """
+    package = PACKAGE_OF.get(optimizer.name)
+    if package is not None and find_spec(package) is None:
+        raise ConfigError(
+            f'optimizer.name = "{optimizer.name}" needs {package}, which is not installed; type: '
+            f"pip install {package}, or leave optimizer.name out"
+        )
+
+
+class MicroProblems(Config):
+    """Generated problems of the micro lab."""
+
+    kind: Literal["micro"]
+    world: World = "operations"
+    """`operations` on the input, or `chains` of steps whose result the program needs, so that reasoning is
+    computation."""
+    num_train: int = Field(default=1500, ge=1)
+    num_heldout: int = Field(default=120, ge=1)
+    tiers: tuple[Literal["easy", "medium", "hard"], ...] = ("easy", "medium", "hard")
+    heldout_tiers: tuple[Literal["easy", "medium", "hard"], ...] | None = None
+    """Tiers of the held-out problems; None: `tiers`. Set it to compare mixtures on the same problems."""
+    styles: tuple[Literal["stdin", "function"], ...] = ("stdin", "function")
+    seed: int = 0
+
+
+class ProblemFiles(Config):
+    """Problem files in our format, one problem per line, or folders of finished corpora."""
+
+    kind: Literal["files"]
+    train: Path
+    heldout: Path
+    """Also LiveCodeBench as published: one of its files, or their folder (all problems)."""
+
+
+class HubProblems(Config):
+    """A Hugging Face Hub dataset in one of the public formats."""
+
+    kind: Literal["hub"]
+    id: str = Field(min_length=1)
+    """`owner/name`, or a local folder with its files."""
+    revision: str | None = None
+    """Commit, tag or branch; a commit makes the run reproducible."""
+    subset: str = "default"
+    """The dataset's config on the Hub."""
+    split: str = "train"
+    format: str = Field(min_length=1)
+    """Row format: `trl`, `verl`, `taco`, `deepcoder`, ..., see docs/rows.md."""
+    heldout_split: str | None = None
+    """Held-out split of the dataset; or set `heldout`."""
+    heldout: Path | None = None
+    """Held-out problems: a problem file, a finished corpus or LiveCodeBench; or set `heldout_split`."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if (self.heldout is None) == (self.heldout_split is None):
+            yield "set exactly one of problems.heldout (a file) and problems.heldout_split (such as test)"
+
+
+class RewardConfig(Config):
+    """One reward of the list `[[rewards]]`, whose weighted sum is the reward of a response."""
+
+    name: str = Field(min_length=1)
+    """`all_tests` (1 when every test passed, else 0: the paper's), `fraction` (of the tests), `format` (1 when the
+    response ended by itself and holds a whole code block), or your own: path/to/file.py:function."""
+    weight: float = Field(default=1.0, allow_inf_nan=False)
+    """Negative for a penalty."""
+    options: dict[str, Any] = Field(default={})
+    """Keyword-only parameters of your own function."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.weight == 0:
+            yield "weight = 0 leaves the reward out; remove it from the list"
+
+
+def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
+    """Return a recipe's rewards as one function.
+
+    Raises:
+        ConfigError: one cannot be loaded.
+    """
+    return load_rewards([(reward.name, reward.weight, reward.options) for reward in rewards])
+
+
+def looks_at_all_tests(reward: RewardConfig) -> bool:
+    """Whether this built-in reward needs the tests after the first failure; other functions declare it themselves."""
+    return bool(getattr(BUILTINS.get(reward.name), "needs_all_tests", False))
+
+
+class ExtractorConfig(Config):
+    """How programs are extracted from responses."""
+
+    name: str = Field(default=DEFAULT, min_length=1)
+    """`last_code_block`: the last whole program in a closed code block outside of thinking, tagged or not
+    (docs/judging.md); or your own: path/to/file.py:function."""
+    options: dict[str, Any] = Field(default={})
+    """Keyword-only parameters of your own function."""
+
+
+def build_extractor(config: ExtractorConfig) -> Extractor:
+    """Return a recipe's extractor.
+
+    Raises:
+        ConfigError: it cannot be loaded.
+    """
+    return load_extractor(config.name, config.options)
+
+
+class BatchConfig(Config):
+    """Batch sizes, in problems unless the name says otherwise."""
+
+    train_batch_size: int = Field(default=64, ge=1)
+    """Problems sampled in one step."""
+    ppo_mini_batch_size: int = Field(default=64, ge=1)
+    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step."""
+    micro_batch_rollouts: int = Field(default=8, ge=1)
+    """Rollouts per forward and backward pass on one device; bounds memory, does not change results."""
+
+    def _contradictions(self) -> Iterator[str]:
+        step, update = self.train_batch_size, self.ppo_mini_batch_size
+        if step % update:
+            yield (
+                f"ppo_mini_batch_size={update} does not divide train_batch_size={step}; "
+                f"try {largest_divisor(step, update)}"
+            )
+
+
+class EvaluationConfig(Config):
+    """Accuracy on held-out problems: before the first step, every few steps, after the last."""
+
+    every_steps: int = Field(default=20, ge=1)
+    samples_per_problem: int = Field(default=4, ge=1)
+    temperature: float = Field(default=1.0, gt=0, le=4)
+    max_response_tokens: int | None = Field(default=None, ge=1)
+    """Length limit in evaluations (the paper trains at 4K and tests at 8K); None: the run's last limit."""
+    sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
+    """Further temperatures to sample held-out problems at; recorded as `sweep`, in no other metric."""
+    comparison: OutputComparison = "robust"
+    """How held-out answers are compared."""
+    batch_rollouts: int = Field(default=256, ge=1)
+    """Responses sampled in parallel; bounds memory."""
+    seed: int = 1_000_003
+
+
+class CheckpointConfig(Config):
+    """When to save, and how much to keep."""
+
+    every_steps: int = Field(default=10, ge=1)
+    keep: int = Field(default=2, ge=1)
+    """Latest checkpoints kept."""
+    keep_best: bool = True
+    """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
+
+
+class LoggingConfig(Config):
+    """Loggers besides the run directory; each needs its package: the extra of its name."""
+
+    to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    project: str = "microcoder"
+    """`trackio`, `wandb`: the project of the run."""
+    token_rollouts: int = Field(default=0, ge=0, le=64)
+    """Rollouts a step and process whose tokens are recorded with log-prob, entropy and ratio, for `microcoder view`:
+    two more forward passes over them. Engine trl."""
+
+
+class HubConfig(Config):
+    """Push the model with its card to a Hugging Face Hub repository; see `hf auth login`."""
+
+    repo_id: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
+    """`owner/name`, created if missing. None: push nothing."""
+    private: bool = True
+    """Whether a created repository is private."""
+    push: Literal["end", "checkpoints"] = "end"
+    """`end`: the final model, to main; `checkpoints`: also each checkpoint when it was written, to a branch of its own
+    name (step_000010); training waits for the upload."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.push == "checkpoints" and self.repo_id is None:
+            yield 'push = "checkpoints" needs a repository; give hub.repo_id = "owner/name"'
+
+
+class RayConfig(Config):
+    """The Ray cluster of engine verl, see docs/cluster.md."""
+
+    address: str | None = Field(default=None, min_length=1)
+    """Address of a running cluster: `auto` or host:port; none: start Ray on this machine for this run."""
+    device: Literal["cuda", "cpu"] = "cuda"
+    """verl has no `cpu`: it is for tests, which add it (docs/cluster.md)."""
+    num_nodes: int = Field(default=1, ge=1)
+    """Machines with training processes."""
+    processes_per_node: int | None = Field(default=None, ge=1)
+    """Training processes per machine, one per GPU; none: as many as this machine has GPUs."""
+    start_seconds: float = Field(default=600.0, gt=0)
+    """How long to wait for the devices to join a running cluster."""
+
+
+class TrainConfig(Config):
+    """A training run, whole."""
+
+    engine: Literal["trl", "verl"] = "trl"
+    """`trl`: this machine, or several under `accelerate launch`; `verl`: a Ray cluster."""
+    seed: int = Field(default=0, ge=0)
+    cpu_threads: int | None = Field(default=None, ge=1)
+    """Torch threads of a training process; None: from the environment. Fix them for bit-identical runs."""
+    num_steps: int = Field(default=300, ge=1)
+    """Sampling rounds, each with train_batch_size / ppo_mini_batch_size parameter updates."""
+    prompt: PromptConfig = PromptConfig()
+    extractor: ExtractorConfig = ExtractorConfig()
+    model: Annotated[MicroModel | HuggingFaceModel, Field(discriminator="kind")]
+    problems: Annotated[MicroProblems | ProblemFiles | HubProblems, Field(discriminator="kind")]
+    rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
+    """The reward of a response is the weighted sum of these."""
+    rollout: RolloutConfig = RolloutConfig()
+    batch: BatchConfig = BatchConfig()
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluator: EvaluatorConfig = EvaluatorConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    logging: LoggingConfig = LoggingConfig()
+    hub: HubConfig = HubConfig()
+    ray: RayConfig = RayConfig()
+    verl: Mapping[str, Any] = Field(default={}, validate_default=True)
+    """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
+    the recipe decides are refused."""
+
+    trl: Mapping[str, Any] = Field(default={}, validate_default=True)
+    """TRL's own options by TRL's names: `disable_dropout = true`; those that the recipe decides are refused."""
+
+    @field_validator("trl")
+    @classmethod
+    def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        refuse_decided(options)
+        return dict(options)
+
+    @field_validator("verl")
+    @classmethod
+    def _one_level_of_dotted_names(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        return flatten(options)
+
+    @property
+    def weights(self) -> HuggingFaceModel:
+        """How the model is trained: precision, adapters, checkpointing; `path` is the recipe's own alone."""
+        return self.model if isinstance(self.model, HuggingFaceModel) else MICRO_WEIGHTS
+
+    def _contradictions(self) -> Iterator[str]:
+        yield from self._of_the_other_engine()
+        if not self.rewards:
+            yield 'rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]'
+        for reward in self.rewards:
+            if looks_at_all_tests(reward) and self.evaluator.stop != "never":
+                yield self.describe_early_stop(reward.name)
+        if lack := self.algorithm.find_foreign(self.engine):
+            yield lack
+        batch, problems, num_samples = self.batch, self.problems, self.rollout.num_samples
+        if isinstance(problems, MicroProblems) and batch.train_batch_size > problems.num_train:
+            yield (
+                f"batch.train_batch_size={batch.train_batch_size} is more than problems.num_train="
+                f"{problems.num_train}; lower the one or raise the other"
+            )
+        learnt = self.model.warm_start.world if isinstance(self.model, MicroModel) else None
+        if learnt and isinstance(problems, MicroProblems) and problems.world != learnt:
+            yield (
+                f"problems.world={problems.world!r} asks what model.warm_start.world={learnt!r} has not learnt to "
+                f"answer; add --model.warm-start.world {problems.world}"
+            )
+        rollouts, micro = batch.ppo_mini_batch_size * num_samples, batch.micro_batch_rollouts
+        if rollouts % micro:
+            yield (
+                f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
+                f"(ppo_mini_batch_size {batch.ppo_mini_batch_size} x num_samples {num_samples}); "
+                f"try {largest_divisor(rollouts, micro)}"
+            )
+        penalty, tokens = self.algorithm.masking, self.rollout.max_response_tokens
+        if isinstance(penalty, SoftPenalty) and penalty.window_tokens > tokens:
+            yield (
+                f"algorithm.masking.window_tokens={penalty.window_tokens} is more than "
+                f"rollout.max_response_tokens={tokens}; try {max(1, tokens // 5)}"
+            )
+
+    def _of_the_other_engine(self) -> Iterator[str]:
+        if self.engine == "verl":
+            if self.rollout.vllm != VllmConfig():
+                yield (
+                    "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
+                    '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
+                )
+            if self.logging.token_rollouts:
+                yield 'logging.token_rollouts is for engine trl; leave it out on engine = "verl"'
+            if self.trl:
+                yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
+            return
+        foreign = [
+            *(f"ray.{name}" for name, value in self.ray if value != RayConfig.model_fields[name].default),
+            *(f"verl.{name}" for name in self.verl),
+            *(['rollout.backend = "sglang"'] if self.rollout.backend == "sglang" else []),
+        ]
+        if foreign:
+            yield f'engine = "{self.engine}" takes no {foreign[0]}; leave it out, or add --engine verl'
+        if self.evaluator.backend == "ray":
+            yield (
+                f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" has not; add '
+                "--engine verl, or start `microcoder serve` and use --evaluator.backend http"
+            )
+
+    def describe_early_stop(self, reward: str) -> str:
+        """Return why a reward that looks at every test contradicts a judge that stops at the first failing one."""
+        return (
+            f'reward {reward} looks at every test, but evaluator.stop = "{self.evaluator.stop}" leaves out those '
+            "after a failing one; add --evaluator.stop never (judging then takes longer)"
+        )
+
+
+def largest_divisor(number: int, at_most: int) -> int:
+    """Return the largest divisor of a number that is no larger than `at_most`."""
+    return next(d for d in range(min(number, at_most), 0, -1) if number % d == 0)

@@ -1,0 +1,128 @@
+"""Early warnings: the most frequent problems of a run, each with its cause and its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from microcoder.judge.core.types import Repeat
+from microcoder.train.algorithm.sampling import DiversityWatch
+from microcoder.train.algorithm.schedules import Decline, follow_trend
+from microcoder.train.metrics import StepMetrics
+
+TRUNCATED_SHARE = 0.9
+NO_CODE_SHARE = 0.5
+FLAT_SHARE = 0.95
+UNSCORED_SHARE = 0.01
+WEIGHT_RANGE = (0.9, 1.1)
+DROPPED_SHARE = 0.05
+_NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
+"""Why a run of an accepted program did not count, where no clock and no neighbour explains it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A warning about a step."""
+
+    name: str
+    cause: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.cause}; {self.fix}"
+
+
+def find_alarms(
+    metrics: StepMetrics,
+    *,
+    history: Sequence[Mapping[str, Any]] = (),
+    watch: DiversityWatch,
+    breaks: Collection[int] = (),
+) -> list[Alarm]:
+    """Return the warnings about a step.
+
+    Args:
+        metrics: the step's row.
+        history: the rows of the steps before.
+        watch: how a decline of diversity is detected.
+        breaks: steps at which the temperature schedule jumps.
+    """
+    diversities = [*(row["diversity"] for row in history), metrics.diversity]
+    decline = follow_trend(diversities, watch=watch, breaks=breaks).decline
+    return [*_of_signal(metrics), *(_of_diversity(decline, watch) if decline else ()), *_of_machine(metrics)]
+
+
+def select_new(alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
+    """Return the warnings that the step before did not have."""
+    known = history[-1].get("alarms", ()) if history else ()
+    return [alarm for alarm in alarms if alarm.name not in known]
+
+
+def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
+    """Responses that teach nothing."""
+    if metrics.truncated_share >= TRUNCATED_SHARE:
+        yield Alarm(
+            "everything_truncated",
+            f"{metrics.truncated_share:.0%} of the responses reached the limit of {metrics.max_response_tokens} tokens",
+            "raise rollout.max_response_tokens; if responses continue after their answer, the model's end-of-sequence "
+            "token is not the tokenizer's",
+        )
+    if metrics.no_code_share >= NO_CODE_SHARE:
+        yield Alarm(
+            "no_code",
+            f"{metrics.no_code_share:.0%} of the responses hold no whole code block",
+            f'read some of rollouts/step_{metrics.step:06d}.parquet; prompt.style = "instruct" asks for the block, a '
+            "base model needs a warm start, and truncated responses need room",
+        )
+    if metrics.zero_variance_share >= FLAT_SHARE:
+        solved = metrics.sampled_accuracy
+        cause, fix = "nearly all samples are wrong", "train on easier problems, or look at no_code and truncated first"
+        if solved is not None and solved > 0.5:
+            cause, fix = "nearly all samples are right", "train on harder problems"
+        yield Alarm(
+            "all_groups_flat",
+            f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: {cause}",
+            f"{fix}; more rollout.num_samples or algorithm.group_filtering.kind dynamic find the few that differ",
+        )
+
+
+def _of_diversity(decline: Decline, watch: DiversityWatch) -> Iterator[Alarm]:
+    yield Alarm(
+        "diversity_falling",
+        f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {watch.window_steps} steps; at this "
+        f"rate it halves in {decline.steps_to_half}, and runs fail that way",
+        "train at a higher temperature (microcoder probe), or let rollout.diversity_watch.answers change to one",
+    )
+
+
+def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:
+    """A judge or a sampler that does not do what it should."""
+    if metrics.unscored_share > UNSCORED_SHARE:
+        yield Alarm(
+            "sandbox_faults",
+            f"the sandbox could not judge {metrics.unscored_share:.1%} of the rollouts; they are in no mean or "
+            "advantage",
+            "look at the machine: memory, process limits, disk; fewer evaluator.workers need less of all",
+        )
+    not_repeated = {reason: metrics.uncounted[reason] for reason in _NOT_REPEATED if reason in metrics.uncounted}
+    if metrics.unrepeated_share:
+        not_repeated[Repeat.PROBE_DIFFERS] = metrics.unrepeated_share
+    if not_repeated:
+        shares = ", ".join(f"{reason} {share:.2%}" for reason, share in not_repeated.items())
+        yield Alarm(
+            "rewards_do_not_repeat",
+            f"accepted programs failed a test and passed it in another run, or the other way round ({shares}), and "
+            "were judged anew: only what passed twice more has a reward",
+            "look at them in the log: programs that guess are no fault; report any other, and resume with "
+            "--evaluator.batch_tests false",
+        )
+    seen, (low, high) = metrics.mismatch, WEIGHT_RANGE
+    if seen and not (low <= seen["weight"] <= high and seen["dropped_share"] <= DROPPED_SHARE):
+        yield Alarm(
+            "sampler_differs",
+            f"responses count {seen['weight']:.2f} times on average and {seen['dropped_share']:.1%} not at all, since "
+            f"the sampler's log-probs are {seen['logp_difference']:.3g} from the trainer's (mean over tokens)",
+            'rollout.mismatch.correction = "token" does not grow with length; if that is what you have, the sampler '
+            "has other weights, temperature or precision than the trainer",
+        )

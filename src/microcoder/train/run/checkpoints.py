@@ -1,0 +1,193 @@
+"""Checkpoints: Hugging Face folders, written atomically.
+
+Time by phase within a step, and in total over the attempts of a run.
+
+Ctrl-C: the first stops a run after the current step, saved; the second stops it at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from microcoder.judge.core.errors import DataError, TrainingError
+from microcoder.judge.core.files import new_folder, read_json, write_json
+from microcoder.train.run.observer import Observer
+from microcoder.train.runs import RunDirectory
+
+
+class PhaseClock:
+    """Wall time by phase since the last reading; time outside any phase counts as `update`, the engine's own work."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._seconds: dict[str, float] = {}
+        self._beside: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the body's time for this phase."""
+        self._observer.phase(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+            self._observer.phase("update")
+
+    def add(self, name: str, seconds: float) -> None:
+        """Count work that ran during a phase and is part of its time."""
+        self._beside[name] = self._beside.get(name, 0.0) + seconds
+
+    def read(self) -> dict[str, float]:
+        """Return the seconds by phase, their total and the concurrent work, and reset."""
+        now = time.perf_counter()
+        total = now - self._since
+        seconds = {
+            **self._seconds,
+            "update": max(0.0, total - sum(self._seconds.values())),
+            "total": total,
+            **self._beside,
+        }
+        self._seconds, self._beside, self._since = {}, {}, now
+        return {name: round(value, 4) for name, value in seconds.items()}
+
+
+class RunClock:
+    """Wall and CPU seconds of a run, earlier attempts included; steps lost to a kill do not count."""
+
+    def __init__(self, *, wall_seconds: float = 0.0, cpu_seconds: float = 0.0) -> None:
+        self._wall_before, self._cpu_before = wall_seconds, cpu_seconds
+        self._wall_start, self._cpu_start = time.perf_counter(), _cpu_seconds()
+
+    def read(self) -> dict[str, float]:
+        """Return `wall_seconds` and `cpu_seconds` up to now; ended child processes are counted."""
+        return {
+            "wall_seconds": round(self._wall_before + time.perf_counter() - self._wall_start, 3),
+            "cpu_seconds": round(self._cpu_before + _cpu_seconds() - self._cpu_start, 3),
+        }
+
+
+def _cpu_seconds() -> float:
+    return sum(os.times()[:4])
+
+
+@contextmanager
+def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[None]:
+    """Turn the first Ctrl-C into a request, within the body.
+
+    Args:
+        ask: asks the trainer to stop after its step; returns False if it was asked before.
+        observer: hears of it.
+    """
+
+    def request(signum: int, frame: FrameType | None) -> None:
+        if not ask():
+            raise KeyboardInterrupt
+        observer.note("stopping after this step; press Ctrl-C again to stop at once")
+
+    before = signal.signal(signal.SIGINT, request)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+STATE_FILE = "microcoder.json"
+"""Our part of a checkpoint, beside the engine's state: the step and the run's clock."""
+STAGING = ".staging"
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "*.json", "*.jinja", "*.txt", "*.model")
+_ENGINE_FILES = {"trainer_state.json", STATE_FILE}
+
+
+def model_folder(name: str) -> Path | None:
+    """Return the local folder of a model name; None for a Hub id."""
+    is_folder = Path(name).exists() or name.startswith((".", "/", "~")) or name.count("/") > 1
+    return Path(name).expanduser() if is_folder else None
+
+
+def check_model_folder(path: Path) -> None:
+    """Check that a folder holds a causal language model and its tokenizer.
+
+    Raises:
+        DataError: what is missing, and what belongs there.
+    """
+    if path.is_file():
+        raise DataError(f"model.path {path} is a file; use its folder")
+    if not path.is_dir():
+        raise DataError(f"model.path {path} does not exist; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
+    if (path / "adapter_config.json").is_file():
+        raise DataError(
+            f"checkpoint folder {path} holds a LoRA adapter, not a model; merge it into its base model first "
+            "(peft's merge_and_unload), and use that folder"
+        )
+    if not (path / "config.json").is_file():
+        raise DataError(f"checkpoint folder {path} has no config.json; use a folder written by save_pretrained()")
+    if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
+        raise DataError(
+            f"checkpoint folder {path} has no weights (*.safetensors or pytorch_model.bin); copy them there, "
+            "or use another folder with --model.path"
+        )
+    if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")
+
+
+def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the step with the best held-out accuracy, the earliest of equals; None before any."""
+    trained = [row for row in evaluations if row["step"] > 0]
+    return max(trained, key=lambda row: (row["accuracy"], -row["step"]))["step"] if trained else None
+
+
+def publish_checkpoint(
+    staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None = None
+) -> Path:
+    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`.
+
+    The checkpoint of step `best` is never deleted.
+    """
+    write_json(staged / STATE_FILE, {"step": step, **clock})
+    published = run.checkpoint(step)
+    if published.exists():
+        shutil.rmtree(published)
+    staged.replace(published)
+    for old in run.checkpoint_steps()[:-keep]:
+        if old != best:
+            shutil.rmtree(run.checkpoint(old))
+    return published
+
+
+def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
+    """Return the run's clock as it was at a checkpoint: `wall_seconds` and `cpu_seconds`."""
+    state: dict[str, Any] = read_json(run.checkpoint(step) / STATE_FILE, what="checkpoint state")
+    return {name: state[name] for name in ("wall_seconds", "cpu_seconds")}
+
+
+def list_model_files(checkpoint: Path) -> list[Path]:
+    """Return a checkpoint's weights and tokenizer, without the engine's state."""
+    found = {file for pattern in _MODEL_FILES for file in checkpoint.glob(pattern)}
+    return sorted(file for file in found if file.name not in _ENGINE_FILES)
+
+
+def copy_model(checkpoint: Path, target: Path) -> None:
+    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, atomically.
+
+    Raises:
+        TrainingError: the checkpoint has no weights in Hugging Face format, as sharded ones have not.
+    """
+    if not any(file for pattern in _WEIGHTS for file in checkpoint.glob(pattern)):
+        raise TrainingError(
+            f"{checkpoint} has no weights in Hugging Face format (sharded?); consolidate it with "
+            "`accelerate merge-weights`, or train with FSDP's FULL_STATE_DICT"
+        )
+    with new_folder(target) as partial:
+        for file in list_model_files(checkpoint):
+            shutil.copy2(file, partial / file.name)

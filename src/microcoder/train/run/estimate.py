@@ -1,0 +1,539 @@
+"""The cost of a run before it starts: counts that follow from the config, and time with its source.
+
+Counts are upper bounds where a length is free: every response is counted at the limit of its step, and dynamic
+filtering at all of its rounds. Time comes from the steps of a run that was measured, else from the assumptions below.
+FLOPs are 2 per parameter and token forward and 4 backward (attention left out: below a tenth at these lengths);
+gradient checkpointing and old log-probs add a forward each.
+
+The shapes of models, without their weights: of a folder, of the micro lab, and of models known by name.
+
+The memory of a run on one GPU, part by part, and whether it fits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from types import MappingProxyType
+from typing import Any
+
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError
+from microcoder.train.algorithm.config import DynamicFiltering
+from microcoder.train.algorithm.sampling import DiversityTemperature
+from microcoder.train.algorithm.schedules import staged_value
+from microcoder.train.recipe.recipe import (
+    WEIGHT_BYTES,
+    HuggingFaceModel,
+    MicroModel,
+    MicroProblems,
+    ProblemFiles,
+    TrainConfig,
+)
+from microcoder.train.run.manifest import count_problems
+from microcoder.train.runs import RunDirectory
+
+Architecture = Mapping[str, Any]
+"""A config.json, as far as it decides shapes."""
+
+
+def _qwen(
+    kind: str,
+    hidden: int,
+    layers: int,
+    heads: int,
+    kv_heads: int,
+    intermediate: int,
+    *,
+    tied: bool,
+    vocab: int = 151936,
+) -> Architecture:
+    head = {"head_dim": 128} if kind == "qwen3" else {}
+    return MappingProxyType(
+        {
+            "model_type": kind,
+            "hidden_size": hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "num_key_value_heads": kv_heads,
+            "intermediate_size": intermediate,
+            "vocab_size": vocab,
+            "tie_word_embeddings": tied,
+            **head,
+        }
+    )
+
+
+_QWEN3_8B = _qwen("qwen3", 4096, 36, 32, 8, 12288, tied=False)
+# From the models' config.json on the hub, so that an estimate needs no network.
+KNOWN: Mapping[str, Architecture] = MappingProxyType(
+    {
+        "Qwen/Qwen3-0.6B": _qwen("qwen3", 1024, 28, 16, 8, 3072, tied=True),
+        "Qwen/Qwen3-1.7B": _qwen("qwen3", 2048, 28, 16, 8, 6144, tied=True),
+        "Qwen/Qwen3-4B": _qwen("qwen3", 2560, 36, 32, 8, 9728, tied=True),
+        "Qwen/Qwen3-4B-Instruct-2507": _qwen("qwen3", 2560, 36, 32, 8, 9728, tied=True),
+        "Qwen/Qwen3-8B": _QWEN3_8B,
+        "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": _QWEN3_8B,
+        "Qwen/Qwen2.5-0.5B-Instruct": _qwen("qwen2", 896, 24, 14, 2, 4864, tied=True),
+        "Qwen/Qwen2.5-1.5B-Instruct": _qwen("qwen2", 1536, 28, 12, 2, 8960, tied=True),
+        "Qwen/Qwen2.5-3B-Instruct": _qwen("qwen2", 2048, 36, 16, 2, 11008, tied=True),
+        "Qwen/Qwen2.5-7B-Instruct": _qwen("qwen2", 3584, 28, 28, 4, 18944, tied=False, vocab=152064),
+        "Qwen/Qwen2.5-Coder-7B-Instruct": _qwen("qwen2", 3584, 28, 28, 4, 18944, tied=False, vocab=152064),
+    }
+)
+
+
+def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | None:
+    """Return the shape of a recipe's model; None for a hub id that is not known here."""
+    if isinstance(model, MicroModel):
+        dims = model.warm_start
+        return {
+            "model_type": "qwen3",
+            "hidden_size": dims.hidden_size,
+            "num_hidden_layers": dims.num_layers,
+            "num_attention_heads": dims.num_heads,
+            "num_key_value_heads": dims.num_kv_heads,
+            "head_dim": dims.hidden_size // dims.num_heads,
+            "intermediate_size": dims.intermediate_size,
+            "vocab_size": dims.vocab_size,
+            "tie_word_embeddings": True,
+        }
+    if model.path in KNOWN:
+        return KNOWN[model.path]
+    try:
+        found = json.loads((Path(model.path).expanduser() / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return found if isinstance(found, dict) and "num_hidden_layers" in found else None
+
+
+def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
+    """Return how many parameters a recipe's model has; None if its shape is not known here."""
+    architecture = find_architecture(model)
+    return None if architecture is None else count_parameters(architecture)
+
+
+def count_parameters(architecture: Architecture) -> int | None:
+    """Return the parameters of a decoder like Llama, Qwen2 or Qwen3; None if a dimension is not said."""
+    try:
+        hidden, layers = architecture["hidden_size"], architecture["num_hidden_layers"]
+        heads, kv_heads = architecture["num_attention_heads"], architecture["num_key_value_heads"]
+        size = head_size(architecture)
+        attention = hidden * size * (2 * heads + 2 * kv_heads)
+        attention += {"qwen2": size * (heads + 2 * kv_heads), "qwen3": 2 * size}.get(
+            architecture.get("model_type", ""), 0
+        )
+        mlp = 3 * hidden * architecture["intermediate_size"]
+        embeddings = 1 if architecture.get("tie_word_embeddings", False) else 2
+        return layers * (attention + mlp + 2 * hidden) + embeddings * architecture["vocab_size"] * hidden + hidden
+    except (KeyError, TypeError):
+        return None
+
+
+def head_size(architecture: Architecture) -> int:
+    """Return the size of an attention head."""
+    return architecture.get("head_dim") or architecture["hidden_size"] // architecture["num_attention_heads"]
+
+
+def cache_bytes_per_token(architecture: Architecture, *, bytes_per_value: int) -> int:
+    """Return what keys and values of one token take, over all layers."""
+    heads = architecture.get("num_key_value_heads") or architecture["num_attention_heads"]
+    return 2 * architecture["num_hidden_layers"] * heads * head_size(architecture) * bytes_per_value
+
+
+RESERVE_GIB = 2.0
+"""CUDA's context and kernels, and what the allocator cannot use: assumed, not measured."""
+ASLEEP_GIB = 3.0
+"""What vLLM or SGLang keeps of a GPU while verl trains on it (graphs, buffers): assumed, not measured."""
+ASSUMED_PROMPT_TOKENS = 1024
+CHARACTERS_PER_TOKEN = 3.0
+"""Of statements, on the low side: Qwen's tokenizer makes one token of about 3.5 characters of English and code."""
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTable:
+    """GiB on one GPU, at most."""
+
+    parts: Mapping[str, float]
+    total: float
+    parameters: int
+    prompt_tokens: int
+    device_gib: float | None
+    """None: unknown, as is whether it fits."""
+    cached_responses: int | None
+    """Full-length responses in vLLM's cache; None without vLLM, or without a device."""
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the run fits; None without a device."""
+        if self.device_gib is None:
+            return None
+        return self.total <= self.device_gib and self.cached_responses != 0
+
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "parts_gib": {name: round(gib, 2) for name, gib in self.parts.items()},
+            "total_gib": round(self.total, 2),
+            "device_gib": self.device_gib,
+            "fits": self.fits,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_responses": self.cached_responses,
+        }
+
+
+def can_count() -> bool:
+    """Whether the libraries needed for the count are installed."""
+    return all(find_spec(name) is not None for name in ("torch", "transformers"))
+
+
+def fits(config: TrainConfig, device_memory_gib: float, *, num_shards: int = 1) -> bool | None:
+    """Return whether a recipe fits on GPUs of that size; None if the model's shape is unknown."""
+    table = count_memory(config, device_memory_gib=device_memory_gib, num_shards=num_shards)
+    return None if table is None else table.fits
+
+
+def count_memory(
+    config: TrainConfig, *, device_memory_gib: float | None = None, num_shards: int = 1
+) -> MemoryTable | None:
+    """Count what a run holds on each GPU, at the micro batch and the longest prompt and response of the recipe.
+
+    Args:
+        config: the recipe.
+        device_memory_gib: of one GPU; vLLM takes a share of it.
+        num_shards: GPUs over which weights, gradients and optimizer are divided (FSDP, ZeRO-3).
+
+    Returns:
+        None if the model's shape is unknown.
+
+    Raises:
+        ValueError: transformers knows no model of that type.
+    """
+    architecture = find_architecture(config.model)
+    if architecture is None or "model_type" not in architecture:
+        return None
+    # torch, which the command line does without.
+    from microcoder.train.run.activations import PassSettings, count_pass
+
+    prompt_tokens, is_on_gpu = longest_prompt_tokens(config), isinstance(config.model, HuggingFaceModel)
+    model, lora = config.weights, config.weights.lora
+    count = count_pass(
+        architecture,
+        PassSettings(
+            rows=config.batch.micro_batch_rollouts,
+            prompt_tokens=prompt_tokens,
+            response_tokens=config.rollout.longest_response_tokens,
+            weight_dtype=model.dtype,
+            compute_dtype=model.compute_dtype,
+            gradient_checkpointing=model.gradient_checkpointing,
+            lora=None if lora is None else {"r": lora.rank, "target_modules": lora.peft_modules},
+            has_triton=is_on_gpu,
+        ),
+    )
+    size = WEIGHT_BYTES[model.dtype]
+    trained_size = 4 if lora else size
+    parts = {
+        "weights": count.parameters * size / num_shards,
+        "gradients": count.trained_parameters * trained_size / num_shards,
+        "optimizer": count.trained_parameters * config.optimizer.moment_bytes(trained_size) / num_shards,
+    }
+    if config.algorithm.kl_coefficient and lora is None:
+        parts["reference model"] = count.parameters * size / num_shards
+    if config.engine == "verl" and num_shards > 1:
+        # FSDP2 puts a layer's weights together for its turn, and those of the next beside them; with their gradients.
+        per_layer = (count.parameters - count.embedding_parameters) / architecture["num_hidden_layers"]
+        gathered = count.embedding_parameters + 2 * per_layer
+        parts["gathered layers"] = gathered * (WEIGHT_BYTES[model.compute_dtype] + 4)
+    parts["kept for backward"] = count.kept
+    parts["working space of a pass"] = count.peak - count.kept
+    cached = None
+    if config.rollout.backend == "vllm" and config.engine == "trl":
+        share, max_tokens = _vllm_settings(config, prompt_tokens)
+        needed = 2 * count.parameters + max_tokens * cache_bytes_per_token(architecture, bytes_per_value=2)
+        taken = needed if device_memory_gib is None else share * device_memory_gib * _GIB
+        parts["vLLM (weights and cache)"] = taken
+        if device_memory_gib is not None:
+            # One GiB for vLLM's own buffers and graphs.
+            room = taken - 2 * count.parameters - _GIB
+            cached = max(0, int(room // (needed - 2 * count.parameters)))
+    if config.rollout.backend != "transformers" and config.engine == "verl":
+        parts["sampler, asleep"] = ASLEEP_GIB * _GIB
+    parts = {name: number / _GIB for name, number in parts.items()} | {"CUDA and fragments": RESERVE_GIB}
+    return MemoryTable(parts, sum(parts.values()), count.parameters, prompt_tokens, device_memory_gib, cached)
+
+
+def describe_memory(table: MemoryTable, config: TrainConfig, *, is_counted_for: str) -> list[str]:
+    """Return the table as lines."""
+    width = max(map(len, table.parts))
+    rollouts, tokens = config.batch.micro_batch_rollouts, config.rollout.longest_response_tokens
+    lines = [
+        f"memory of {is_counted_for}, GiB ({rollouts} rollouts a pass, each of {table.prompt_tokens:,} prompt and "
+        f"{tokens:,} response tokens):",
+        *(f"  {name:<{width}} {gib:>8.2f}" for name, gib in table.parts.items()),
+        f"  {'in all, at most':<{width}} {table.total:>8.2f}"
+        + ("" if table.device_gib is None else f" of {table.device_gib:g}"),
+    ]
+    if table.cached_responses is not None:
+        lines.append(f"vLLM's cache holds {table.cached_responses} responses of full length at a time")
+    return lines
+
+
+def advise(config: TrainConfig, table: MemoryTable, *, num_shards: int = 1) -> str:
+    """Return which changes make a recipe fit, verified by the same count."""
+    assert table.device_gib is not None
+    for keys in _savings(config):
+        try:
+            changed = load_config(TrainConfig, layers=[config.model_dump(mode="json"), keys])
+        except ConfigError:
+            continue
+        if fits(changed, table.device_gib, num_shards=num_shards):
+            return "try " + " ".join(f"--{key} {_as_text(value)}" for key, value in keys.items())
+    return "try several GPUs with shards (recipes/accelerate/fsdp.yaml), a smaller model, or a shorter limit"
+
+
+def longest_prompt_tokens(config: TrainConfig) -> int:
+    """Return about how many tokens the longest prompt has, by its characters; an assumption where the files lack."""
+    problems = config.problems
+    if isinstance(problems, MicroProblems):
+        return 128
+    paths = (problems.train if isinstance(problems, ProblemFiles) else None, problems.heldout)
+    counts = [None if path is None else count_problems(path) for path in paths]
+    if None in counts:
+        return ASSUMED_PROMPT_TOKENS
+    return int(max(count.longest_statement for count in counts if count is not None) / CHARACTERS_PER_TOKEN) + 64
+
+
+def detect_device_gib() -> float | None:
+    """Return the memory of this machine's first GPU, None without one."""
+    if not can_count():
+        return None
+    import torch
+
+    return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
+
+
+def _vllm_settings(config: TrainConfig, prompt_tokens: int) -> tuple[float, int]:
+    settings = config.rollout.vllm
+    longest = prompt_tokens + max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
+    return (0.0 if settings.mode == "server" else settings.gpu_memory_utilization), settings.max_model_tokens or longest
+
+
+def _savings(config: TrainConfig) -> Iterator[dict[str, Any]]:
+    """Changes, in the order in which they are tried: the mildest first."""
+    if not isinstance(config.model, HuggingFaceModel):
+        return
+    checkpointing = {} if config.model.gradient_checkpointing else {"model.gradient_checkpointing": True}
+    if checkpointing:
+        yield checkpointing
+    rollouts = [n for n in (4, 2, 1) if n < config.batch.micro_batch_rollouts]
+    for number in rollouts:
+        yield {**checkpointing, "batch.micro_batch_rollouts": number}
+    if config.model.lora is None:
+        adapter = {**checkpointing, "model.lora.rank": 32, "model.dtype": "bfloat16"}
+        yield adapter
+        yield {**adapter, "batch.micro_batch_rollouts": 1}
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Medians over the steps of a run."""
+
+    sampled_per_second: float
+    """Response tokens."""
+    trained_per_second: float
+    """Response tokens of an update, its log-prob passes included."""
+    judge_seconds_per_rollout: float
+    """Wall time, waited for or beside the sampling: an upper bound of what one core takes."""
+    mean_length: float
+    """Response tokens, as they were and not at their limit."""
+    max_response_tokens: int
+    num_steps: int
+    source: str
+
+
+def read_speeds(run: RunDirectory) -> Speeds:
+    """Return the speeds of a run, without its first step if there are more: it warms up.
+
+    Raises:
+        ConfigError: the folder has no measured step.
+    """
+    rows = run.read_metrics() if run.metrics.exists() else []
+    rows = rows[1:] or rows
+    measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]
+    if not measured:
+        raise ConfigError(f"{run.root} has no measured step; pass the folder of a run that has, or leave it out")
+    counted = [(row["seconds"], sum(row["outcomes"].values()), row["length_mean"]) for row in measured]
+    judged = [(s.get("judge", 0.0) + s.get("judge_beside", 0.0)) / rollouts for s, rollouts, _ in counted]
+    return Speeds(
+        sampled_per_second=median(length * rollouts / s["generate"] for s, rollouts, length in counted),
+        trained_per_second=median(length * rollouts / s["update"] for s, rollouts, length in counted),
+        judge_seconds_per_rollout=median(judged),
+        mean_length=median(row["length_mean"] for row in measured),
+        max_response_tokens=int(median(row["max_response_tokens"] for row in measured)),
+        num_steps=len(measured),
+        source=f"measured over {len(measured)} steps of {run.root}",
+    )
+
+
+GPU_FLOPS_PER_SECOND = 4e14
+"""Assumed for updates: about 40 % of an H100's dense bf16 peak of 989e12 (NVIDIA's data sheet)."""
+GPU_TOKENS_PER_SECOND_PER_BILLION = {"vllm": 13_000, "sglang": 13_000, "transformers": 1_500}
+"""Assumed for batched sampling on one H100, times billions of parameters. vLLM with a third of the card: a third of the
+40,000 that it reaches with all of it; transformers: no kernel fused, some 25 ms a token of the batch."""
+CPU_FLOPS_PER_SECOND = 2e10
+CPU_TOKENS_PER_SECOND_PER_BILLION = 10
+CPU_SECONDS_PER_TEST = 0.0026
+"""Measured on two quiet cores (docs/sandbox.md, Cost)."""
+CPU_SECONDS_PER_PROGRAM = 0.002
+"""Before its first test."""
+ASSUMED_TESTS_PER_PROBLEM = 20
+"""Where the problem files are not here; most wrong programs end at their first tests, so this is an upper bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEstimate:
+    """Counts are exact; tokens are upper bounds; hours rest on `source`."""
+
+    num_steps: int
+    updates: int
+    rollouts_per_step: int
+    rollouts: int
+    max_tokens_per_step: int
+    max_tokens: int
+    heldout_rollouts: int
+    """Of all evaluations and the probe together."""
+    max_heldout_tokens: int
+    num_parameters: int | None
+    """None if neither the folder's config.json nor the table of known models has it."""
+    device: str
+    generate_hours: float | None
+    heldout_hours: float | None
+    update_hours: float | None
+    """The pass for old log-probs included."""
+    judge_core_hours: float
+    source: str
+    """Where the hours come from."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the estimate as plain values."""
+        return asdict(self)
+
+
+def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = None) -> RunEstimate:
+    """Estimate a run on one device.
+
+    Args:
+        config: the resolved recipe.
+        device: "gpu" (one H100 is assumed) or "cpu" (two cores).
+        speeds: measured in a run; without them speeds are assumed.
+    """
+    rollouts_per_step = config.batch.train_batch_size * config.rollout.num_samples
+    rollouts = rollouts_per_step * config.num_steps
+    limits = config.rollout.length_limits
+    tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
+    architecture = find_architecture(config.model)
+    parameters = None if architecture is None else count_parameters(architecture)
+    filtering = config.algorithm.group_filtering
+    rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
+    heldout, heldout_tokens = count_heldout(config)
+    generate, after, update = _hours(config, parameters, device, speeds, rounds * tokens, heldout_tokens, tokens)
+    tests = (rounds * rollouts + heldout) * (
+        CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * _tests_per_problem(config)
+    )
+    judging = tests if speeds is None else (rounds * rollouts + heldout) * speeds.judge_seconds_per_rollout
+    return RunEstimate(
+        num_steps=config.num_steps,
+        updates=config.num_steps * (config.batch.train_batch_size // config.batch.ppo_mini_batch_size),
+        rollouts_per_step=rollouts_per_step,
+        rollouts=rollouts,
+        max_tokens_per_step=rollouts_per_step * limits[-1][1],
+        max_tokens=tokens,
+        heldout_rollouts=heldout,
+        max_heldout_tokens=heldout_tokens,
+        num_parameters=parameters,
+        device=device,
+        generate_hours=generate,
+        heldout_hours=after,
+        update_hours=update,
+        judge_core_hours=judging / 3600,
+        source=speeds.source if speeds else "assumed, not measured (docs/resources.md)",
+    )
+
+
+def _hours(
+    config: TrainConfig,
+    parameters: int | None,
+    device: str,
+    speeds: Speeds | None,
+    sampled: int,
+    heldout: int,
+    trained: int,
+) -> Sequence[float | None]:
+    """Return the hours of sampling, of held-out sampling and of updates."""
+    if speeds is not None:
+        share = speeds.mean_length / speeds.max_response_tokens
+        return [
+            share * sampled / speeds.sampled_per_second / 3600,
+            share * heldout / speeds.sampled_per_second / 3600,
+            share * trained / speeds.trained_per_second / 3600,
+        ]
+    if parameters is None:
+        return [None] * 3
+    is_gpu = device == "gpu"
+    per_billion = (
+        GPU_TOKENS_PER_SECOND_PER_BILLION[config.rollout.backend] if is_gpu else CPU_TOKENS_PER_SECOND_PER_BILLION
+    )
+    flops = GPU_FLOPS_PER_SECOND if is_gpu else CPU_FLOPS_PER_SECOND
+    per_second = per_billion / (parameters / 1e9)
+    return [
+        sampled / per_second / 3600,
+        heldout / per_second / 3600,
+        trained * parameters * _flops_per_token(config) / flops / 3600,
+    ]
+
+
+def count_heldout(config: TrainConfig) -> tuple[int, int]:
+    """Return the responses, and their tokens at most, of all evaluations and of the probe."""
+    evaluation, rollout = config.evaluation, config.rollout
+    steps = config.num_steps
+    evaluations = 1 + steps // evaluation.every_steps + (steps % evaluation.every_steps > 0)
+    temperatures = 1 + len(evaluation.sweep_temperatures)
+    responses = evaluations * temperatures * _count_heldout_problems(config) * evaluation.samples_per_problem
+    tokens = responses * (evaluation.max_response_tokens or rollout.longest_response_tokens)
+    if isinstance(rollout.temperature, DiversityTemperature):
+        probed = len(rollout.temperature.grid) * rollout.temperature.num_problems * rollout.num_samples
+        return responses + probed, tokens + probed * rollout.max_response_tokens
+    return responses, tokens
+
+
+def _count_heldout_problems(config: TrainConfig) -> int:
+    """Return the held-out problems; where their file is not here yet, 100."""
+    problems = config.problems
+    if isinstance(problems, MicroProblems):
+        return problems.num_heldout
+    counts = None if problems.heldout is None else count_problems(problems.heldout)
+    return 100 if counts is None else counts.num_problems
+
+
+def _tests_per_problem(config: TrainConfig) -> float:
+    if isinstance(config.problems, MicroProblems):
+        return 8
+    counts = count_problems(config.problems.train) if isinstance(config.problems, ProblemFiles) else None
+    known = None if counts is None else counts.tests_per_problem
+    return ASSUMED_TESTS_PER_PROBLEM if known is None else known
+
+
+def _flops_per_token(config: TrainConfig) -> int:
+    is_off_policy = config.batch.train_batch_size != config.batch.ppo_mini_batch_size
+    # TRL takes old log-probs after vLLM's sampling in any case, verl always.
+    takes_old_logps = is_off_policy or config.rollout.backend == "vllm" or config.engine == "verl"
+    return 6 + 2 * (config.weights.gradient_checkpointing + takes_old_logps + bool(config.algorithm.kl_coefficient))

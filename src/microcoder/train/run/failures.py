@@ -1,0 +1,170 @@
+"""The disk that checkpoints need, and failures of the machine in one line: a full disk, a lost GPU, a dead process.
+
+The run directory is whole in any case: what was half written is never taken for whole, and the same command resumes.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from microcoder.judge.core.errors import MicroCoderError, TrainingError
+from microcoder.judge.core.machine import is_disk_full
+from microcoder.train.recipe.recipe import WEIGHT_BYTES, HuggingFaceModel, TrainConfig
+from microcoder.train.run.estimate import count_model
+from microcoder.train.runs import RunDirectory
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """Disk space that checkpoints need, and that is free."""
+
+    folder: Path
+    """The nearest folder that exists."""
+    free_bytes: int
+    checkpoint_bytes: float | None
+    """Of one, at least: weights and the optimizer's state; None for adapters, or where the model's size is unknown."""
+    num_checkpoints: int
+    """Most that are there at a time: those kept, the best, and the one that is being written."""
+
+    def __str__(self) -> str:
+        here = f"{self.folder} has {show_bytes(self.free_bytes)} free"
+        if self.checkpoint_bytes is None:
+            return f"{here}; the size of a checkpoint is unknown"
+        return (
+            f"{here}; a checkpoint takes about {show_bytes(self.checkpoint_bytes)}, "
+            f"and up to {self.num_checkpoints} are there at a time"
+        )
+
+
+def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
+    """Return the disk space of a run's checkpoints, measured on the latest if there is one, and the free space."""
+    run = RunDirectory(root)
+    step = run.latest_checkpoint_step()
+    size = _least_checkpoint_bytes(config)
+    if step is not None:
+        size = sum(path.stat().st_size for path in run.checkpoint(step).rglob("*") if path.is_file())
+    nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
+    kept = config.checkpoint.keep + config.checkpoint.keep_best + 1
+    return DiskSpace(nearest, shutil.disk_usage(nearest).free, size, kept)
+
+
+def check_room(config: TrainConfig, root: Path) -> None:
+    """Refuse to start a run whose first checkpoint does not fit on the disk.
+
+    Raises:
+        TrainingError: how much there is, how much is needed.
+    """
+    room = measure_room(config, root)
+    if not RunDirectory(root).checkpoint_steps() and room.free_bytes < (room.checkpoint_bytes or 0):
+        raise TrainingError(f"no room for a checkpoint: {room}; free some space, or use a --run-dir on another disk")
+
+
+def show_bytes(number: float) -> str:
+    """Return a size in MiB, or in GiB from one on."""
+    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / _MIB:,.1f} MiB"
+
+
+def _least_checkpoint_bytes(config: TrainConfig) -> float | None:
+    if config.weights.lora is not None:
+        return None
+    parameters, each = count_model(config.model), WEIGHT_BYTES[config.weights.dtype]
+    return None if parameters is None else parameters * (each + config.optimizer.moment_bytes(each))
+
+
+_LITTLE_BYTES = 64 << 20
+_WRITING = re.compile(r"inline_container|PytorchStreamWriter", re.IGNORECASE)
+"""torch.save, which says nothing of the reason."""
+_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE)
+_LOST_GPU = re.compile(r"CUDA error|CUBLAS_STATUS|CUDNN_STATUS|GPU is lost|HIP error|Xid", re.IGNORECASE)
+_LOST_SAMPLER = re.compile(r"EngineDeadError|EngineCore .*died")
+"""vLLM's engine, in a process of its own."""
+_LOST_PEER = re.compile(r"gloo/transport|\bNCCL\b|Dist(?:Backend|Network|Store)Error|ProcessGroup")
+"""torch.distributed, by its transports."""
+
+
+@contextmanager
+def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
+    """Turn failures of the machine into one line; other exceptions pass unchanged.
+
+    Raises:
+        TrainingError: what failed, what to change, and the step at which the same command resumes.
+    """
+    try:
+        yield
+    except MicroCoderError:
+        raise
+    except Exception as error:
+        if (cause := explain_failure(error, config, run)) is None:
+            raise
+        step = run.latest_checkpoint_step()
+        then = "starts the run again" if step is None else f"resumes the run after step {step}"
+        raise TrainingError(f"{cause}; the same command {then}") from error
+
+
+def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
+    """Return which failure of the machine an exception means, and what to do; None if none."""
+    chain = list(_chain(error))
+    said = " ".join(f"{type(one).__name__}: {one}" for one in chain)
+    if any(is_disk_full(one) for one in chain) or (_WRITING.search(said) and _is_full(run.root)):
+        return _explain_disk(chain, config, run)
+    reason = " ".join(str(error).split("\n")[0].split())[:200]
+    if any(type(one).__name__ == "OutOfMemoryError" for one in chain) or _OUT_OF_MEMORY.search(said):
+        return f"out of memory ({reason}); {_how_to_shrink(config)}"
+    if _LOST_GPU.search(said):
+        return f"the GPU failed ({reason}); look at `nvidia-smi` and at Xid lines of `dmesg`, or restart the machine"
+    if _LOST_SAMPLER.search(said):
+        return f"vLLM's engine ended ({reason}); its own output says why"
+    if _LOST_PEER.search(said):
+        return f"another process of the run ended ({reason}); its own output says why"
+    return None
+
+
+def _explain_disk(chain: list[BaseException], config: TrainConfig, run: RunDirectory) -> str:
+    named = [Path(one.filename) for one in chain if isinstance(one, OSError) and isinstance(one.filename, str)]
+    temporary = Path(tempfile.gettempdir())
+    place = next((path.parent for path in named), run.root)
+    if not named and not _is_full(run.root) and _is_full(temporary):
+        place = temporary
+    if place.is_relative_to(run.root) or place == run.root:
+        room = measure_room(config, run.root)
+        return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
+    return f"the disk of {place} is full ({show_bytes(_free_bytes(place))} free); free some space"
+
+
+def _how_to_shrink(config: TrainConfig) -> str:
+    ways = []
+    if config.rollout.backend == "vllm" and config.rollout.vllm.mode == "colocate":
+        share = config.rollout.vllm.gpu_memory_utilization
+        ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {share}; resumes as well)")
+    if config.batch.micro_batch_rollouts > 1:
+        ways.append(f"lower batch.micro_batch_rollouts (now {config.batch.micro_batch_rollouts}; resumes as well)")
+    if isinstance(config.model, HuggingFaceModel):
+        if not config.model.gradient_checkpointing:
+            ways.append("set model.gradient_checkpointing = true (resumes as well)")
+        if config.model.lora is None:
+            ways.append("train adapters ([model.lora])")
+    ways.append(f"lower rollout.max_response_tokens (now {config.rollout.max_response_tokens})")
+    ways.append(f"in evaluations, evaluation.batch_rollouts (now {config.evaluation.batch_rollouts})")
+    return ", or ".join(ways)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _is_full(place: Path) -> bool:
+    return _free_bytes(place) < _LITTLE_BYTES
+
+
+def _free_bytes(place: Path) -> int:
+    return shutil.disk_usage(place).free

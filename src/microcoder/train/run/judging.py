@@ -1,0 +1,164 @@
+"""The judge of a run: in this process, behind HTTP, or on the nodes of the run's Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from microcoder.judge import Judge, JudgingEnvironment
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.fleet.judge import OnVerdict
+from microcoder.judge.fleet.protocols import BatchJudge, Judging
+from microcoder.judge.languages.environment import digest_languages
+from microcoder.judge.languages.packages import load_profile
+from microcoder.train.recipe.judge import EvaluatorConfig
+
+TOKEN_VARIABLE = "MICROCODER_JUDGE_TOKEN"
+_START_PATIENCE_SECONDS = 10.0
+_PROGRAM_BYTES = 1 << 18
+"""Room for a program beside its problem, in one request."""
+_MOST_BYTES_PER_CHARACTER = 6
+"""As JSON."""
+_LOG = logging.getLogger(__name__)
+_ON_NODES = {"level": "of each node of the Ray cluster", "enforced": [], "missing": {}}
+
+
+@contextmanager
+def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
+    """Open the recipe's judge; yield it, with its isolation and environment for the manifest.
+
+    Args:
+        config: where programs run.
+        problems: all that the judge will be asked about, so that what a service refuses is known at the start.
+
+    Raises:
+        ConfigError: a package is missing, or the service wants a token, stops tests by another rule, takes smaller
+            problems, or lets programs import other packages.
+        EvaluatorFault: a sandbox cannot be closed, or the service was not reached.
+    """
+    if config.backend == "http":
+        with connect(config, problems) as (client, held):
+            yield client, held
+    elif config.backend == "ray":
+        judge = _OnNodes(config)
+        try:
+            profile = load_profile(config.packages)
+            on_nodes = JudgingEnvironment(
+                "of each node of the Ray cluster", profile, languages=digest_languages()
+            ).as_record()
+            yield judge, {"isolation": _ON_NODES, "environment": on_nodes}
+        finally:
+            judge.close()
+    else:
+        with Judge(workers=config.workers, **config.judge_options()) as judge:
+            yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
+
+
+@contextmanager
+def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
+    """Open the judge of a recipe behind HTTP, at one address or several; see `open_judge`."""
+    try:
+        from microcoder.judge.fleet.client import JudgeClient
+        from microcoder.judge.fleet.remote import TokenRefused
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
+    check = partial(_check_service, config, problems)
+    with JudgeClient(config.url, token=os.environ.get(TOKEN_VARIABLE), check=check) as client:
+        try:
+            about = client.about(patience_seconds=_START_PATIENCE_SECONDS)
+        except TokenRefused as error:
+            raise ConfigError(f"{error}; its token is read from the environment, {TOKEN_VARIABLE}") from None
+        except EvaluatorFault as fault:
+            raise EvaluatorFault(
+                f"no judge at evaluator.url ({fault}); start one there: microcoder serve --stop {config.stop}"
+            ) from None
+        yield client, {name: about[name] for name in ("isolation", "environment")}
+        if client.outages:
+            gone = ", ".join(f"{url} {number} times" for url, number in sorted(client.outages.items()))
+            _LOG.warning("judges were unreachable and skipped meanwhile: %s", gone)
+
+
+def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: str, about: Mapping[str, Any]) -> None:
+    """Refuse a service that would judge differently, or not all problems; also one that restarts with other settings.
+
+    Raises:
+        ConfigError: what to change.
+    """
+    if about["stop"] != config.stop:
+        raise ConfigError(
+            f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
+            f"start it with --stop {config.stop}, or pass --evaluator.stop {about['stop']}"
+        )
+    for needed, limit, option in _find_needs(problems, about["limits"]):
+        raise ConfigError(f"{needed}, {url} takes at most {limit:g}; start it with {option}, or leave the problem out")
+    if "environment" not in about:
+        raise ConfigError(f"{url} is an older version, which does not say what programs run on; install this one there")
+    if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
+        theirs = about["environment"]["packages"]
+        raise ConfigError(
+            f"{url} lets programs import the packages {theirs['profile']} {theirs['digest']}, the recipe "
+            f"{load_profile(config.packages).label}; start it with --packages {config.packages}, or pass "
+            "--evaluator.packages with its own"
+        )
+
+
+def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
+    """Yield by which limits of a service the problems are too large: the largest need, the limit, and its flag."""
+    if not problems:
+        return
+    longest = max(problems, key=lambda problem: problem.time_limit_seconds)
+    if (seconds := longest.time_limit_seconds) > (limit := limits["max_cpu_seconds"]):
+        yield f"problem {longest.id} has a time limit of {seconds:g} s", limit, f"--max-cpu-seconds {seconds:g}"
+    widest = max(problems, key=lambda problem: problem.memory_limit_mib)
+    if (mib := widest.memory_limit_mib) > (limit := limits["max_memory_mib"]):
+        yield f"problem {widest.id} has a memory limit of {mib} MiB", limit, f"--max-memory-mib {mib}"
+    fullest = max(problems, key=lambda problem: len(problem.tests))
+    if (num_tests := len(fullest.tests)) > (limit := limits["max_tests"]):
+        yield f"problem {fullest.id} has {num_tests} tests", limit, f"--max-tests {num_tests}"
+    limit = limits["max_body_mib"]
+    sizes = {problem.id: _size_of(problem) for problem in problems if _may_exceed(problem, limit)}
+    if sizes and (mib := max(sizes.values())) > limit:
+        yield f"problem {max(sizes, key=sizes.__getitem__)} is a request of {mib} MiB", limit, f"--max-body-mib {mib}"
+
+
+def _may_exceed(problem: Problem, mib: float) -> bool:
+    """Whether a problem may be too large for a request, and is worth serialising to find out."""
+    num_characters = sum(len(test.input) + len(test.output) for test in problem.tests)
+    return _MOST_BYTES_PER_CHARACTER * num_characters > mib * (1 << 19)
+
+
+def _size_of(problem: Problem) -> int:
+    """Return the MiB of a request that holds a problem and a program."""
+    num_bytes = len(problem.model_dump_json().encode("utf-8", "surrogatepass"))
+    return math.ceil((num_bytes + _PROGRAM_BYTES) / (1 << 20))
+
+
+class _OnNodes:
+    """A judge on each node, opened at its first use: the engine joins the cluster after judges are opened."""
+
+    def __init__(self, config: EvaluatorConfig) -> None:
+        self._config = config
+        self._judge: Any = None
+
+    def judge(
+        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+    ) -> list[Verdict]:
+        if self._judge is None:
+            from microcoder.judge.fleet.ray import RayJudge
+
+            # The trainer has reserved the processors; judging and updating take turns.
+            self._judge = RayJudge(
+                workers_per_node=self._config.workers, processors_per_worker=0, **self._config.judge_options()
+            )
+        return self._judge.judge(programs, problems, on_verdict=on_verdict)
+
+    def close(self) -> None:
+        if self._judge is not None:
+            self._judge.close()

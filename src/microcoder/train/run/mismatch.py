@@ -1,0 +1,75 @@
+"""Importance weights for different log-probs of sampler and trainer, the same on all engines.
+
+Responses are sampled from one program's log-probs and learnt from under another's (other kernels, other precision), so
+that a plain gradient is that of another distribution. The ratio exp(trainer - sampler) puts it right, and is noisy: it
+is bounded, by the token or by the response (truncated importance sampling, https://fengyao.notion.site/off-policy-rl).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from microcoder.train.algorithm.masking import MaskReason
+from microcoder.train.algorithm.sampling import MismatchConfig
+from microcoder.train.metrics import SamplerMismatch, ScoredRollout
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Weights of the loss, and the observed ratios."""
+
+    weights: torch.Tensor
+    """Of each token (rows, tokens), or of each response (rows, 1)."""
+    rows: list[SamplerMismatch]
+    """One a response."""
+
+
+def correct_mismatch(
+    trainer_logps: torch.Tensor, sampler_logps: torch.Tensor, mask: torch.Tensor, *, settings: MismatchConfig
+) -> Correction:
+    """Return the weights of a batch of responses.
+
+    Args:
+        trainer_logps: of the sampled tokens, by the weights that sampled them (rows, tokens).
+        sampler_logps: as the sampler reported them; NaN where it did not: such a token's ratio is 1.
+        mask: 1 at the response's tokens, 0 at padding.
+        settings: `correction` must not be "off".
+    """
+    used = mask.bool()
+    differences = torch.nan_to_num(torch.where(used, trainer_logps - sampler_logps, 0.0), nan=0.0)
+    by_response = settings.correction == "sequence"
+    ratios = torch.exp(differences.sum(1, keepdim=True) if by_response else differences)
+    is_beyond = ratios > settings.threshold
+    # A row of padding alone, which a sampler never gives, would divide by zero.
+    num_tokens = used.sum(1).clamp(min=1)
+    weights = ratios.masked_fill(is_beyond, settings.threshold if settings.mode == "truncate" else 0.0)
+
+    def mean_over_tokens(values: torch.Tensor) -> list[float]:
+        if by_response and values.size(1) == 1:
+            return values[:, 0].tolist()
+        return (torch.where(used, values, 0.0).sum(1) / num_tokens).tolist()
+
+    columns = (
+        mean_over_tokens(differences.abs()),
+        mean_over_tokens(ratios),
+        (ratios if by_response else torch.where(used, ratios, 0.0)).amax(1).tolist(),
+        mean_over_tokens(weights),
+    )
+    return Correction(weights, [SamplerMismatch(*row) for row in zip(*columns, strict=True)])
+
+
+def note_mismatch(
+    scored_P_G: Sequence[Sequence[ScoredRollout]], rows: Sequence[SamplerMismatch]
+) -> list[list[ScoredRollout]]:
+    """Return the rollouts with their observed ratios; one without any weight left is masked."""
+    left = iter(rows)
+    return [[_note(sample, next(left)) for sample in group] for group in scored_P_G]
+
+
+def _note(sample: ScoredRollout, seen: SamplerMismatch) -> ScoredRollout:
+    if seen.weight > 0 or sample.masked_why:
+        return replace(sample, mismatch=seen)
+    return replace(sample, mismatch=seen, advantage=0.0, masked_why=str(MaskReason.SAMPLER_MISMATCH))

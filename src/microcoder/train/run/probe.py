@@ -1,0 +1,186 @@
+"""The probe: which temperature to train at, from the untrained model's accuracy and diversity (paper, section 3.2).
+
+Two bounds. Low: a temperature whose initial diversity is below the value that training converges to only loses
+diversity from there, and training fails. High: at unstable temperatures diversity swings and accuracy breaks down.
+The lowest temperature between them is chosen: it keeps most accuracy and is farthest from the unstable range.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from microcoder.judge.core.files import read_json, write_json
+from microcoder.train.algorithm.sampling import DiversityTemperature
+from microcoder.train.metrics import ScoredRollout, summarise_accuracy
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.tasks import Task
+from microcoder.train.runs import RunDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePoint:
+    """The untrained model at one temperature."""
+
+    temperature: float
+    accuracy: float | None
+    """Share of scored samples that pass all tests; None when none was scored."""
+    diversity: float | None
+    length_mean: float
+    truncated_share: float
+    num_problems: int
+    num_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The temperature to train at, and the reasons."""
+
+    temperature: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe as it is recorded in `probe.json`."""
+
+    digest: str
+    """Of the config keys that decide it."""
+    points: tuple[ProbePoint, ...]
+    choice: Choice
+    converged_diversity: float
+    max_diversity: float
+    min_accuracy_share: float
+
+
+def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperature: float) -> ProbePoint:
+    """Return the figures of one temperature's samples."""
+    # Not at the top: numpy comes with an extra, and the command line reads probes without it.
+    from microcoder.train.algorithm.diversity import measure_diversity
+
+    samples = [sample for group in scored_P_G for sample in group]
+    return ProbePoint(
+        temperature=temperature,
+        accuracy=summarise_accuracy(samples)[0],
+        diversity=measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G]),
+        length_mean=fmean(len(sample.rollout.token_ids) for sample in samples),
+        truncated_share=fmean(float(sample.rollout.is_truncated) for sample in samples),
+        num_problems=len(scored_P_G),
+        num_samples=len(samples),
+    )
+
+
+def measure_grid(
+    settings: DiversityTemperature, sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]]
+) -> list[ProbePoint]:
+    """Return the figures at each temperature of the grid; `sample` is called with a temperature and its number."""
+    return [
+        summarise_point(sample(temperature, number), temperature=temperature)
+        for number, temperature in enumerate(settings.grid)
+    ]
+
+
+def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperature) -> Choice:
+    """Return the lowest temperature that is neither below the converged diversity nor unstable.
+
+    If there is none: the highest stable one. If all are unstable: the most accurate.
+    """
+    best = max((point.accuracy or 0.0 for point in points), default=0.0)
+    unstable = {point.temperature: _why_unstable(point, best, settings) for point in points}
+    calm = [point for point in points if not unstable[point.temperature]]
+    reasons = [_describe(point, unstable[point.temperature], settings) for point in points]
+    if not best:
+        reasons.append("no sample was right at any temperature: accuracy does not show the unstable range")
+    high_enough = [point for point in calm if not _is_low(point, settings)]
+    if high_enough:
+        chosen = high_enough[0]
+        reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor unstable")
+    elif calm:
+        chosen = calm[-1]
+        reasons.append(
+            f"no temperature is both; {chosen.temperature:g} is the highest stable one, and diversity may "
+            "fall from where it starts: watch it, try a finer grid, or give rollout.diversity_watch.answers"
+        )
+    else:
+        chosen = max(points, key=lambda point: (point.accuracy or 0.0, -point.temperature))
+        reasons.append(
+            f"every temperature is unstable; {chosen.temperature:g} is the most accurate: add lower ones to "
+            "rollout.temperature.grid"
+        )
+    return Choice(chosen.temperature, tuple(reasons))
+
+
+def probe_digest(config: TrainConfig) -> str:
+    """Return a digest of the keys that decide a probe: another model, other problems or sampling need another."""
+    values = config.model_dump(mode="json")
+    keys = ("model", "problems", "prompt", "rollout", "seed")
+    return hashlib.sha256(json.dumps({key: values[key] for key in keys}, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def choose_tasks(config: TrainConfig, tasks: Sequence[Task]) -> list[Task]:
+    """Return the training problems that a probe asks, the same for the same seed."""
+    settings = config.rollout.temperature
+    assert isinstance(settings, DiversityTemperature)
+    return random.Random(f"probe-{config.seed}").sample(list(tasks), min(settings.num_problems, len(tasks)))
+
+
+def write_probe(
+    run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint], *, digest: str
+) -> Probe:
+    """Choose a temperature, write the probe, and return it; `digest` as `probe_digest` makes it."""
+    probe = Probe(
+        digest=digest,
+        points=tuple(points),
+        choice=choose_temperature(points, settings),
+        converged_diversity=settings.converged_diversity,
+        max_diversity=settings.max_diversity,
+        min_accuracy_share=settings.min_accuracy_share,
+    )
+    write_json(run.probe, asdict(probe))
+    return probe
+
+
+def read_probe(run: RunDirectory) -> Probe:
+    """Return the recorded probe.
+
+    Raises:
+        DataError: there is none.
+    """
+    record: dict[str, Any] = read_json(run.probe, what="probe")
+    record["points"] = tuple(ProbePoint(**point) for point in record["points"])
+    record["choice"] = Choice(record["choice"]["temperature"], tuple(record["choice"]["reasons"]))
+    return Probe(**record)
+
+
+def has_probe(run: RunDirectory, digest: str) -> bool:
+    """Return whether the run directory holds the probe of a `probe_digest`."""
+    return run.probe.exists() and read_probe(run).digest == digest
+
+
+def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:
+    return point.diversity is None or point.diversity < settings.converged_diversity
+
+
+def _why_unstable(point: ProbePoint, best_accuracy: float, settings: DiversityTemperature) -> str:
+    if point.diversity is not None and point.diversity > settings.max_diversity:
+        return f"diversity is over {settings.max_diversity:g}"
+    if (point.accuracy or 0.0) < settings.min_accuracy_share * best_accuracy:
+        return f"accuracy is under {settings.min_accuracy_share:.0%} of the best, {best_accuracy:.3f}"
+    return ""
+
+
+def _describe(point: ProbePoint, unstable: str, settings: DiversityTemperature) -> str:
+    figures = (
+        f"temperature {point.temperature:g}: accuracy {'-' if point.accuracy is None else f'{point.accuracy:.3f}'}, "
+        f"diversity {'-' if point.diversity is None else f'{point.diversity:.3f}'}"
+    )
+    if unstable:
+        return f"{figures}: unstable, {unstable}"
+    if _is_low(point, settings):
+        return f"{figures}: too low, training would converge to {settings.converged_diversity:g} and start under it"
+    return f"{figures}: fits"

@@ -1,0 +1,285 @@
+"""A training run from start to finish: `run_training`, to be read top to bottom."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from microcoder.judge.core.errors import ConfigError, TrainingError
+from microcoder.judge.core.extensions import ExtensionSource, describe_file
+from microcoder.judge.core.files import check_unchanged, check_writable, read_json, write_json, write_text
+from microcoder.train.algorithm.advantages import load_advantage
+from microcoder.train.algorithm.masking import OwnMasking
+from microcoder.train.recipe.batching import describe_batches
+from microcoder.train.recipe.prompts import build_asker
+from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards
+from microcoder.train.run.checkpoints import STAGING, RunClock, best_step, read_clock
+from microcoder.train.run.engines import EngineInputs, load_engine
+from microcoder.train.run.failures import check_room, explain_failures
+from microcoder.train.run.judging import open_judge
+from microcoder.train.run.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
+from microcoder.train.run.observer import LoggingObserver, Observer, Relay, check_loggers, open_loggers
+from microcoder.train.run.probe import Probe, has_probe, probe_digest, read_probe
+from microcoder.train.run.tasks import load_tasks
+from microcoder.train.runs import RunDirectory
+
+
+def run_training(
+    config: TrainConfig,
+    *,
+    run_directory: Path,
+    observer: Observer,
+    command: Sequence[str] = (),
+    callbacks: Sequence[Any] = (),
+) -> dict[str, Any]:
+    """Start or resume a training run; return its summary.
+
+    Nothing is written before the config, the problems and the model have been checked.
+
+    Args:
+        config: the recipe.
+        run_directory: where the run is, or will be.
+        observer: receives the run's events.
+        command: recorded in the manifest.
+        callbacks: of the engine's own kind (TRL: `transformers.TrainerCallback`); they see its model and state.
+
+    Raises:
+        ConfigError: the config contradicts the machine or the problems.
+        DataError: the problem files or the model folder are wrong.
+        TrainingError: the folder holds a run under another config or in progress, or training diverged.
+        KeyboardInterrupt: stopped by the user; the run can be resumed.
+    """
+    run = RunDirectory(run_directory)
+    check_run_directory(run, config)
+    if run.is_finished:
+        return _report_finished(run, observer)
+    check_loggers(config.logging)
+    extensions = find_extensions(config)
+    check_room(config, run.root)
+    with explain_failures(config, run):
+        return _run(config, run=run, observer=observer, command=command, callbacks=callbacks, extensions=extensions)
+
+
+def _run(
+    config: TrainConfig,
+    *,
+    run: RunDirectory,
+    observer: Observer,
+    command: Sequence[str],
+    callbacks: Sequence[Any],
+    extensions: Sequence[ExtensionSource],
+) -> dict[str, Any]:
+    """Run the missing steps after folder and loggers are checked."""
+    # The Hub's library comes with training; the recipe can be read without it.
+    from microcoder.train.run.publish import CheckpointPusher, open_repository, push_model, render_card
+
+    tasks = load_tasks(config)
+    for reason, number in tasks.left_out.items():
+        observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
+    engine = load_engine(config)
+    policy = engine.load_policy(config, observer=observer)
+    leads = engine.is_main_process()
+    with (
+        open_judge(config.evaluator, tasks.problems) as (judge, judged_by),
+        run.lock() if leads else nullcontext(),
+    ):
+        if leads:
+            # Another process may have come first while this one loaded.
+            check_run_directory(run, config)
+            if not run.is_finished:
+                manifest = build_manifest(
+                    config,
+                    name=run.root.name,
+                    command=command,
+                    problems=tasks.as_record(),
+                    machine=engine.describe_machine(config),
+                    judged_by=judged_by,
+                    extensions=extensions,
+                )
+                _open_run(run, manifest, config, observer=observer)
+        engine.wait_for_everyone()
+        if run.is_finished:
+            return _report_finished(run, observer)
+        resume_step = run.latest_checkpoint_step()
+        run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
+        for line in describe_batches(config, num_processes=engine.describe_machine(config)["num_processes"]):
+            observer.note(line)
+        if leads:
+            open_repository(config.hub)
+        pushes = leads and config.hub.repo_id is not None and config.hub.push == "checkpoints"
+        pushers = [CheckpointPusher(config.hub, run, tell=observer.note)] if pushes else []
+        loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
+        try:
+            if resume_step != config.num_steps:
+                watching = Relay(*pushers, LoggingObserver(loggers), observer)
+                inputs = EngineInputs(config, policy, tasks, judge, run, watching)
+                engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
+        finally:
+            for logger in loggers:
+                logger.close()
+        if leads:
+            for pusher in pushers:
+                pusher.phase("end")
+            engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
+            write_text(run.model / "README.md", render_card(run))
+            if place := push_model(config.hub, run):
+                observer.note(f"pushed to {place}")
+            write_json(run.summary, summarise(run, run_clock))
+        engine.wait_for_everyone()
+    return read_json(run.summary, what="run summary")
+
+
+def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -> Probe:
+    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` uses it.
+
+    Raises:
+        ConfigError: the recipe's temperature does not need a probe, or it contradicts the machine or the problems.
+        DataError: the problem files or the model folder are wrong.
+        TrainingError: the folder holds a run under another config.
+    """
+    if config.rollout.temperature.kind != "diversity":
+        raise ConfigError(
+            f'rollout.temperature.kind = "{config.rollout.temperature.kind}" needs no probe; type '
+            "--rollout.temperature.kind diversity"
+        )
+    run = RunDirectory(run_directory)
+    check_run_directory(run, config)
+    if has_probe(run, probe_digest(config)):
+        return read_probe(run)
+    tasks = load_tasks(config)
+    engine = load_engine(config)
+    policy = engine.load_policy(config, observer=observer)
+    with (
+        explain_failures(config, run),
+        open_judge(config.evaluator, tasks.problems) as (judge, _),
+        run.lock() if engine.is_main_process() else nullcontext(),
+    ):
+        engine.probe(EngineInputs(config, policy, tasks, judge, run, observer))
+    return read_probe(run)
+
+
+def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
+    """Check that the folder is empty or holds this run, and is writable.
+
+    Raises:
+        TrainingError: it is not; what it holds, which keys differ, and what to type.
+    """
+    if run.has_begun:
+        recorded = run.read_manifest().get("config")
+        if not isinstance(recorded, dict):
+            raise TrainingError(f"{run.manifest} was not written by `microcoder train`; use another --run-dir")
+        if changes := changed_keys(recorded, config):
+            raise TrainingError(
+                f"{run.root} holds a run under another config ({describe_changes(changes)}); "
+                f"use the same config to resume it, or another --run-dir"
+            )
+        return
+    check_writable(run.root, TrainingError)
+    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure, run.logs)}
+    ours.add("verl")  # what engine verl's probe asked
+    if not run.checkpoint_steps():
+        ours.add(run.checkpoints.name)  # an engine's scratch folder, left by a probe
+    if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
+        raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
+
+
+def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
+    """Return the summary of a run whose last step is done."""
+    evaluations = run.read_evaluations()
+    before, after = evaluations[0], evaluations[-1]
+    return {
+        "accuracy_before": before["accuracy"],
+        "accuracy_after": after["accuracy"],
+        "accuracy_before_by_tier": before["accuracy_by_tier"],
+        "accuracy_after_by_tier": after["accuracy_by_tier"],
+        "num_problems": after["num_problems"],
+        "samples_per_problem": after["samples_per_problem"],
+        "num_unscored": before["num_unscored"] + after["num_unscored"],
+        "num_steps": after["step"],
+        "best_step": best_step(evaluations),
+        "best_accuracy": max(row["accuracy"] for row in evaluations[1:] or evaluations),
+        **clock.read(),
+    }
+
+
+def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *, observer: Observer) -> None:
+    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint.
+
+    Raises:
+        TrainingError: the problems, the packages of programs or the number of processes are not those that the run
+            began with, or an older version did not note them.
+    """
+    if not run.has_begun:
+        write_json(run.manifest, manifest)
+        return
+    recorded = run.read_manifest()
+    if "environment" not in recorded:
+        raise TrainingError(
+            f"{run.root} was started by an older version, which did not record Python and packages; "
+            "use another --run-dir"
+        )
+    began, now = (
+        {"problems": begun["problems"], "num_processes": begun["machine"]["num_processes"]}
+        for begun in (recorded, manifest)
+    )
+    check_unchanged(run.root, began, now, TrainingError)
+    if edited := _find_edited(recorded.get("extensions", ()), manifest["extensions"]):
+        raise TrainingError(
+            f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
+        )
+    imported, now = (judged_by["environment"]["packages"]["pins"] for judged_by in (recorded, manifest))
+    if imported != now:
+        raise TrainingError(
+            f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
+            f"{json.dumps(now)}; restore the original, or use another --run-dir"
+        )
+    if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
+        observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
+    if recorded["packages"] != manifest["packages"]:
+        observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
+    if changes := changed_rounding(recorded["config"], config):
+        observer.note(
+            f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
+        )
+    shutil.rmtree(run.checkpoints / STAGING, ignore_errors=True)
+    step = run.latest_checkpoint_step()
+    run.rewind(-1 if step is None else step)
+    observer.note(f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}")
+
+
+def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
+    """Load a recipe's extensions and check their options, before anything else.
+
+    Raises:
+        ConfigError: one cannot be loaded, or needs something that the recipe leaves out.
+    """
+    algorithm, rewards = config.algorithm, build_rewards(config.rewards)
+    if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
+        raise ConfigError(config.describe_early_stop(needy))
+    used = [*(extension for extension, _ in rewards.parts), build_asker(config.prompt).style]
+    used += [
+        build_extractor(config.extractor).extension,
+        load_advantage(algorithm.advantage, algorithm.advantage_options),
+    ]
+    if isinstance(algorithm.masking, OwnMasking):
+        used.append(algorithm.masking.extension)
+    languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
+    return [*languages, *(extension.source for extension in used if extension.source is not None)]
+
+
+def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the first extension whose file has changed since the run began."""
+    known = {(record["noun"], record["reference"]): record["digest"] for record in began}
+    for record in now:
+        if known.get((record["noun"], record["reference"])) != record["digest"]:
+            return f"{record['noun']} {record['reference']} ({record['file']})"
+    return None
+
+
+def _report_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:
+    observer.note(f"{run.root} is already finished; showing its summary and report")
+    return read_json(run.summary, what="run summary")

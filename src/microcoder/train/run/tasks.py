@@ -1,0 +1,135 @@
+"""The problems of a run with their prompts: training and held-out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from microcoder.data.benchmarks.published import PublishedProblems, read_heldout, read_published, read_training_problems
+from microcoder.data.micro import generate_problems
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.types import Checker, Problem, Prompt
+from microcoder.train.recipe.judge import OutputComparison
+from microcoder.train.recipe.prompts import build_asker, find_shared, read_examples, refuse_given_away
+from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A problem and the prompt that asks it."""
+
+    problem: Problem
+    prompt: Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Training and held-out tasks."""
+
+    train: Sequence[Task]
+    heldout: Sequence[Task]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Number of skipped dataset rows, by reason."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All that programs are judged by."""
+        return [task.problem for task in (*self.train, *self.heldout)]
+
+    def as_record(self) -> dict[str, Any]:
+        """Return a digest of the problems and their prompts, which a resumed run must share."""
+        digest = hashlib.sha256()
+        for task in (*self.train, *self.heldout):
+            digest.update(task.problem.model_dump_json().encode())
+            digest.update(json.dumps(task.prompt.as_chat()).encode())
+        return {
+            "num_train": len(self.train),
+            "num_heldout": len(self.heldout),
+            "digest": digest.hexdigest()[:16],
+            **({"left_out": dict(self.left_out)} if self.left_out else {}),
+        }
+
+
+def load_tasks(config: TrainConfig) -> Tasks:
+    """Return the problems of a config with their prompts.
+
+    Raises:
+        ConfigError: a step is larger than the training problems.
+        DataError: a problem file is broken, or a held-out problem is also trained on.
+    """
+    train, heldout, left_out = _read_problems(config.problems)
+    if shared := find_shared(heldout, train):
+        raise DataError(
+            f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
+            "remove them from one of the two files, or accuracy is measured on training data"
+        )
+    if config.batch.train_batch_size > len(train):
+        raise ConfigError(
+            f"batch.train_batch_size={config.batch.train_batch_size} is more than the {len(train)} training problems; "
+            "lower it or add problems"
+        )
+    ask = build_asker(config.prompt)
+    refuse_given_away(read_examples(config.prompt), [*train, *heldout])
+    asked_train, asked_heldout = (
+        [Task(_compared(p, comparison), ask(p)) for p in split]
+        for split, comparison in ((train, config.evaluator.comparison), (heldout, config.evaluation.comparison))
+    )
+    return Tasks(asked_train, asked_heldout, left_out)
+
+
+def _read_problems(
+    problems: MicroProblems | ProblemFiles | HubProblems,
+) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
+    """Return training problems, held-out problems, and the number of skipped rows."""
+    match problems:
+        case MicroProblems():
+            train, heldout = (
+                generate_problems(
+                    split=split,
+                    num_problems=n,
+                    seed=problems.seed,
+                    tiers=tiers,
+                    styles=problems.styles,
+                    world=problems.world,
+                )
+                for split, n, tiers in (
+                    ("train", problems.num_train, problems.tiers),
+                    ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),
+                )
+            )
+            return train, heldout, {}
+        case ProblemFiles():
+            return read_training_problems(problems.train), read_heldout(problems.heldout), {}
+        case HubProblems():
+            trained_on = _read_split(problems, problems.split, is_trained_on=True)
+            if problems.heldout is not None:
+                return trained_on.problems, read_heldout(problems.heldout), trained_on.left_out
+            assert problems.heldout_split is not None
+            measured_on = _read_split(problems, problems.heldout_split, is_trained_on=False)
+            return (
+                trained_on.problems,
+                measured_on.problems,
+                Counter(trained_on.left_out) + Counter(measured_on.left_out),
+            )
+
+
+def _read_split(problems: HubProblems, split: str, *, is_trained_on: bool) -> PublishedProblems:
+    return read_published(
+        problems.id,
+        revision=problems.revision,
+        subset=problems.subset,
+        split=split,
+        format_name=problems.format,
+        is_trained_on=is_trained_on,
+    )
+
+
+def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
+    """Return a problem whose outputs are compared as asked; a checker of its own is part of what it asks, and stays."""
+    if comparison == "robust" or problem.checker.type != "default":
+        return problem
+    return problem.model_copy(update={"checker": Checker(type="exact")})

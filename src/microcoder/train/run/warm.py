@@ -1,0 +1,363 @@
+"""The micro world's tokenizer: byte-level BPE whose tokens may span most of a code line.
+
+Long tokens keep responses short, and on a CPU a response costs by the token. Digits stand alone, so that a
+constant can be copied; newlines stand alone, so that lines do not merge.
+
+Muon for small matrices: momentum whose singular values are all set to about one.
+
+After 200 steps of a warm start the loss was 0.71 with it and 0.94 with AdamW alone (one run each). torch.optim.Muon
+computes in bfloat16 and one matrix at a time; on a CPU without bfloat16 units a step took over three times as long.
+
+A micro checkpoint: a tiny Qwen3 that has read mixed right, wrong and unfinished answers.
+
+Reinforcement learning needs a model that is right sometimes. This one learns in about two CPU-minutes to answer the
+problems of `microcoder.data.micro` about as well as its demonstrations do, and is saved as an ordinary Hugging Face
+folder, so that nothing downstream knows it from a downloaded model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import tokenizers
+import torch
+import transformers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch.nn import functional
+from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+import microcoder.data.micro
+from microcoder.data.micro import Demonstration, generate_chain_demonstrations, generate_demonstrations
+from microcoder.data.micro.chains import ChainDemonstration
+from microcoder.judge.core.files import write_json
+from microcoder.judge.core.machine import lock_file
+from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
+from microcoder.train.run.observer import Observer
+from microcoder.train.run.weights import model_source
+
+PAD, EOS, SEPARATOR = "<|pad|>", "<|eos|>", "<|sep|>"
+_PIECES = r"\d|\n|[^\n\d]+"
+_PIECES_WITH_STEPS = r"[+*-]\d|\d|\n|(?:[^\n\d+*-]|[+*-](?!\d))+"
+_MAX_TOKEN_LENGTH = 36
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if message['role'] == 'assistant' %}<|sep|>{{ message['content'] }}<|eos|>"
+    "{% else %}{{ message['content'] }}{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|sep|>{% endif %}"
+)
+"""A statement, the separator, the response, the end: as ordinary chat code expects to render it."""
+
+
+def train_tokenizer(texts: Iterable[str], *, vocab_size: int, joins_signs: bool = False) -> PreTrainedTokenizerFast:
+    """Train the tokenizer on texts; the same texts give the same tokenizer.
+
+    Args:
+        texts: what it will read.
+        vocab_size: at most so many tokens.
+        joins_signs: a sign and the digit after it, such as `*7`, are one token: a step of a chain, looked up at once.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PIECES_WITH_STEPS if joins_signs else _PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[PAD, EOS, SEPARATOR],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        max_token_length=_MAX_TOKEN_LENGTH,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=EOS,
+        additional_special_tokens=[SEPARATOR],
+        chat_template=CHAT_TEMPLATE,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=1024,
+    )
+
+
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+_ITERATIONS = 5
+
+
+class Muon:
+    """Steps matrices by orthogonalised Nesterov momentum; vectors and embeddings belong to another optimizer."""
+
+    def __init__(self, matrices: Iterable[torch.nn.Parameter], *, momentum: float = 0.95, weight_decay: float = 0.0):
+        self._momentum = momentum
+        self._weight_decay = weight_decay
+        by_shape: dict[torch.Size, list[torch.nn.Parameter]] = {}
+        for matrix in matrices:
+            by_shape.setdefault(matrix.shape, []).append(matrix)
+        self._groups = list(by_shape.values())
+        self._buffers = [torch.zeros(len(group), *group[0].shape) for group in self._groups]
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Move every matrix; the scale makes a step about as long as one of AdamW at the same rate."""
+        for group, buffer in zip(self._groups, self._buffers, strict=True):
+            gradients = torch.stack([matrix.grad for matrix in group if matrix.grad is not None])
+            buffer.lerp_(gradients, 1 - self._momentum)
+            updates = orthogonalise(gradients.lerp(buffer, self._momentum))
+            length = learning_rate * 0.2 * max(group[0].shape) ** 0.5
+            for matrix, update in zip(group, updates, strict=True):
+                matrix.mul_(1 - learning_rate * self._weight_decay).sub_(update, alpha=length)
+
+
+def orthogonalise(matrices: torch.Tensor) -> torch.Tensor:
+    """Bring the singular values of a stack of matrices near one by Newton-Schulz iterations."""
+    is_tall = matrices.shape[-2] > matrices.shape[-1]
+    result = matrices.mT if is_tall else matrices
+    result = result / (result.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    a, b, c = _COEFFICIENTS
+    for _ in range(_ITERATIONS):
+        gram = result @ result.mT
+        result = a * result + (b * gram + c * gram @ gram) @ result
+    return result.mT if is_tall else result
+
+
+_MARKER = "warmstart.json"
+_TOKENIZER_DEMONSTRATIONS = 4000
+_MAX_POSITIONS = 1024
+_EMBEDDING_RATE = 0.4
+"""Learning rate of embeddings and norms (AdamW) as a share of that of the matrices (Muon)."""
+
+Progress = Callable[[int, int, float], None]
+"""Called regularly with the steps done, the total and the loss."""
+
+
+def find_model(config: TrainConfig, observer: Observer) -> str:
+    """Return the folder or the hub name of the model that a recipe starts from; warm-start the micro model first.
+
+    Raises:
+        DataError: the folder holds no model.
+    """
+    model = config.model
+    if not isinstance(model, MicroModel):
+        return model_source(model.path)
+    observer.phase("warm start")
+
+    def tell(step: int, num_steps: int, loss: float) -> None:
+        if step % max(1, num_steps // 6) == 0:
+            observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
+
+    return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
+
+
+def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress: Progress | None = None) -> Path:
+    """Return the folder of a micro checkpoint, training it unless `cache` holds it already.
+
+    The folder's name is a digest of the config, the code of the micro world and the versions of the libraries. It
+    appears whole, by a rename; a process that wants the same one meanwhile waits for it.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / f"micro-{checkpoint_digest(config)}"
+    with (cache / f".{folder.name}.lock").open("w") as lock:
+        lock_file(lock, waits=True)
+        if (folder / _MARKER).exists():
+            return folder
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=cache))
+        try:
+            _build(config, partial, on_progress)
+            if folder.exists():
+                shutil.rmtree(folder)
+            partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def checkpoint_digest(config: WarmStartConfig) -> str:
+    """Return a digest of everything that determines the weights: equal digests on one machine mean equal
+    checkpoints."""
+    digest, here = hashlib.sha256(config.model_dump_json().encode()), Path(__file__)
+    world = sorted(
+        path for path in Path(microcoder.data.micro.__file__).parent.iterdir() if path.suffix in (".py", ".toml")
+    )
+    for source in (*world, here):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    for library in (torch, transformers, tokenizers):
+        digest.update(library.__version__.encode())
+    return digest.hexdigest()[:16]
+
+
+def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) -> None:
+    lessons = _draw_lessons(config)
+    texts = (
+        text
+        for demonstration in lessons[-1].demonstrations[:_TOKENIZER_DEMONSTRATIONS]
+        for text in (demonstration.statement, demonstration.response)
+    )
+    tokenizer = train_tokenizer(texts, vocab_size=config.vocab_size, joins_signs=config.world == "chains")
+    examples = [_encode(lesson.demonstrations, tokenizer, config.max_tokens) for lesson in lessons]
+    batches = chain.from_iterable(
+        islice(_batches(chosen, config), lesson.num_steps) for chosen, lesson in zip(examples, lessons, strict=True)
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        model = _create_model(config, tokenizer)
+        loss = _train(model, batches, config, on_progress)
+    model.generation_config = GenerationConfig(
+        do_sample=True, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    write_json(
+        folder / _MARKER,
+        {"config": config.model_dump(mode="json"), "num_parameters": model.num_parameters(), "final_loss": loss},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """Demonstrations for some steps."""
+
+    demonstrations: Sequence[Demonstration | ChainDemonstration]
+    num_steps: int
+
+
+def _draw_lessons(config: WarmStartConfig) -> list[_Lesson]:
+    """Return the stages of demonstrations; of chains first complete reasoning, then the mixture."""
+    num, seed = config.num_demonstrations, config.seed
+    if config.world == "operations":
+        return [_Lesson(list(generate_demonstrations(num=num, seed=seed, noise=config.noise)), config.num_steps)]
+    num_thorough = round(config.thorough_share * config.num_steps)
+    return [
+        _Lesson(
+            list(generate_chain_demonstrations(num=num, seed=seed, shares=config.thinking, thorough=thorough)), steps
+        )
+        for thorough, steps in ((True, num_thorough), (False, config.num_steps - num_thorough))
+    ]
+
+
+def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    model = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(tokenizer),
+            hidden_size=config.hidden_size,
+            intermediate_size=config.intermediate_size,
+            num_hidden_layers=config.num_layers,
+            num_attention_heads=config.num_heads,
+            num_key_value_heads=config.num_kv_heads,
+            head_dim=config.hidden_size // config.num_heads,
+            max_position_embeddings=_MAX_POSITIONS,
+            tie_word_embeddings=True,
+            attention_dropout=0.0,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    # Qwen3's own 0.02 is for wide models; at this width 1/sqrt(fan-in) learns several times faster.
+    torch.nn.init.normal_(model.model.embed_tokens.weight, std=0.05)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2 and "embed_tokens" not in name:
+            scale = parameter.shape[1] ** -0.5
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                scale *= (2 * config.num_layers) ** -0.5
+            torch.nn.init.normal_(parameter, std=scale)
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    ids: list[int]
+    prompt_length: int
+
+
+def _encode(
+    demonstrations: Sequence[Demonstration | ChainDemonstration], tokenizer: PreTrainedTokenizerFast, max_tokens: int
+) -> list[_Example]:
+    vocabulary = tokenizer.get_vocab()
+    separator, end = vocabulary[SEPARATOR], vocabulary[EOS]
+    prompts = tokenizer([item.statement for item in demonstrations])["input_ids"]
+    responses = tokenizer([item.response for item in demonstrations])["input_ids"]
+    return [
+        _Example([*prompt, separator, *response, end][:max_tokens], len(prompt) + 1)
+        for prompt, response in zip(prompts, responses, strict=True)
+    ]
+
+
+def _train(
+    model: Qwen3ForCausalLM, batches: Iterable[list[_Example]], config: WarmStartConfig, on_progress: Progress | None
+) -> float:
+    """Cross entropy over statement and response; return the mean loss of the last steps."""
+    is_matrix = {name: parameter.dim() == 2 and "embed" not in name for name, parameter in model.named_parameters()}
+    muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
+    adam = torch.optim.AdamW(
+        (parameter for name, parameter in model.named_parameters() if not is_matrix[name]),
+        betas=(0.9, 0.95),
+        weight_decay=0.0,
+        fused=True,
+    )
+    model.train()
+    smoothed = 0.0
+    for step, batch in zip(range(1, config.num_steps + 1), batches, strict=False):
+        share = _schedule(step, config.num_steps)
+        adam.param_groups[0]["lr"] = _EMBEDDING_RATE * config.learning_rate * share
+        model.zero_grad(set_to_none=True)
+        loss = _loss(model, batch, config.prompt_weight)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+        muon.step(config.learning_rate * share)
+        smoothed = loss.item() if step == 1 else 0.95 * smoothed + 0.05 * loss.item()
+        if on_progress and (step % 20 == 0 or step == config.num_steps):
+            on_progress(step, config.num_steps, smoothed)
+    model.eval()
+    return smoothed
+
+
+def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[list[_Example]]:
+    """Batches of about equal length, so that little is padding, in an order that mixes lengths again."""
+    generator = random.Random(f"microcoder warm start {config.seed}")
+    while True:
+        order = list(range(len(examples)))
+        generator.shuffle(order)
+        window = config.batch_size * 16
+        for start in range(0, len(order), window):
+            chosen = sorted((examples[i] for i in order[start : start + window]), key=lambda item: len(item.ids))
+            batches = [chosen[i : i + config.batch_size] for i in range(0, len(chosen), config.batch_size)]
+            generator.shuffle(batches)
+            yield from batches
+
+
+def _schedule(step: int, num_steps: int) -> float:
+    """Return the share of the peak learning rate at a step, from 1."""
+    warm_up = max(1.0, 0.06 * num_steps)
+    return min(1.0, step / warm_up) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps)))
+
+
+def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example], prompt_weight: float) -> torch.Tensor:
+    """Weighted cross entropy; logits are computed only where a token counts."""
+    width = max(len(example.ids) for example in batch)
+    ids_B_T = torch.zeros(len(batch), width, dtype=torch.long)
+    weights_B_T = torch.zeros(len(batch), width)
+    for row, example in enumerate(batch):
+        ids_B_T[row, : len(example.ids)] = torch.tensor(example.ids)
+        weights_B_T[row, 1 : example.prompt_length] = prompt_weight
+        weights_B_T[row, example.prompt_length : len(example.ids)] = 1.0
+    # Padding is on the right: a causal model never sees it, so no attention mask is needed.
+    hidden = model.model(input_ids=ids_B_T[:, :-1], use_cache=False).last_hidden_state
+    counted = weights_B_T[:, 1:] > 0
+    losses = functional.cross_entropy(model.lm_head(hidden[counted]), ids_B_T[:, 1:][counted], reduction="none")
+    weights = weights_B_T[:, 1:][counted]
+    return (losses * weights).sum() / weights.sum()

@@ -1,0 +1,193 @@
+"""The only module that knows file names: the run directory is the API between training, insights and viewer.
+
+    manifest.json            config, digest, git commit, packages, seeds, isolation level, what programs run on, machine
+    probe.json, probe.svg    the probe that chose the temperature, if any
+    metrics.jsonl            one `StepMetrics` row a step
+    evaluations.jsonl        one `EvaluationMetrics` row an evaluation
+    rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
+    evaluations/step_*.parquet  every held-out sample, same columns
+    checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with the engine's state for resuming
+    model/                   the final weights, Hugging Face format
+    summary.json             written last: a run that has it is finished
+    report/index.html        drawn from the files above
+    logs/                    files of TensorBoard or Weights & Biases, if configured
+    .lock                    held while a process writes the run
+
+Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
+cut back to the step that is resumed from.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from microcoder.judge.core.errors import TrainingError
+from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
+
+TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
+"""Of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have null."""
+_STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
+
+
+class RunDirectory(WorkFolder):
+    """Paths and atomic writes of one run."""
+
+    error = TrainingError
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.probe = root / "probe.json"
+        self.probe_figure = root / "probe.svg"
+        self.metrics = root / "metrics.jsonl"
+        self.evaluations = root / "evaluations.jsonl"
+        self.summary = root / "summary.json"
+        self.rollouts = root / "rollouts"
+        self.evaluation_samples = root / "evaluations"
+        self.checkpoints = root / "checkpoints"
+        self.model = root / "model"
+        self.report = root / "report" / "index.html"
+        self.logs = root / "logs"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run is finished: its summary is written."""
+        return self.summary.exists()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was computed; a manifest alone, left by a failed start, does not tie the folder to a
+        config."""
+        return self.manifest.exists() and any(
+            path.exists() for path in (self.metrics, self.evaluations, self.checkpoints, self.summary)
+        )
+
+    def rollout_file(self, step: int) -> Path:
+        """Return the path of a step's training rollouts."""
+        return self.rollouts / f"step_{step:06d}.parquet"
+
+    def evaluation_file(self, step: int) -> Path:
+        """Return the path of the held-out samples taken after `step` steps."""
+        return self.evaluation_samples / f"step_{step:06d}.parquet"
+
+    def checkpoint(self, step: int) -> Path:
+        """Return the folder of a step's checkpoint."""
+        return self.checkpoints / f"step_{step:06d}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Return the steps with a whole checkpoint, ascending."""
+        return _steps_in(self.checkpoints)
+
+    def latest_checkpoint_step(self) -> int | None:
+        """Return the step of the newest whole checkpoint; None when there is none."""
+        return max(self.checkpoint_steps(), default=None)
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Return the manifest.
+
+        Raises:
+            DataError: the folder is not a run directory.
+        """
+        return read_json(self.manifest, what="run manifest")
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Return the summary, or None for a run that is not finished."""
+        return read_json(self.summary, what="run summary") if self.is_finished else None
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Return the metrics rows, one a step."""
+        return read_rows(self.metrics)
+
+    def read_evaluations(self) -> list[dict[str, Any]]:
+        """Return the evaluation rows, one an evaluation."""
+        return read_rows(self.evaluations)
+
+    def rollout_steps(self) -> list[int]:
+        """Return the steps whose training rollouts are there, ascending."""
+        return _steps_in(self.rollouts)
+
+    def evaluation_steps(self) -> list[int]:
+        """Return the steps whose held-out samples are there, ascending."""
+        return _steps_in(self.evaluation_samples)
+
+    def rewind(self, step: int) -> None:
+        """Drop everything after `step`, so that a resumed run writes it exactly once."""
+        for rows in (self.metrics, self.evaluations):
+            write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
+        for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
+            for later in (s for s in _steps_in(folder) if s > step):
+                for path in folder.glob(f"step_{later:06d}*"):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rollout rows (see `metrics.rollout_row`) as zstd Parquet by an atomic rename."""
+    import pyarrow as pa
+
+    test = pa.struct(
+        [
+            ("verdict", pa.string()),
+            ("cpu_seconds", pa.float64()),
+            ("wall_seconds", pa.float64()),
+            ("memory_mib", pa.float64()),
+            ("method", pa.string()),
+            ("detail", pa.string()),
+            ("output", pa.string()),
+        ]
+    )
+    block = pa.struct(
+        [
+            ("start", pa.int64()),
+            ("end", pa.int64()),
+            ("tag", pa.string()),
+            ("is_closed", pa.bool_()),
+            ("is_draft", pa.bool_()),
+            ("compiles", pa.bool_()),
+            ("undone", pa.list_(pa.string())),
+            ("is_taken", pa.bool_()),
+        ]
+    )
+    token = pa.struct([("text", pa.string()), *((name, pa.float32()) for name in TOKEN_FIGURES)])
+    schema = pa.schema(
+        [
+            ("step", pa.int64()),
+            ("problem_id", pa.string()),
+            ("tier", pa.string()),
+            ("sample_index", pa.int64()),
+            ("prompt", pa.string()),
+            ("completion", pa.string()),
+            ("num_tokens", pa.int64()),
+            ("is_truncated", pa.bool_()),
+            ("temperature", pa.float64()),
+            ("program", pa.string()),
+            ("extraction", pa.string()),
+            ("blocks", pa.list_(block)),
+            ("verdict", pa.string()),
+            ("tests_passed", pa.int64()),
+            ("tests_total", pa.int64()),
+            ("tests", pa.list_(test)),
+            ("reward", pa.float64()),
+            ("length_penalty", pa.float64()),
+            ("rewards", pa.map_(pa.string(), pa.float64())),
+            ("advantage", pa.float64()),
+            ("masked_why", pa.string()),
+            ("tokens", pa.list_(token)),
+        ]
+    )
+    write_parquet(path, rows, schema)
+
+
+def read_rollouts(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a rollout file."""
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path).to_pylist()
+
+
+def _steps_in(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))

@@ -1,0 +1,180 @@
+"""The TRL engine: loads the model, builds the trainer, runs the missing steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from peft import LoraConfig, PeftModel
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.files import new_folder
+from microcoder.train.recipe.batching import cut_batches
+from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
+from microcoder.train.run.chat import check_options, encode_prompts
+from microcoder.train.run.checkpoints import STAGING, RunClock, copy_model, stop_between_steps
+from microcoder.train.run.engines import EngineInputs
+from microcoder.train.run.observer import Observer
+from microcoder.train.run.tasks import Tasks
+from microcoder.train.run.warm import find_model
+from microcoder.train.run.weights import load_checkpoint, silence_transformers
+from microcoder.train.trl.arguments import build_arguments
+from microcoder.train.trl.trainer import MicroCoderTrainer, ProbeMade
+from microcoder.train.trl.vllm_backend import check_model_length, check_sampler_logps, name_lost_server, require_vllm
+
+
+def _processes() -> PartialState:
+    # The first call decides for the process; without a GPU it must choose gloo.
+    return PartialState(cpu=not torch.cuda.is_available())
+
+
+def is_main_process() -> bool:
+    """Return whether this process writes the run's files."""
+    return _processes().is_main_process
+
+
+def wait_for_everyone() -> None:
+    """Wait until all processes of the run have come here."""
+    _processes().wait_for_everyone()
+
+
+def describe_machine(config: TrainConfig) -> dict[str, Any]:
+    """Return the machine's properties that results may depend on: devices, processes, threads."""
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The starting weights with their tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    source: str
+    """The folder or hub id they came from."""
+
+
+def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
+    """Load the starting weights; the micro lab's are built first when they are not cached.
+
+    Raises:
+        ConfigError: the recipe does not fit this machine.
+        DataError: the folder or the hub has no such model, or only a part of it.
+    """
+    if config.cpu_threads is not None:
+        torch.set_num_threads(config.cpu_threads)
+    silence_transformers()
+    cut_batches(config, num_processes=_processes().num_processes)
+    require_optimizer(config.optimizer)
+    require_vllm(config)
+    source, model = find_model(config, observer), config.weights
+    weights, tokenizer = load_checkpoint(
+        source, revision=model.revision, dtype=model.dtype, attn_implementation=model.attn_implementation
+    )
+    check_options(tokenizer, config.prompt.chat_template_options)
+    return Policy(weights, tokenizer, source)
+
+
+def train(
+    inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[TrainerCallback] = ()
+) -> None:
+    """Run the missing steps.
+
+    Raises:
+        KeyboardInterrupt: the user asked to stop; the last whole step was saved.
+    """
+    config, run = inputs.config, inputs.run
+    # The last bits of a matrix product depend on the number of threads: those of the first start hold.
+    torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
+    trainer = build_trainer(inputs, run_clock)
+    for callback in callbacks:
+        trainer.add_callback(callback)
+    with stop_between_steps(trainer.request_stop, inputs.observer), name_lost_server(config):
+        trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
+    if trainer.steps_done < config.num_steps:
+        raise KeyboardInterrupt
+
+
+def probe(inputs: EngineInputs) -> None:
+    """Probe the untrained model and record the temperature that was chosen; train nothing."""
+    trainer = build_trainer(inputs, RunClock())
+    trainer.ends_after_probe = True
+    # As training begins, and only then, the model is wrapped as it will be trained: precision, shards, sampler.
+    with suppress(ProbeMade), name_lost_server(inputs.config):
+        trainer.train()
+
+
+def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
+    """Return the trainer of a run, its sampler loaded and checked.
+
+    Raises:
+        ConfigError: TRL or vLLM refuses the recipe.
+    """
+    config, policy = inputs.config, inputs.policy
+    batches = cut_batches(config, num_processes=_processes().num_processes)
+    longest = _longest_prompt_tokens(config, policy, inputs.tasks)
+    check_model_length(
+        config,
+        model_tokens=getattr(policy.model.config, "max_position_embeddings", None),
+        longest_prompt_tokens=longest,
+    )
+    try:
+        with name_lost_server(config):
+            staging = inputs.run.checkpoints / STAGING
+            trainer = MicroCoderTrainer(
+                inputs,
+                batches=batches,
+                arguments=build_arguments(config, batches, output_dir=staging, longest_prompt_tokens=longest),
+                peft_config=build_adapter(config),
+                run_clock=run_clock,
+            )
+    except ValueError as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ConfigError(f"TRL refuses this recipe: {reason}") from None
+    check_sampler_logps(trainer, config)
+    return trainer
+
+
+def _longest_prompt_tokens(config: TrainConfig, policy: Policy, tasks: Tasks) -> int:
+    if config.rollout.backend != "vllm":
+        return 0  # transformers makes room as it goes
+    prompts = [task.prompt for task in (*tasks.train, *tasks.heldout)]
+    return max(map(len, encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)))
+
+
+def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
+    """Write a checkpoint as an ordinary Hugging Face folder, adapters merged into the weights they adapt."""
+    if config.weights.lora is None:
+        copy_model(checkpoint, target)
+        return
+    # Loaded anew: TRL has put the adapter's layers into `policy.model` itself.
+    base = AutoModelForCausalLM.from_pretrained(
+        policy.source, revision=config.weights.revision, dtype=getattr(torch, config.weights.dtype)
+    )
+    adapted = PeftModel.from_pretrained(base, str(checkpoint))
+    with new_folder(target) as partial:
+        adapted.merge_and_unload().save_pretrained(partial)
+        policy.tokenizer.save_pretrained(partial)
+
+
+def build_adapter(config: TrainConfig) -> LoraConfig | None:
+    """Return the LoRA adapter of a recipe; None trains all weights."""
+    if (lora := config.weights.lora) is None:
+        return None
+    return LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=lora.peft_modules,
+        exclude_modules=list(lora.exclude_modules) or None,
+        modules_to_save=list(lora.modules_to_save) or None,
+        use_rslora=lora.use_rslora,
+        use_dora=lora.use_dora,
+        task_type="CAUSAL_LM",
+    )

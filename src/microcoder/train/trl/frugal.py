@@ -1,0 +1,142 @@
+"""GRPOTrainer that computes the same with less: what it saves is padding, finished rows and zero gradients.
+
+TRL pads every rollout of a step to the longest, samples until the last row of a batch has ended, and backpropagates
+rows whose advantage is zero. With responses of mixed length and groups that all fail or all pass, most of that
+work changes nothing. Each saving here leaves the distribution of samples, the log-probs and the gradient as they were
+(up to the order of floating-point sums); a test holds each against plain TRL.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from trl import GRPOTrainer
+from trl.models.utils import unwrap_model_for_generation
+
+from microcoder.judge.core.errors import TrainingError
+from microcoder.train.run.generation import OnLanded, can_continue, count_rows, sample_responses
+
+ROWS_PER_FORWARD = 32
+"""On a CPU, where a small forward costs no more by the token than a large one and shares less padding."""
+_PER_ROW_EXTRAS = (
+    "old_per_token_logps",
+    "ref_per_token_logps",
+    "importance_sampling_ratio",
+    "sampling_per_token_logps",
+    "tool_mask",
+)
+_ROWS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", *_PER_ROW_EXTRAS)
+
+
+class FrugalGRPOTrainer(GRPOTrainer):
+    """TRL's trainer without its idle work."""
+
+    on_landed: OnLanded | None = None
+    """Called with responses as they end, by the index of their prompt in the call."""
+
+    def _generate_single_turn(
+        self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: Any, has_tool_images: Any = False
+    ) -> tuple[list[list[int]], Any]:
+        """Sample with a batch that stays full, where the model's cache can be cut by rows."""
+        # Sharded weights are gathered by all processes at once: each must call generate equally often.
+        is_shared = self.is_fsdp_enabled or self.is_deepspeed_enabled
+        policy: Any = self.accelerator.unwrap_model(self.model)
+        if self.use_vllm or images is not None or is_shared or not can_continue(policy):
+            return super()._generate_single_turn(
+                prompt_ids, images, multimodal_fields, num_generations, has_tool_images
+            )
+        limit = self.max_completion_length
+        assert limit is not None
+        checkpointing: Any = self.args.gradient_checkpointing_kwargs
+        with unwrap_model_for_generation(
+            self.model_wrapped,
+            self.accelerator,
+            generation_kwargs=self.generation_kwargs,
+            gradient_checkpointing_kwargs=checkpointing,
+        ) as model:
+            responses = sample_responses(
+                model,
+                prompt_ids,
+                settings=copy.deepcopy(self.generation_config),
+                max_response_tokens=limit,
+                end_ids=set(self.eos_token_ids),
+                rows_at_once=count_rows(model, max_tokens=max(map(len, prompt_ids)) + limit),
+                on_landed=self.on_landed,
+            )
+        return responses, None
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        **extras: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Leave out the columns that are padding in every row of a chunk; their log-probs come back as zeros.
+
+        Shapes: `input_ids` and `attention_mask` (rows, prompt + completion); results (rows, logits_to_keep).
+        """
+        if any(value is not None and value is not False for value in extras.values()):
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy, **extras
+            )
+        num_rows, width = input_ids.shape
+        chunk_rows = batch_size or num_rows
+        if input_ids.device.type == "cpu":
+            chunk_rows = min(chunk_rows, ROWS_PER_FORWARD)
+        # Rows of like length share a chunk; the order is undone below.
+        order = torch.argsort(attention_mask[:, -logits_to_keep:].sum(1), stable=True)
+        logps_parts, entropy_parts = [], []
+        for rows in order.split(chunk_rows):
+            ids, mask = input_ids[rows], attention_mask[rows]
+            used = mask.any(0).nonzero()[:, 0]
+            first = min(int(used[0]), width - logits_to_keep)
+            # At least one column: a mask may hide whole responses.
+            last = max(int(used[-1]), width - logits_to_keep) + 1
+            keep, padding = logits_to_keep - (width - last), (0, width - last)
+            logps, entropies, _ = super()._get_per_token_logps_and_entropies(
+                model, ids[:, first:last], mask[:, first:last], keep, None, compute_entropy
+            )
+            logps_parts.append(torch.nn.functional.pad(logps, padding))
+            if entropies is not None:
+                entropy_parts.append(torch.nn.functional.pad(entropies, padding))
+        undo = torch.argsort(order)
+        return torch.cat(logps_parts)[undo], torch.cat(entropy_parts)[undo] if entropy_parts else None, None
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        """Leave out rows whose advantage is zero: every policy loss is a sum of parts in proportion to advantages.
+
+        Where the sum is divided by something of the rows at hand, what is left is scaled to the whole of them. KL and
+        entropy terms have other gradients, and the tokens of highest entropy are chosen among all rows: with these,
+        nothing is left out. Clip ratios and entropy are then means over the rows that teach something.
+        """
+        teaches = inputs["advantages"] != 0
+        is_proportional = self.beta == 0.0 and not self._entropy_bonus_enabled and self.top_entropy_quantile == 1.0
+        # TRL gathers a figure a row from every process, so all must keep equally many.
+        is_alone = self.accelerator.num_processes == 1
+        if not is_proportional or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
+            return super()._compute_loss(model, inputs)
+        if not bool(teaches.any()):
+            teaches[0] = True
+        kept = {name: inputs[name][teaches] for name in _ROWS if isinstance(inputs.get(name), torch.Tensor)}
+        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(inputs, teaches)
+
+    def _share_of_denominator(self, inputs: dict[str, Any], teaches: torch.Tensor) -> float:
+        """Return the share of rows with an advantage in the denominator of TRL's loss.
+
+        Raises:
+            TrainingError: the loss is unknown here.
+        """
+        if self.loss_type in ("dapo", "cispo", "vespo"):
+            return 1.0  # divided by a figure of the whole step
+        if self.loss_type in ("grpo", "sapo", "dr_grpo", "luspo"):
+            return int(teaches.sum()) / len(teaches)
+        if self.loss_type == "bnpo":
+            tokens = (inputs["completion_mask"] * inputs.get("tool_mask", 1)).sum(1)
+            return max(1, int(tokens[teaches].sum())) / max(1, int(tokens.sum()))
+        raise TrainingError(f"TRL's loss {self.loss_type} is unknown here; use one of algorithm.loss")

@@ -1,0 +1,463 @@
+"""GRPOTrainer with MicroCoder's decisions: translates between TRL's tensors and the pure functions.
+
+A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any, TypeVar
+
+from accelerate.utils import broadcast_object_list, gather_object
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import PrinterCallback, TrainerCallback
+from trl import GRPOConfig
+
+from microcoder.judge.core.types import Prompt, Rollout
+from microcoder.train.algorithm.config import DynamicFiltering
+from microcoder.train.algorithm.filtering import sample_mixed_groups
+from microcoder.train.algorithm.sampling import DiversityTemperature
+from microcoder.train.algorithm.schedules import order_problems, staged_value
+from microcoder.train.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
+from microcoder.train.metrics import ScoredRollout
+from microcoder.train.recipe.batching import Batches
+from microcoder.train.recipe.recipe import build_extractor, build_rewards
+from microcoder.train.run.chat import RolloutReader, opens_thinking, render_chat
+from microcoder.train.run.checkpoints import STAGING, PhaseClock, RunClock, best_step, publish_checkpoint
+from microcoder.train.run.early_judging import EarlyJudge
+from microcoder.train.run.engines import EngineInputs
+from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.run.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
+from microcoder.train.run.recorder import Recorder, summarise_step
+from microcoder.train.run.tasks import Task
+from microcoder.train.trl.frugal import FrugalGRPOTrainer
+from microcoder.train.trl.sampling import (
+    SampledGroup,
+    apart,
+    join_generated,
+    set_sampling,
+    split_generated,
+    start_sampler,
+)
+from microcoder.train.trl.token_figures import Watched, add_tokens, watch_tokens
+
+# TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
+OPTIMIZER_METRICS = {
+    "loss": "loss",
+    "grad_norm": "grad_norm",
+    "learning_rate": "learning_rate",
+    "entropy": "entropy",
+    "kl": "kl",
+    "clip_ratio/low_mean": "clip_low_share",
+    "clip_ratio/high_mean": "clip_high_share",
+    "cispo_clip_ratio": "clip_high_share",
+    "vespo/phi_seq_mean": "response_weight",
+    "entropy_coef": "entropy_coefficient",
+}
+
+
+class ProbeMade(Exception):
+    """Ends a run after its probe is recorded."""
+
+
+class MicroCoderTrainer(FrugalGRPOTrainer):
+    """TRL's GRPO loop; sampling, scoring, metrics and checkpoints go through MicroCoder's own modules."""
+
+    def __init__(
+        self,
+        inputs: EngineInputs,
+        *,
+        batches: Batches,
+        arguments: GRPOConfig,
+        peft_config: LoraConfig | None,
+        run_clock: RunClock,
+    ) -> None:
+        config, tasks, tokenizer = inputs.config, inputs.tasks, inputs.policy.tokenizer
+        self.config, self.batches = config, batches
+        self.judge, self.run, self.run_clock, self.observer = inputs.judge, inputs.run, run_clock, inputs.observer
+        self.train_tasks = {task.problem.id: task for task in tasks.train}
+        self.heldout_tasks = tasks.heldout
+        self.step_limit = config.rollout.max_response_tokens
+        self.rewards = build_rewards(config.rewards)
+        self.extract = build_extractor(config.extractor)
+        self.rules = self._build_rules(self.step_limit)
+        self.recorder = Recorder(
+            inputs.run,
+            schedule=config.rollout.temperature,
+            watch=config.rollout.diversity_watch,
+            learning_rate=config.optimizer.learning_rate,
+        )
+        self.clock = PhaseClock(inputs.observer)
+        self.tokenizer = tokenizer
+        self.is_chat = tokenizer.chat_template is not None
+        self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
+        self.stop_requested = False
+        self.ends_after_probe = False
+        self._scored_P_G: list[list[ScoredRollout]] = []
+        self._filtered_P_G: list[list[ScoredRollout]] = []
+        self._ready: list[SampledGroup] | None = None
+        self._asked: Sequence[Task] = ()
+        self._early = EarlyJudge(inputs.judge)
+        self._updates: list[dict[str, float]] = []
+        self._watched: Watched | None = None
+        super().__init__(
+            model=inputs.policy.model,
+            args=arguments,
+            reward_funcs=self._reward,
+            train_dataset=self._order(tasks.train),
+            processing_class=tokenizer,
+            peft_config=peft_config,
+            callbacks=[_StepBoundary(self)],
+        )
+        self.remove_callback(PrinterCallback)
+        start_sampler(self)
+
+    @property
+    def steps_done(self) -> int:
+        """Whole steps behind us."""
+        return self.state.global_step // self.batches.updates_per_step
+
+    def request_stop(self) -> bool:
+        """Ask to stop after the step; return False if that was asked before."""
+        is_new, self.stop_requested = not self.stop_requested, True
+        return is_new
+
+    # --- sampling and scoring: one call a step ---------------------------------------------------------------
+
+    def _build_rules(self, max_response_tokens: int) -> Rules:
+        return build_rules(
+            self.config.algorithm,
+            max_response_tokens=max_response_tokens,
+            rewards=self.rewards,
+            extract=self.extract,
+        )
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        limit = staged_value(self.config.rollout.length_limits, step=self.steps_done + 1)
+        self.step_limit = limit
+        self.rules = self._build_rules(limit)
+        set_sampling(self, temperature=self._step_temperature(), max_response_tokens=limit)
+        filtering = self.config.algorithm.group_filtering
+        if isinstance(filtering, DynamicFiltering):
+            groups, left_out = sample_mixed_groups(
+                self._sample_groups,
+                [group[0]["problem_id"] for group in _cut(inputs, self.config.rollout.num_samples)],
+                all_ids=list(self.train_tasks),
+                max_rounds=filtering.max_rounds,
+                seed=self.config.seed,
+                step=self.steps_done + 1,
+                process=self.accelerator.process_index,
+                num_processes=self.accelerator.num_processes,
+                gather=gather_object,
+            )
+            self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
+            inputs = [row for group in groups for row in group.inputs]
+        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
+        output = super()._generate_and_score_completions(inputs)
+        self._ready = None
+        self._correct_mismatch(output)
+        samples = [sample for group in self._scored_P_G for sample in group]
+        theirs = output["advantages"]
+        output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
+        if self.config.algorithm.leaves_denominator:
+            counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
+            # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
+            output["tool_mask"] = (counts * output["completion_mask"]).long()
+            output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
+        if count := self.config.logging.token_rollouts:
+            self._watched = watch_tokens(self, output, count=count, step=self.steps_done + 1)
+        return output
+
+    def _correct_mismatch(self, output: dict[str, Any]) -> None:
+        """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
+        if not self.config.rollout.corrects_mismatch:
+            return
+        corrected = correct_mismatch(
+            output["old_per_token_logps"],
+            output["sampling_per_token_logps"],
+            output["completion_mask"],
+            settings=self.config.rollout.mismatch,
+        )
+        output["importance_sampling_ratio"] = corrected.weights
+        self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
+
+    def _step_temperature(self) -> float:
+        """Decide on the process that has the recorded steps, and broadcast to the others."""
+        decided: list[Any] = [None]
+        if self.accelerator.is_main_process:
+            decided = [self.recorder.step_temperature(self.steps_done + 1)]
+        return broadcast_object_list(decided)[0]
+
+    def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
+        num_samples = self.config.rollout.num_samples
+        inputs = [
+            {"prompt": self._as_trl(self.train_tasks[problem_id].prompt), "problem_id": problem_id}
+            for problem_id in problem_ids
+            for _ in range(num_samples)
+        ]
+        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
+        generated = split_generated(self._generate([row["prompt"] for row in inputs]))
+        scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
+        return [
+            SampledGroup(*group)
+            for group in zip(_cut(inputs, num_samples), _cut(generated, num_samples), scored_P_G, strict=True)
+        ]
+
+    def _generate(self, prompts: list[Any]) -> Any:
+        if self._ready is not None:
+            return join_generated(self._ready)
+        with self.clock.phase("generate"):
+            generated = self._sample(prompts, self._asked, limit=self.step_limit)
+        self.clock.add("judge_beside", self._early.busy_seconds())
+        return generated
+
+    def _sample(self, prompts: list[Any], asked: Sequence[Task], *, limit: int) -> Any:
+        """Sample a response to each prompt; judging begins with each response if the engine reports them one by one.
+
+        Args:
+            prompts: as TRL wants them.
+            asked: the problem of each prompt.
+            limit: of a response, in tokens.
+        """
+        self._early = early = EarlyJudge(self.judge)
+
+        def begin(rows: Sequence[int], responses: Sequence[list[int]]) -> None:
+            for row, response in zip(rows, responses, strict=True):
+                ((rollout,),) = self._rollouts([response], [asked[row]], limit)
+                early.begin(read_program(rollout, asked[row].problem, self.extract), asked[row].problem)
+
+        # With a sibling limit verdicts depend on those before them: the judge then orders all of them itself.
+        self.on_landed = begin if self.config.evaluator.sibling_limit is None else None
+        try:
+            return super()._generate(prompts)
+        finally:
+            self.on_landed = None
+
+    def _reward(
+        self,
+        prompts: list[Any],
+        completions: list[Any],
+        completion_ids: list[list[int]],
+        problem_id: list[str],
+        **_: object,
+    ) -> list[float | None]:
+        """Score the rollouts of this process; TRL asks for their rewards, `_scored_P_G` keeps the rest."""
+        if self._ready is None:
+            self._scored_P_G = self._score(completion_ids, problem_id)
+        else:
+            self._scored_P_G = [group.scored for group in self._ready]
+        return [sample.reward for group in self._scored_P_G for sample in group]
+
+    def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
+        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_ids, self.config.rollout.num_samples)]
+        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.step_limit)
+        with self.clock.phase("judge"):
+            return score_rollouts(
+                rollouts_P_G,
+                [task.problem for task in tasks_P],
+                judge=self._early,
+                rules=self.rules,
+                seed=self.config.seed,
+                step=self.steps_done + 1,
+            )
+
+    def _rollouts(
+        self, completion_ids: list[list[int]], tasks_P: Sequence[Task], max_response_tokens: int
+    ) -> list[list[Rollout]]:
+        # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
+        reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
+        groups = _cut(completion_ids, len(completion_ids) // len(tasks_P))
+        return [
+            reader.read(task.problem.id, task.prompt.text, group, max_response_tokens=max_response_tokens)
+            for task, group in zip(tasks_P, groups, strict=True)
+        ]
+
+    # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
+
+    def evaluate_policy(self) -> None:
+        """Sample, judge and record the held-out problems with separate random state."""
+        settings = self.config.evaluation
+        start, temperatures = time.perf_counter(), (settings.temperature, *settings.sweep_temperatures)
+        with self.clock.phase("evaluate"):
+            sampled_T = [
+                self._sample_apart(
+                    self.heldout_tasks,
+                    num_samples=settings.samples_per_problem,
+                    temperature=temperature,
+                    limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
+                    seed=settings.seed,
+                )
+                for temperature in temperatures
+            ]
+        if self.accelerator.is_main_process:
+            seconds = time.perf_counter() - start
+            metrics = self.recorder.record_evaluation(
+                sampled_T, step=self.steps_done, temperatures=temperatures, seconds=seconds
+            )
+            if metrics is not None:
+                self.observer.evaluation(metrics)
+
+    def probe_temperatures(self) -> None:
+        """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
+        rollout = self.config.rollout
+        settings = rollout.temperature
+        assert isinstance(settings, DiversityTemperature)
+        chosen_tasks = choose_tasks(self.config, list(self.train_tasks.values()))
+
+        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
+            return self._sample_apart(
+                chosen_tasks,
+                num_samples=rollout.num_samples,
+                temperature=temperature,
+                limit=rollout.max_response_tokens,
+                seed=self.config.evaluation.seed + 1 + number,
+            )
+
+        with self.clock.phase("probe"):
+            points = measure_grid(settings, sample)
+        if self.accelerator.is_main_process:
+            self.observer.probe(write_probe(self.run, settings, points, digest=probe_digest(self.config)))
+        self.accelerator.wait_for_everyone()
+
+    def _sample_apart(
+        self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
+    ) -> list[list[ScoredRollout]]:
+        """Sample and judge under random numbers of its own; return the groups of all processes, in order."""
+        # Every process takes equally many, some of them twice: TRL gathers one entry a response.
+        world = self.accelerator.num_processes
+        padded = -(-len(tasks) // world) * world
+        numbered = [(index % len(tasks)) for index in range(padded)]
+        mine = [(index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
+        policy = self.model
+        assert policy is not None
+        was_training, samples_in_evaluation = policy.training, self.num_generations_eval
+        scored: list[tuple[int, list[ScoredRollout]]] = []
+        with apart(self, seed=seed):
+            set_sampling(self, temperature=temperature, max_response_tokens=limit)
+            policy.eval()
+            self.num_generations_eval = num_samples
+            for chunk in _cut(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
+                tasks_P = [task for _, task in chunk]
+                prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
+                _, completion_ids, *_ = self._sample(
+                    prompts, [t for t in tasks_P for _ in range(num_samples)], limit=limit
+                )
+                rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
+                problems_P = [task.problem for task in tasks_P]
+                groups = score_heldout(rollouts_P_G, problems_P, judge=self._early, extract=self.extract)
+                scored.extend(zip((index for index, _ in chunk), groups, strict=True))
+            policy.train(was_training)
+            self.num_generations_eval = samples_in_evaluation
+            self._metrics["eval"].clear()
+        return [group for _, group in sorted(dict(gather_object(scored)).items())]
+
+    # --- metrics and checkpoints -----------------------------------------------------------------------------
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Collect an update's figures; at the end of a step, record the step."""
+        super().log(logs, start_time)
+        if "loss" not in logs:
+            return
+        update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
+        self.recorder.refuse_divergence(update, step=self.steps_done)
+        self._updates.append(update)
+        if self.state.global_step % self.batches.updates_per_step == 0:
+            self._record_step()
+
+    def _record_step(self) -> None:
+        step = self.steps_done
+        if self._watched is not None:
+            self._scored_P_G, self._watched = add_tokens(self, self._watched, self._scored_P_G), None
+        everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
+        if self.accelerator.is_main_process:
+            metrics = summarise_step(
+                everyone,
+                step=step,
+                temperature=self.temperature,
+                max_response_tokens=self.step_limit,
+                optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
+                seconds=self.clock.read(),
+                filtered_P_G=filtered,
+            )
+            recorded = self.recorder.record_step(everyone, metrics)
+            self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
+            for alarm in recorded.new_alarms:
+                self.observer.note(f"step {step}: {alarm}")
+        self._updates.clear()
+        if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
+            self.evaluate_policy()
+            if self.config.checkpoint.keep_best and self._is_best(step):
+                self.control.should_save = True
+
+    def _is_best(self, step: int) -> bool:
+        decided: list[Any] = [self.accelerator.is_main_process and best_step(self.run.read_evaluations()) == step]
+        return broadcast_object_list(decided)[0]
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        with self.clock.phase("checkpoint"):
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()
+            if self.accelerator.is_main_process:
+                publish_checkpoint(
+                    self.run.checkpoints / STAGING / f"checkpoint-{self.state.global_step}",
+                    self.run,
+                    step=self.steps_done,
+                    clock=self.run_clock.read(),
+                    keep=self.config.checkpoint.keep,
+                    best=best_step(self.run.read_evaluations()) if self.config.checkpoint.keep_best else None,
+                )
+
+    # --- inputs ----------------------------------------------------------------------------------------------
+
+    def _order(self, tasks: Sequence[Task]) -> Dataset:
+        """One row a problem asked, in the order of the whole run: a single epoch, so that a resume can skip."""
+        order = order_problems(
+            len(tasks),
+            num_steps=self.config.num_steps,
+            train_batch_size=self.config.batch.train_batch_size,
+            seed=self.config.seed,
+        )
+        rows = [{"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id} for task in tasks]
+        return Dataset.from_list([rows[index] for index in order])
+
+    def _as_trl(self, prompt: Prompt) -> str | list[dict[str, str]]:
+        chat = prompt.as_chat()
+        return chat if self.is_chat else render_chat(self.tokenizer, chat, {})
+
+
+class _StepBoundary(TrainerCallback):
+    """Evaluates before the first step, and asks for checkpoints: only between steps is a resume bit-exact."""
+
+    def __init__(self, trainer: MicroCoderTrainer) -> None:
+        self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
+        trainer, config = self.trainer, self.trainer.config
+        if config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, probe_digest(config)):
+            trainer.probe_temperatures()
+        if trainer.ends_after_probe:
+            raise ProbeMade
+        if state.global_step == 0:
+            trainer.evaluate_policy()
+            trainer.clock.read()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+        if state.global_step % self.trainer.batches.updates_per_step:
+            return
+        step, config = self.trainer.steps_done, self.trainer.config
+        # Processes hear of a Ctrl-C at different times; they must stop after the same step.
+        self.trainer.stop_requested = any(gather_object([self.trainer.stop_requested]))
+        if step % config.checkpoint.every_steps == 0 or step == config.num_steps or self.trainer.stop_requested:
+            control.should_save = True
+        if self.trainer.stop_requested:
+            control.should_training_stop = True
+
+
+ItemT = TypeVar("ItemT")
+
+
+def _cut(items: Sequence[ItemT], size: int) -> list[Sequence[ItemT]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,0 +1,90 @@
+"""What verl loads in every one of its processes (entry point group `verl.plugins`): our names in its registries.
+
+Nothing of verl is imported here: each name is entered when verl itself imports the module that holds the registry. So a
+process pays for what it uses, and users of verl who use none of it for nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+from microcoder.train.verl.names import AGENT_LOOP, PACKAGE, REWARD_MANAGER
+
+
+def _enter_agent_loop(module: ModuleType) -> None:
+    module._agent_loop_registry[AGENT_LOOP] = {"_target_": f"{PACKAGE}.sampling.SingleTurn"}
+
+
+def _own(name: str) -> ModuleType:
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+def _forget_trl(module: ModuleType) -> None:
+    # verl patches a class for critics wherever TRL is installed; TRL has dropped it. Looked for without an import.
+    trl = importlib.util.find_spec("trl")
+    if trl is not None and not any(
+        Path(place, "experimental", "ppo").exists() for place in trl.submodule_search_locations or ()
+    ):
+        module.is_trl_available = lambda: False  # type: ignore[attr-defined]
+
+
+HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
+    "verl.utils.import_utils": _forget_trl,
+    "verl.trainer.ppo.core_algos": lambda module: _own("groups").register(module.ADV_ESTIMATOR_REGISTRY),
+    "verl.trainer.ppo.v1": lambda _: _own("trainer").register(),
+    "verl.experimental.agent_loop.agent_loop": _enter_agent_loop,
+    "verl.experimental.reward_loop.reward_manager": lambda module: module.register(REWARD_MANAGER)(
+        _own("reward").JudgeRewardManager
+    ),
+}
+
+
+class _HookedLoader(Loader):
+    """Imports a module as its own loader does, then enters our names into it."""
+
+    def __init__(self, loader: Loader, hook: Callable[[ModuleType], None]) -> None:
+        self._loader, self._hook = loader, hook
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        self._hook(module)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules that have a hook, each once."""
+
+    def __init__(self, hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._hooks = dict(hooks)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        hook = self._hooks.pop(fullname, None)
+        if hook is None:
+            return None
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _HookedLoader(spec.loader, hook)
+        return spec
+
+
+def install(hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
+    """Enter names into modules: now where they are imported already, else once they are."""
+    for name in [name for name in hooks if name in sys.modules]:
+        hooks[name](sys.modules[name])
+    sys.meta_path.insert(0, _Finder({name: hook for name, hook in hooks.items() if name not in sys.modules}))
+
+
+install(HOOKS)

@@ -1,0 +1,165 @@
+"""verl's rows <-> our groups: what a step's decisions are made of, and where they are written back.
+
+verl keeps a step's rows in its TransferQueue under keys `{prompt}_{session}_{output}`. A session's last output is the
+response that is judged and decided about; what is decided holds for all of its outputs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from tensordict import TensorDict
+
+from microcoder.judge.core.extract import Extractor
+from microcoder.judge.core.rewards import score_verdict
+from microcoder.judge.core.types import Program, Rollout
+from microcoder.train.algorithm.masking import draw_uniform
+from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group
+from microcoder.train.metrics import ScoredRollout
+from microcoder.train.run.chat import RolloutReader
+from microcoder.train.verl.judged import Judged
+from microcoder.train.verl.names import COLUMN, problem_name
+
+_FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledResponse:
+    """One response, with what its own judging has found."""
+
+    name: str
+    """`{prompt}_{session}`, of verl's keys."""
+    rollout: Rollout
+    program: Program
+    judged: Judged
+    index: int
+    """Place among the samples of its problem."""
+    row: int
+    """Of its problem in the data."""
+
+
+def session_of(key: str) -> str:
+    """Return the session that a row belongs to."""
+    return key.rsplit("_", 1)[0]
+
+
+def read_sessions(
+    batch: Any, *, reader: RolloutReader, extract: Extractor, max_response_tokens: int
+) -> list[list[SampledResponse]]:
+    """Return the sessions of a batch, by prompt and place in its group; rows that only pad the batch are in none."""
+    last: dict[str, tuple[int, str]] = {}
+    for key, tag in zip(batch.keys, batch.tags, strict=True):
+        output = int(key.rsplit("_", 1)[1])
+        if not tag.get("is_padding", False) and output >= last.get(session_of(key), (0, ""))[0]:
+            last[session_of(key)] = (output, key)
+    keys = [key for _, key in last.values()]
+    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=_FIELDS)
+    columns = {name: _as_list(data, name, len(keys)) for name in _FIELDS}
+    groups: defaultdict[str, list[SampledResponse]] = defaultdict(list)
+    for place, key in enumerate(keys):
+        row = {name: column[place] for name, column in columns.items()}
+        uid, index, _ = key.rsplit("_", 2)
+        limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
+        extra = (row["extra_fields"] or {}).get("reward_extra_info") or {}
+        chat = row["raw_prompt"]
+        (rollout,) = reader.read(
+            problem_name(row["extra_info"], row["data_source"] or ""),
+            str(chat[-1]["content"]) if chat else "",
+            [row["responses"]],
+            max_response_tokens=limit,
+        )
+        language = (row["extra_info"] or {}).get("language", "python")
+        program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
+        judged = Judged.read(extra, float(sum(row["rm_scores"] or [0.0])))
+        groups[uid].append(
+            SampledResponse(
+                session_of(key),
+                rollout,
+                program,
+                judged,
+                int(index),
+                int((row["extra_info"] or {}).get("index", 0)),
+            )
+        )
+    return [sorted(groups[uid], key=lambda session: session.index) for uid in sorted(groups)]
+
+
+def sort_rows(batch: Any) -> None:
+    """Put rows into the order of their prompts and places: they come in the order in which they were finished."""
+    parts = [key.rsplit("_", 2) for key in batch.keys]
+    places = [(uid, int(session), int(output)) for uid, session, output in parts]
+    batch.reorder(sorted(range(len(places)), key=places.__getitem__))
+
+
+def _as_list(data: Any, name: str, size: int) -> list[Any]:
+    if name not in set(data.keys()):
+        return [None] * size
+    column = data[name]
+    if isinstance(column, torch.Tensor):
+        return [row.tolist() for row in column.unbind()]
+    return [getattr(value, "data", value) for value in list(column)]
+
+
+def decide(
+    groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, seed: int, step: int
+) -> list[list[ScoredRollout]]:
+    """Decide the advantages of a step's groups, by the functions that every engine calls."""
+    return [
+        decide_group(
+            [
+                JudgedRollout(
+                    one.rollout,
+                    one.program,
+                    one.judged.verdict,
+                    one.judged.worth,
+                    draw_uniform(seed=seed, step=step, problem_id=one.rollout.problem_id, sample_index=one.index),
+                    one.judged.draft,
+                    one.judged.tier,
+                )
+                for one in group
+            ],
+            rules=rules,
+        )
+        for group in groups
+    ]
+
+
+def score_apart(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:
+    """Return held-out samples with their rewards, but no advantages: nothing is learnt from them."""
+    return [
+        [
+            ScoredRollout(
+                session.rollout,
+                session.program,
+                session.judged.verdict,
+                score_verdict(session.judged.verdict),
+                0.0,
+                "",
+                session.judged.tier,
+                session.index,
+            )
+            for session in group
+        ]
+        for group in sorted(groups, key=lambda group: group[0].row)
+    ]
+
+
+def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> Any:
+    """Write columns of one tensor a row, in verl's nested form; return the batch."""
+    nested = {}
+    for name, rows in columns.items():
+        offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)
+        nested[name] = torch.nested.nested_tensor_from_jagged(torch.cat(list(rows)), offsets)
+    fields = TensorDict(nested, batch_size=len(batch))
+    return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
+
+
+def read_rows(batch: Any, names: Sequence[str]) -> dict[str, list[torch.Tensor]]:
+    """Return columns as one tensor a row."""
+    data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=list(names))
+    return {name: list(data[name].unbind()) for name in names}

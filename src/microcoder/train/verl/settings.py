@@ -1,0 +1,208 @@
+"""Settings of the plug-in: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
+
+Each key is a table or key of a recipe under the same name, so that a verl user and a recipe say the same thing alike.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import ConfigError, explain_fault
+from microcoder.train.algorithm.advantages import ADVANTAGES
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.masking import ConditionalMasking, Masking
+from microcoder.train.algorithm.sampling import DiversityWatch, LengthStage, MismatchConfig, Temperature
+from microcoder.train.recipe.judge import EvaluatorConfig
+from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig
+from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE
+
+ESTIMATORS = "microcoder_"
+"""Our advantages among verl's estimators: this, and the name of `microcoder.train.algorithm.advantages`."""
+OWN_ESTIMATOR = f"{ESTIMATORS}own"
+"""The advantage that `microcoder.advantage` names."""
+
+
+class RunSettings(Config):
+    """What a run directory of ours wants beside the metrics, where `microcoder train` launched the run."""
+
+    keep: int = Field(default=2, ge=1)
+    keep_best: bool = True
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Of the attempts before, and of this one's launcher."""
+    probe_digest: str = ""
+    """See `microcoder.train.run.probe`."""
+    probe_only: bool = False
+
+
+class PluginSettings(Config):
+    """Defaults are the published recipe."""
+
+    seed: int = Field(default=0, ge=0)
+    """Of the mask's draws, and of sampling where that is seeded."""
+    masking: Masking = ConditionalMasking()
+    advantage: str | None = None
+    """With algorithm.adv_estimator=microcoder_own: path/to/file.py:function."""
+    advantage_options: dict[str, Any] = Field(default={})
+    temperature: Temperature | None = None
+    """None: actor_rollout_ref.rollout.temperature, throughout."""
+    diversity_watch: DiversityWatch = DiversityWatch()
+    max_response_tokens: int | None = Field(default=None, ge=1)
+    """L_max, from the first step; None: data.max_response_length."""
+    validation_response_tokens: int | None = Field(default=None, ge=1)
+    """The limit of validation; None: data.max_response_length."""
+    length_stages: tuple[LengthStage, ...] = ()
+    sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
+    """Each validation also samples at these; they are in the run directory alone."""
+    mismatch: MismatchConfig | None = None
+    """The rule of every engine in the place of verl's algorithm.rollout_correction; None: verl's, or none."""
+    rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
+    extractor: ExtractorConfig = ExtractorConfig()
+    evaluator: EvaluatorConfig = EvaluatorConfig()
+    """Of each of verl's reward workers; a `url` asks a service."""
+    problems: Path | None = None
+    """JSON lines of whole records, where rows name their problem by `extra_info.problem_id` alone."""
+    seeded_sampling: bool = False
+    """Give each request a seed, a hash of run, step, problem and sample. vLLM then draws row by row: slower."""
+    evaluation_seed: int = 1_000_003
+    """The same of validation and probe."""
+    run_dir: Path | None = None
+    """Where metrics, rollouts and probe are written; None: `microcoder` in trainer.default_local_dir."""
+    run: RunSettings | None = None
+
+    def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
+        """Return the part of a recipe that decides about rollouts.
+
+        Raises:
+            ConfigError: the estimator wants an advantage of the user's own, and there is none, or the reverse.
+        """
+        if (adv_estimator == OWN_ESTIMATOR) != (self.advantage is not None):
+            raise ConfigError(
+                f"algorithm.adv_estimator = {adv_estimator} and microcoder.advantage = {self.advantage}: one "
+                f"of your own takes algorithm.adv_estimator={OWN_ESTIMATOR} +microcoder.advantage=FILE.py:FUNCTION"
+            )
+        is_ours, known = adv_estimator.startswith(ESTIMATORS), [f"{ESTIMATORS}{name}" for name in ADVANTAGES]
+        if is_ours and adv_estimator not in (*known, OWN_ESTIMATOR):
+            raise ConfigError(f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}")
+        named = self.advantage or (adv_estimator.removeprefix(ESTIMATORS) if is_ours else "grpo")
+        try:
+            # The loss is verl's own.
+            return AlgorithmConfig.model_validate(
+                {
+                    "masking": self.masking,
+                    "advantage": named,
+                    "advantage_options": self.advantage_options,
+                    "loss": "dapo",
+                }
+            )
+        except ValidationError as error:
+            raise _explain(error) from None
+
+
+def read_settings(config: Any) -> PluginSettings:
+    """Return the settings in verl's configuration.
+
+    Raises:
+        ConfigError: a key is unknown, or its value wrong.
+    """
+    from omegaconf import OmegaConf
+
+    given = config.get("microcoder")
+    values = {} if given is None else OmegaConf.to_container(given, resolve=True)
+    try:
+        return PluginSettings.model_validate(values)
+    except ValidationError as error:
+        raise _explain(error) from None
+
+
+def _explain(error: ValidationError) -> ConfigError:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
+    return ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})")
+
+
+def refuse_idle(config: Any, settings: PluginSettings) -> None:
+    """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say.
+
+    Raises:
+        ConfigError: which, and what to type.
+    """
+    algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
+    estimator, longest, actor = (
+        str(algorithm.adv_estimator),
+        config.data.max_response_length,
+        config.actor_rollout_ref.actor,
+    )
+    is_ours, is_judged = estimator.startswith(ESTIMATORS), reward.reward_manager.name == REWARD_MANAGER
+    correction = algorithm.get("rollout_correction") or {}
+    staged = [stage.max_response_tokens for stage in settings.length_stages]
+    limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
+    usual, problems = PluginSettings(), settings.problems
+    idle = [name for name in ("rewards", "evaluator", "problems") if getattr(settings, name) != getattr(usual, name)]
+    for is_wrong, message in (
+        (
+            # Ours is there in what a reward worker reads: the trainer has entered it.
+            rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER),
+            f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and limit travel; "
+            "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)",
+        ),
+        (
+            is_ours and algorithm.use_kl_in_reward,
+            f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
+            "actor_rollout_ref.actor.use_kl_loss=True, or one of verl's estimators",
+        ),
+        (
+            is_ours and not algorithm.get("norm_adv_by_std_in_grpo", True),
+            f"algorithm.norm_adv_by_std_in_grpo=False does nothing with {estimator}; use "
+            f"algorithm.adv_estimator={ESTIMATORS}dr_grpo",
+        ),
+        (
+            settings.mismatch and any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode")),
+            "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one",
+        ),
+        (
+            settings.mismatch and not rollout.calculate_log_probs,
+            "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
+            "actor_rollout_ref.rollout.calculate_log_probs=True",
+        ),
+        (
+            limit > longest,
+            f"microcoder's limit of {limit} tokens is beyond data.max_response_length={longest}, where verl cuts; "
+            f"use data.max_response_length={limit}",
+        ),
+        (
+            settings.masking.excluded_from == "denominator"
+            and actor.loss_agg_mode != "token-mean"
+            and not (actor.use_kl_loss or actor.entropy_coeff),
+            "microcoder.masking's leave_out_of:denominator is about a loss divided by tokens; use "
+            f"actor_rollout_ref.actor.loss_agg_mode=token-mean (it is {actor.loss_agg_mode}), or leave_out_of:gradient",
+        ),
+        (
+            idle and not is_judged,
+            f"microcoder.{' and microcoder.'.join(idle)} would do nothing with another reward manager than ours; add "
+            f"reward.reward_manager.name={REWARD_MANAGER}, or leave it out",
+        ),
+        (
+            settings.masking.asks_drafts and not is_judged,
+            "microcoder.masking's non_incorrect:correct_or_unfailed needs verdicts on incomplete programs; add "
+            f"reward.reward_manager.name={REWARD_MANAGER}",
+        ),
+        (
+            is_judged
+            and (
+                reward.custom_reward_function.path
+                or reward.get("reward_kwargs")
+                or reward.sandbox_fusion.url
+                or reward.reward_model.enable
+            ),
+            f"reward.reward_manager.name={REWARD_MANAGER} judges by itself: reward.custom_reward_function, "
+            "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out, or the manager",
+        ),
+        (problems is not None and not problems.exists(), f"microcoder.problems: there is no file {problems}"),
+    ):
+        if is_wrong:
+            raise ConfigError(message)

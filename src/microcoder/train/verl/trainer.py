@@ -1,0 +1,395 @@
+"""MicroCoder-GRPO on verl's own trainers, by `trainer.v1.trainer_mode=microcoder`: its decisions at verl's own places.
+
+verl samples, scores as responses land, balances, takes log-probs, corrects, updates, saves and logs. Added are: how
+each step is sampled; what rewards, masks and advantages its responses get, by the functions that every engine
+calls; and the files of a run directory. verl's `global_steps` is our step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from omegaconf import open_dict
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Subset
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tensordict_utils
+from verl.utils.dataset.rl_dataset import collate_fn
+
+from microcoder.judge.core.errors import TrainingError
+from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature
+from microcoder.train.algorithm.schedules import staged_value
+from microcoder.train.algorithm.scoring import build_rules
+from microcoder.train.metrics import SamplerMismatch, ScoredRollout
+from microcoder.train.recipe.recipe import build_extractor, build_rewards
+from microcoder.train.run.checkpoints import RunClock, best_step
+from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.run.probe import has_probe, measure_grid, write_probe
+from microcoder.train.run.recorder import Recorder, summarise_step
+from microcoder.train.runs import RunDirectory
+from microcoder.train.verl import recording
+from microcoder.train.verl.checkpoints import publish
+from microcoder.train.verl.judged import build_reader
+from microcoder.train.verl.names import MANAGER, TRAINER_MODE, Sampling
+from microcoder.train.verl.rows import (
+    decide,
+    read_rows,
+    read_sessions,
+    score_apart,
+    session_of,
+    sort_rows,
+    write_columns,
+)
+from microcoder.train.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, read_settings, refuse_idle
+
+if TYPE_CHECKING:
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+else:
+    PPOTrainer = object  # `register` mixes the trainer in
+
+
+class MicroCoder(PPOTrainer):
+    """What is added to each of verl's trainers."""
+
+    stock_mode: ClassVar[str]
+
+    def __init__(self, config: Any) -> None:
+        self.settings: PluginSettings = read_settings(config)
+        estimator = str(config.algorithm.adv_estimator)
+        self._is_ours = estimator.startswith(ESTIMATORS)
+        self.algorithm = self.settings.build_algorithm(estimator)
+        self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
+        refuse_idle(config, self.settings)
+        if estimator == OWN_ESTIMATOR:
+            from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
+
+            # What it returns gives way to what is decided with the mask; verl wants the name to be known.
+            ADV_ESTIMATOR_REGISTRY.setdefault(estimator, ADV_ESTIMATOR_REGISTRY[f"{ESTIMATORS}grpo"])
+        with open_dict(config):
+            # verl's trainers and buffers ask which of them they are.
+            config.trainer.v1.trainer_mode = self.stock_mode
+            config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
+        folder = self.settings.run_dir or Path(config.trainer.default_local_dir) / "microcoder"
+        self.run = RunDirectory(folder)
+        before = self.settings.run
+        self.run_clock = RunClock(
+            wall_seconds=before.wall_seconds if before else 0.0, cpu_seconds=before.cpu_seconds if before else 0.0
+        )
+        self._scored: dict[str, ScoredRollout] = {}
+        self._groups: list[list[str]] = []
+        self._saved_step: int | None = None
+        usual = ConstantTemperature(value=float(config.actor_rollout_ref.rollout.temperature))
+        self.recorder = Recorder(
+            self.run,
+            schedule=self.settings.temperature or usual,
+            watch=self.settings.diversity_watch,
+            learning_rate=config.actor_rollout_ref.actor.optim.lr,
+        )
+        self._num_asked = 0
+        super().__init__(config)
+
+    # --- sampling ----------------------------------------------------------------------------------------------
+
+    def _init_tokenizer(self) -> None:
+        super()._init_tokenizer()
+        self.reader = build_reader(self.config, self.tokenizer)
+
+    def _load_checkpoint(self) -> None:
+        super()._load_checkpoint()
+        self.run.root.mkdir(parents=True, exist_ok=True)
+        if self.settings.run is None:
+            self.run.rewind(self.global_steps)
+
+    def on_train_begin(self) -> None:
+        """Choose the temperature where it is left to a probe, before anything is sampled with it."""
+        if isinstance(self.settings.temperature, DiversityTemperature):
+            self._probe(self.settings.temperature)
+        if self.settings.run is not None and self.settings.run.probe_only:
+            self.total_training_steps = 0
+            return
+        self._use_step_sampling()
+        super().on_train_begin()
+
+    def on_step_begin(self) -> None:
+        """Sample this step as its schedules say."""
+        self._scored, self._groups, self._num_asked = {}, [], 0
+        self._use_step_sampling()
+        super().on_step_begin()
+
+    def _use_step_sampling(self) -> None:
+        rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
+        self.temperature = self.recorder.step_temperature(step)
+        self.limit = staged_value(
+            [
+                (1, settings.max_response_tokens or self.config.data.max_response_length),
+                *((stage.from_step, stage.max_response_tokens) for stage in settings.length_stages),
+            ],
+            step=step,
+        )
+        with open_dict(self.config):
+            rollout.temperature = self.temperature  # log-probs are taken at it
+        self.agent_loop_manager.sampling = Sampling(
+            temperature=self.temperature,
+            max_response_tokens=self.limit,
+            step=step,
+            num_samples=None,
+            seed=settings.seed if settings.seeded_sampling else None,
+        )
+
+    def _fetch_one_gen_batch(self) -> Any:
+        """Name prompts by step and place, not by chance: what follows from their order is then the same each time."""
+        batch = super()._fetch_one_gen_batch()
+        if self.stock_mode == "sync":
+            names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
+            self._num_asked += len(batch)
+            tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
+        return batch
+
+    def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
+        sort_rows(batch)
+        return super()._balance_batch(batch, metrics, **kwargs)
+
+    # --- decisions ---------------------------------------------------------------------------------------------
+
+    def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        """Decide the step's rewards, masks and advantages; verl's estimator and corrections run between."""
+        groups = read_sessions(
+            batch, reader=self.reader, extract=self.extract, max_response_tokens=self.config.data.max_response_length
+        )
+        rules = build_rules(self.algorithm, max_response_tokens=self.limit, rewards=self.rewards, extract=self.extract)
+        scored_P_G = decide(groups, rules=rules, seed=self.settings.seed, step=self.global_steps)
+        names_P_G = [[session.name for session in group] for group in groups]
+        scored = _by_name(names_P_G, scored_P_G)
+        self._write_rewards(batch, scored)
+        batch = super()._compute_advantage(batch, metrics=metrics)
+        if self.settings.mismatch is not None:
+            seen = self._correct_mismatch(batch)
+            scored_P_G = note_mismatch(scored_P_G, [seen[name] for names in names_P_G for name in names])
+            scored = _by_name(names_P_G, scored_P_G)
+        self._write_decisions(batch, scored, leaves=self.algorithm.leaves_denominator)
+        self._scored |= scored
+        self._groups += names_P_G
+        metrics.update(recording.describe(scored_P_G, temperature=self.temperature, limit=self.limit))
+        return batch
+
+    def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
+        """Write each response's reward where verl keeps it; an unscored one's is the mean of those that were scored.
+
+        So the means that verl reports are those of what was scored. No gradient comes from it: our advantages leave
+        unscored responses out of their group, and verl's own estimators are refused with them.
+
+        Raises:
+            TrainingError: nothing was scored, or something was not and the estimator is verl's own.
+        """
+        known = [sample.reward for sample in scored.values() if sample.reward is not None]
+        if not known:
+            raise TrainingError("the sandbox failed on every response of this batch; type: microcoder doctor")
+        if len(known) < len(scored) and not self._is_ours:
+            raise TrainingError(
+                f"{len(scored) - len(known)} responses are unscored, and algorithm.adv_estimator = "
+                f"{self.config.algorithm.adv_estimator} cannot leave them out of their groups; use "
+                "algorithm.adv_estimator=microcoder_grpo"
+            )
+        mean = sum(known) / len(known)
+        rows = read_rows(batch, ["rm_scores"])["rm_scores"]
+        for place, key in enumerate(batch.keys):
+            if (sample := scored.get(session_of(key))) is not None and len(rows[place]):
+                rows[place] = torch.zeros_like(rows[place])
+                rows[place][-1] = mean if sample.reward is None else sample.reward
+        write_columns(batch, {"rm_scores": rows})
+
+    def _write_decisions(self, batch: Any, scored: Mapping[str, ScoredRollout], *, leaves: bool) -> None:
+        """Write the advantages that were decided; of another's estimator, the zeros of the mask alone."""
+        data = read_rows(batch, ["advantages", "response_mask"])
+        advantages, masks = data["advantages"], data["response_mask"]
+        # A step of which nothing counts has a loss of zero whatever it is divided by; verl would divide it by zero.
+        leaves = leaves and any(sample.counts for sample in scored.values())
+        for place, key in enumerate(batch.keys):
+            if (sample := scored.get(session_of(key))) is None:
+                continue
+            if self._is_ours:
+                advantages[place] = masks[place].to(torch.float32) * sample.advantage
+            elif sample.masked_why:
+                advantages[place] = torch.zeros_like(advantages[place])
+            if leaves and not sample.counts:
+                masks[place] = torch.zeros_like(masks[place])
+        columns = {"advantages": advantages, "returns": [row.clone() for row in advantages]}
+        if leaves:
+            # verl sums the loss over the first, and divides it by the number of the second.
+            columns |= {"response_mask": masks, "loss_mask": [row.clone() for row in masks]}
+        write_columns(batch, columns)
+
+    def _correct_mismatch(self, batch: Any) -> dict[str, SamplerMismatch]:
+        """Write what verl multiplies each token's loss by: the rule of every engine; return what was seen."""
+        data = read_rows(batch, ["old_log_probs", "rollout_log_probs"])
+        lengths = torch.tensor([len(row) for row in data["old_log_probs"]])
+        trainer, sampler = (
+            pad_sequence(data[name], batch_first=True) for name in ("old_log_probs", "rollout_log_probs")
+        )
+        mask = torch.arange(trainer.size(1)) < lengths[:, None]
+        assert self.settings.mismatch is not None
+        corrected = correct_mismatch(trainer, sampler, mask, settings=self.settings.mismatch)
+        weights = corrected.weights.expand_as(trainer)
+        write_columns(
+            batch, {"rollout_is_weights": [row[:n] for row, n in zip(weights, lengths.tolist(), strict=True)]}
+        )
+        return {session_of(key): seen for key, seen in zip(batch.keys, corrected.rows, strict=True)}
+
+    # --- held-out problems, and the probe ----------------------------------------------------------------------
+
+    def _validate(self) -> dict[str, Any]:
+        """Validate as verl does, and once more at each temperature of the sweep; record it."""
+        rollout, start = self.config.actor_rollout_ref.rollout, time.perf_counter()
+        temperatures = (rollout.val_kwargs.temperature, *self.settings.sweep_temperatures)
+        sampled = [self._sample_apart(temperature=one, num_samples=rollout.val_kwargs.n) for one in temperatures]
+        self.recorder.record_evaluation(
+            [groups for _, groups in sampled],
+            step=self.global_steps,
+            temperatures=temperatures,
+            seconds=time.perf_counter() - start,
+        )
+        return sampled[0][0]
+
+    def _sample_apart(
+        self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
+    ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
+        """Run verl's validation, sampled so; return its metrics and what was sampled."""
+        settings, seen = self.settings, []
+        longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
+        self.agent_loop_manager.sampling = Sampling(
+            temperature=temperature,
+            max_response_tokens=longest,
+            step=0,
+            num_samples=num_samples,
+            seed=settings.evaluation_seed + offset if settings.seeded_sampling else None,
+        )
+        take = self.replay_buffer.sample
+
+        def observe(*args: Any, **kwargs: Any) -> Any:
+            batch, metrics = take(*args, **kwargs)
+            seen.extend(read_sessions(batch, reader=self.reader, extract=self.extract, max_response_tokens=longest))
+            return batch, metrics
+
+        self.replay_buffer.sample = observe
+        try:
+            metrics = super()._validate()
+        finally:
+            self.replay_buffer.sample = take
+        return metrics, score_apart(seen)
+
+    def _probe(self, settings: DiversityTemperature) -> None:
+        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
+        digest = self.settings.run.probe_digest if self.settings.run else ""
+        if has_probe(self.run, digest):
+            return
+        num_samples = self.config.actor_rollout_ref.rollout.n
+        limit = self.settings.max_response_tokens or self.config.data.max_response_length
+
+        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
+            return self._sample_apart(temperature=temperature, num_samples=num_samples, offset=1 + number, limit=limit)[
+                1
+            ]
+
+        with self._asking_training_problems(settings.num_problems):
+            points = measure_grid(settings, sample)
+        write_probe(self.run, settings, points, digest=digest)
+
+    @contextmanager
+    def _asking_training_problems(self, number: int) -> Any:
+        """Let validation ask some of the training problems, the same for the same seed."""
+        chosen = recording.choose_rows(self.train_dataset, number=number, seed=self.settings.seed)
+        usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
+        self.val_dataloader = DataLoader(
+            Subset(self.train_dataset, chosen), batch_size=len(chosen), collate_fn=collate_fn
+        )
+        with open_dict(self.config):
+            self.config.trainer.validation_data_dir = None
+        try:
+            yield
+        finally:
+            self.val_dataloader = usual
+            with open_dict(self.config):
+                self.config.trainer.validation_data_dir = sources
+
+    # --- what is written ---------------------------------------------------------------------------------------
+
+    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any) -> None:
+        """Record the step, after all that belongs to it; then verl's checkpoint becomes the run's."""
+        super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
+        scored_P_G = [[self._scored[name] for name in group] for group in self._groups]
+        optimizer = recording.read_optimizer(metrics)
+        self.recorder.refuse_divergence(optimizer, step=self.global_steps)
+        step_metrics = summarise_step(
+            scored_P_G,
+            step=self.global_steps,
+            temperature=self.temperature,
+            max_response_tokens=self.limit,
+            optimizer=optimizer,
+            seconds=recording.read_seconds(timing_raw),
+            num_filtered=int(metrics.get(recording.FILTERED, 0)),
+        )
+        self.recorder.record_step(scored_P_G, step_metrics)
+        if self.settings.run is not None:
+            self._finish_step()
+
+    def _finish_step(self) -> None:
+        settings, step = self.settings.run, self.global_steps
+        assert settings is not None
+        best = best_step(self.run.read_evaluations()) if settings.keep_best else None
+        asked_to_stop = recording.stop_file(self.run).exists()
+        if self._saved_step != step and (best == step or asked_to_stop):
+            self._save_checkpoint()
+        if self._saved_step == step:
+            model = self.config.actor_rollout_ref.model
+            publish(
+                self.run,
+                step=step,
+                clock=self.run_clock.read(),
+                keep=settings.keep,
+                best=best,
+                lora_scale=model.lora_alpha / model.lora_rank if model.lora_rank else None,
+            )
+        if asked_to_stop:
+            self.total_training_steps = step
+
+    def _save_checkpoint(self) -> None:
+        super()._save_checkpoint()
+        self._saved_step = self.global_steps
+
+    def _dump_generations(
+        self,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        gts: Sequence[Any],
+        scores: Sequence[float],
+        reward_extra_infos_dict: dict[str, Any],
+        dump_path: str,
+    ) -> None:
+        """Dump what verl dumps, and of training responses every verdict and decision."""
+        names = [session_of(key) for key in reward_extra_infos_dict.get("uid", ())]
+        if names and all(name in self._scored for name in names):
+            reward_extra_infos_dict |= recording.dump_columns([self._scored[name] for name in names])
+        super()._dump_generations(inputs, outputs, gts, scores, reward_extra_infos_dict, dump_path)
+
+
+def _by_name(
+    names_P_G: Sequence[Sequence[str]], scored_P_G: Sequence[Sequence[ScoredRollout]]
+) -> dict[str, ScoredRollout]:
+    return {
+        name: sample for group in zip(names_P_G, scored_P_G, strict=True) for name, sample in zip(*group, strict=True)
+    }
+
+
+def register() -> None:
+    """Enter the trainers into verl's registry: one for each of verl's that shares its GPUs with the rollout."""
+    for suffix, stock in (("", PPOTrainerSync), ("_colocate_async", PPOTrainerColocateAsync)):
+        mode = "colocate_async" if suffix else "sync"
+        name = f"MicroCoder{stock.__name__}"
+        register_trainer(f"{TRAINER_MODE}{suffix}")(type(name, (MicroCoder, stock), {"stock_mode": mode}))

@@ -1,0 +1,16 @@
+"""The viewer: curves and rollouts of runs in a browser, from a local server or a folder; it only reads files."""
+
+from typing import TYPE_CHECKING
+
+from microcoder.facade import lend
+
+if TYPE_CHECKING:
+    from microcoder.view.collection import Collection, open_collection
+    from microcoder.view.serve import Bundle, ViewerServer, write_bundle
+
+__all__ = ["Bundle", "Collection", "ViewerServer", "open_collection", "write_bundle"]
+
+__getattr__, __dir__ = lend(__name__, {
+    "serve": ("Bundle", "write_bundle", "ViewerServer"),
+    "collection": ("Collection", "open_collection"),
+})  # fmt: skip

@@ -1,0 +1,68 @@
+"""The runs that a viewer has open, by the key that links use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import read_json
+from microcoder.view.files import ProblemTests, tests_of_files
+from microcoder.view.search import Searcher
+from microcoder.view.sources import CorpusSource, EvaluationSource, RunSource, VerdictSource
+from microcoder.view.training_source import TrainingSource
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The opened runs by the key that links use."""
+
+    sources: dict[str, RunSource] = field(default_factory=dict)
+    searcher: Searcher = field(default_factory=Searcher)
+
+    def __getitem__(self, key: str) -> RunSource:
+        """Return a run.
+
+        Raises:
+            DataError: no such run is open.
+        """
+        try:
+            return self.sources[key]
+        except KeyError:
+            raise DataError(f"run={key!r} is not open; open are {', '.join(self.sources)}") from None
+
+
+def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()) -> Collection:
+    """Open runs; problem files say where tests' inputs and expected outputs are, when a run does not.
+
+    Raises:
+        DataError: a path is none of the things that can be opened, or a problem file is missing or holds no problem.
+    """
+    tests = tests_of_files(problem_files) if problem_files else None
+    sources: dict[str, RunSource] = {}
+    for path in paths:
+        source = _open(path, tests)
+        base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII).strip("-.") or "run"
+        key, number = base, 1
+        while key in sources:
+            number += 1
+            key = f"{base}-{number}"
+        sources[key] = source
+    return Collection(sources)
+
+
+def _open(path: Path, tests: ProblemTests | None) -> RunSource:
+    if path.is_file() or path.with_name(path.name + ".partial").is_file():
+        return VerdictSource(path, tests)
+    if not (path / "manifest.json").is_file():
+        raise DataError(
+            f"{path} is no run: it has no manifest.json; name a folder that `microcoder train`, `microcoder eval` or "
+            "`microcoder data build` wrote, or a file of verdicts that `microcoder judge` wrote"
+        )
+    if any(path.glob("problems-*.parquet")):
+        return CorpusSource(path)
+    manifest = read_json(path / "manifest.json", what="manifest")
+    kind = EvaluationSource if manifest.get("kind") == "evaluation" else TrainingSource
+    return kind(path, manifest, tests)

@@ -1,0 +1,350 @@
+"""Single rows of Parquet files and of JSON lines, of which a large one is never in memory whole.
+
+Where a test's input and expected output come from: the rollout files do not repeat them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow.parquet as pq
+
+from microcoder.data.benchmarks import Question, is_livecodebench, read_humaneval, read_livecodebench, read_mbpp
+from microcoder.data.benchmarks.rows import read_published
+from microcoder.data.formats.assertions import RESULTS
+from microcoder.data.formats.rows import read_problem
+from microcoder.data.micro import generate_problems
+from microcoder.judge.core.errors import DataError, MicroCoderError
+from microcoder.judge.core.types import Problem
+
+Row = dict[str, Any]
+ROWS_AT_ONCE = 64
+
+
+def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
+    """Return those of a row's columns that the file has.
+
+    Raises:
+        DataError: the file is gone, damaged or shorter.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            left = row
+            for group in range(file.metadata.num_row_groups):
+                num_rows = file.metadata.row_group(group).num_rows
+                if left < num_rows:
+                    for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=present(file, names)):
+                        if left < batch.num_rows:
+                            return batch.slice(left, 1).to_pylist()[0]
+                        left -= batch.num_rows
+                left -= num_rows
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
+    raise DataError(f"{path} has no row {row} any more; reload the page")
+
+
+def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+    """Return those of some columns, or of their parts (`tests.list.element.detail`), that a file has."""
+    held = set(file.schema_arrow.names) | {file.schema.column(place).path for place in range(len(file.schema))}
+    return [name for name in names if name in held]
+
+
+class LineFile:
+    """JSON lines, which may be growing: where each begins, and the line when it is asked for."""
+
+    def __init__(self, path: Path, *, is_foreign: bool = False) -> None:
+        """Name a file.
+
+        Args:
+            path: the file; it may be gzipped.
+            is_foreign: whether others wrote it: lines that are no JSON object are passed over, and the last one may
+                lack its end. Of ours, a damaged line is an error, and an unfinished one is left for the next look.
+        """
+        self.path, self._is_foreign = path, is_foreign
+        self._read_to = 0
+        self._inode = 0
+
+    def was_replaced(self) -> bool:
+        """The file is another one than was read so far, or shorter: everything known of it is void."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return self._read_to > 0
+        return self._read_to > 0 and (status.st_ino != self._inode or status.st_size < self._read_to)
+
+    def restart(self) -> None:
+        """Begin at the first line again."""
+        self._read_to = 0
+
+    def new_rows(self) -> Iterator[tuple[int, Row]]:
+        """Yield the lines that were added since the last call, each with the byte it begins at.
+
+        Raises:
+            DataError: a line is damaged.
+        """
+        if not self.path.exists():
+            return
+        with self._open() as file:
+            self._inode = self.path.stat().st_ino
+            file.seek(self._read_to)
+            for line in file:
+                if not line.endswith(b"\n") and not self._is_foreign:
+                    return
+                begin, self._read_to = self._read_to, self._read_to + len(line)
+                try:
+                    yield begin, self._parse(line)
+                except DataError:
+                    if not self._is_foreign:
+                        raise
+
+    def row_at(self, begin: int) -> Row:
+        """Return the line that begins at a byte.
+
+        Raises:
+            DataError: no line begins there any more.
+        """
+        try:
+            with self._open() as file:
+                file.seek(begin)
+                return self._parse(file.readline())
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read ({error.strerror})") from None
+
+    def _open(self) -> BinaryIO | gzip.GzipFile:
+        return gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb")
+
+    def _parse(self, line: bytes) -> Row:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{self.path} holds a line that is not JSON ({error}); it was edited or damaged") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{self.path} holds a line that is no object; it was edited or damaged")
+        return row
+
+
+_MICRO_KEYS = ("world", "seed", "tiers", "styles")
+_LCB_KEYS = ("release", "time_limit_seconds", "memory_limit_mib")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A problem as its file has it."""
+
+    tests: Sequence[Mapping[str, str]]
+    """Each an `input` and an `output`."""
+    statement: str
+    code: str | None
+    """The program, if the file is one of submissions."""
+    checker: str
+    origin: str
+    """Where this was read, for the reader to judge."""
+
+
+Find = Callable[[], Asked]
+Place = Callable[[], Iterable[tuple[str, Find]]]
+"""Names of problems, each with what reads it."""
+
+
+class ProblemTests:
+    """Problems by id, read when they are asked for: a release of a benchmark is larger than memory."""
+
+    def __init__(self, places: Sequence[Place] = (), *, missing: str = "") -> None:
+        """Name the places.
+
+        Args:
+            places: where problems are.
+            missing: the message in place of tests, if the file that a run names is not here.
+        """
+        self._places = list(places)
+        self.missing = missing
+        self._lock = threading.Lock()
+        self._known: dict[str, Find] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """There is no place to look."""
+        return not self._places
+
+    def names(self) -> Mapping[str, Find]:
+        """Return the problems that the places have; `missing` says which cannot be read any more."""
+        with self._lock:
+            if self._known is None:
+                self._known = {}
+                for place in self._places:
+                    try:
+                        self._known |= place()
+                    except (MicroCoderError, OSError, KeyError, TypeError, ValueError) as error:
+                        self.missing = f"Tests' inputs are not shown: {error}"
+            return self._known
+
+    def find(self, problem_id: str) -> Asked | None:
+        """Return a problem, or None if no place has it."""
+        read = self.names().get(problem_id)
+        return read() if read else None
+
+
+def tests_of_files(files: Sequence[Path]) -> ProblemTests:
+    """Return the tests of files that a reader has named.
+
+    Raises:
+        DataError: a file is missing, or holds no problem.
+    """
+    for file in files:
+        if not file.exists():
+            raise DataError(f"--problems {file} does not exist; check the path")
+        try:
+            first = next(iter(_read_file(file)), None)
+        except (MicroCoderError, OSError) as error:
+            raise DataError(f"--problems {file}: {error}") from None
+        if first is None:
+            raise DataError(
+                f"--problems {file} holds no problem or submission; name a file of a format in docs/rows.md"
+            )
+    return ProblemTests([partial(_read_file, file) for file in files])
+
+
+def tests_of_run(config: Mapping[str, Any]) -> ProblemTests:
+    """Return where a training run's tests are, as its config says."""
+    problems = config.get("problems") or {}
+    if problems.get("kind") == "micro":
+        return ProblemTests([partial(_generate, problems)])
+    named = [Path(problems[split]) for split in ("train", "heldout") if isinstance(problems.get(split), str)]
+    return _tests_here(named, lambda path: partial(_read_file, path))
+
+
+def tests_of_evaluation(benchmark: Mapping[str, Any]) -> ProblemTests:
+    """Return where an evaluation's tests are, as the `benchmark` of its config says."""
+    path, plus = benchmark.get("path"), benchmark.get("plus")
+    named = [Path(name) for name in (path, plus) if isinstance(name, str)]
+    return _tests_here(named[:1] if all(name.exists() for name in named) else named, lambda _: partial(_ask, benchmark))
+
+
+def _tests_here(named: Sequence[Path], place: Callable[[Path], Place]) -> ProblemTests:
+    gone = [str(path) for path in named if not path.exists()]
+    missing = (
+        f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems." if gone else ""
+    )
+    return ProblemTests([place(path) for path in named if path.exists()], missing=missing)
+
+
+def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
+    """Problems of the micro lab; a config of another version raises."""
+    shared = {key: problems[key] for key in _MICRO_KEYS if key in problems}
+    for split, number in (("train", "num_train"), ("heldout", "num_heldout")):
+        for problem in generate_problems(split=split, num_problems=int(problems[number]), **shared):
+            yield problem.id, partial(_asked, problem, "the run's seed, generated anew")
+
+
+def _ask(benchmark: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
+    path = Path(benchmark["path"])
+    plus = Path(benchmark["plus"]) if benchmark.get("plus") else None
+    match benchmark.get("kind", "livecodebench"):
+        case "livecodebench":
+            kept = {key: benchmark[key] for key in _LCB_KEYS if benchmark.get(key) is not None}
+            yield from _of_questions(read_livecodebench(path, on_broken=lambda _: None, **kept), path)
+        case "humaneval":
+            yield from _of_questions(read_humaneval(path, plus=plus), path)
+        case "mbpp":
+            yield from _of_questions(read_mbpp(path, plus=plus, split=benchmark.get("split") or "test"), path)
+        case "rows":
+            for row in read_published(path, "benchmark file"):
+                problem = row.own_problem(benchmark["format"])
+                yield problem.id, partial(_asked, problem, path.name)
+        case _:
+            yield from _read_file(path)
+
+
+def _of_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, Find]]:
+    for question in questions:
+        yield question.id, partial(_load, question, path.name)
+
+
+def _load(question: Question, origin: str) -> Asked:
+    return _asked(question.load(), origin)
+
+
+def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
+    """Problems or submissions of ours, LiveCodeBench, or rows of any known format; other rows are passed over."""
+    if is_livecodebench(path):
+        yield from _of_questions(read_livecodebench(path, on_broken=lambda _: None), path)
+    elif path.is_dir():
+        from microcoder.data.release.tables import read_released
+
+        yield from ((problem.id, partial(_asked, problem, path.name)) for problem in read_released(path))
+    elif path.suffix == ".json":
+        for row in read_published(path, "problem file"):
+            yield from ((name, partial(_asked, problem, path.name)) for name, problem in _recognise(dict(row.values)))
+    else:
+        yield from _read_lines(path)
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
+    """Lines by where they begin, so that a large file is not held."""
+    for begin, row in LineFile(path, is_foreign=True).new_rows():
+        if isinstance(row.get("id"), str) and isinstance(row.get("tests"), list):
+            yield row["id"], partial(_read_own, path, begin)
+        else:
+            yield from ((name, partial(_read_other, path, begin)) for name, _ in _recognise(row))
+
+
+def _read_own(path: Path, begin: int) -> Asked:
+    return _submitted(LineFile(path).row_at(begin), path.name)
+
+
+def _read_other(path: Path, begin: int) -> Asked:
+    return _asked(_recognise(LineFile(path).row_at(begin))[0][1], path.name)
+
+
+def _recognise(values: Row) -> list[tuple[str, Problem]]:
+    """Return the problem of a row of any known format, under each name that runs may know it by."""
+    try:
+        problem = read_problem(values)
+    except MicroCoderError:
+        return []
+    task = values.get("task_id", values.get("question_id"))
+    names = [
+        problem.id,
+        *([f"Mbpp/{task}"] if isinstance(task, int) else []),
+        *([task] if isinstance(task, str) else []),
+    ]
+    return [(name, problem) for name in dict.fromkeys(names)]
+
+
+def _submitted(row: Row, origin: str) -> Asked:
+    tests = [test for test in row["tests"] if isinstance(test, dict)]
+    return Asked(
+        [{name: str(test.get(name, "")) for name in ("input", "output")} for test in tests],
+        str(row.get("statement") or ""),
+        row.get("code") if isinstance(row.get("code"), str) else None,
+        str((row.get("checker") or {}).get("type", "default")),
+        origin,
+    )
+
+
+def _asked(problem: Problem, origin: str) -> Asked:
+    show = _as_claims if problem.harness else lambda given, wanted: (given, wanted)
+    shown = [show(test.input, test.output) for test in problem.tests]
+    tests = [{"input": given, "output": wanted} for given, wanted in shown]
+    return Asked(tests, problem.statement, None, problem.checker.type, origin)
+
+
+def _as_claims(given: str, wanted: str) -> tuple[str, str]:
+    """Return calls and claims (`data/formats/claims.py`) as the Python that they are."""
+    try:
+        asked, claimed = json.loads(given), json.loads(wanted)
+        if "replay" in asked:
+            return asked["replay"], "every assertion of the input holds"
+        lines = [*filter(None, [asked.get("setup")]), *asked["calls"]]
+        name = "result" if len(asked["calls"]) == 1 else "results"
+        said = "\n".join(claimed["claims"]).replace(f"{RESULTS}[0]" if name == "result" else RESULTS, name)
+        return "\n".join(lines), said
+    except (ValueError, KeyError, TypeError):
+        return given, wanted

@@ -1,0 +1,434 @@
+"""A folder that shows runs without a server: it opens from disk, or lies on any web host.
+
+Pages opened from disk may not fetch, but may load scripts: each piece of data is a script that hands over one value.
+
+    index.html, *.css, *.js      the page
+    data/runs.js                 runs with their curves
+    data/KEY/index.js            light columns of all rollouts (`Index.pack`, in base64)
+    data/KEY/rows-N.js           texts and tests of `ROWS_A_CHUNK` rollouts
+    data/KEY/tests-N.js          inputs and expected outputs of `PROBLEMS_A_CHUNK` problems
+
+Requests -> JSON values: what the server sends and the bundle holds. A long text is cut, and says how long it is.
+
+The page on this machine: the standard library's server, bound to the loopback, which only ever reads.
+
+Another site's page must not read runs through the visitor's browser: a request is refused when its Host is another
+name (DNS rebinding) or when the browser says that another site sent it. Paths are looked up in two tables and never
+joined to a folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+
+from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
+from microcoder.judge.core.files import cut_pieces
+from microcoder.view.collection import Collection
+from microcoder.view.index import Index
+from microcoder.view.search import Needle, list_matches
+from microcoder.view.sources import Row, RunSource
+
+ROWS_A_CHUNK = 25
+PROBLEMS_A_CHUNK = 20
+_LONGEST_IN_BUNDLE = 20_000
+"""Characters kept of a text; the page says when there were more."""
+_SIZES = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
+_MARK = "data/runs.js"
+_PLACE = b"<!-- bundle -->"
+_SCRIPT = b'<script src="data/runs.js" defer></script>'
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What was written."""
+
+    page: Path
+    num_rollouts: int
+    num_bytes: int
+
+
+def write_bundle(collection: Collection, folder: Path) -> Bundle:
+    """Write runs as a folder, in place of a bundle that is there already.
+
+    Raises:
+        DataError: the folder holds something else.
+    """
+    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / _MARK).exists())):
+        raise DataError(f"{folder} exists and is no bundle; choose another --bundle folder")
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    (folder / "data").mkdir(parents=True)
+    num_bytes = num_rollouts = 0
+    runs = []
+    for key, source in collection.sources.items():
+        index = source.index()
+        (folder / "data" / key).mkdir()
+        for name, value in _pieces(source, index):
+            num_bytes += _write_piece(folder, f"{key}/{name}", value)
+        num_rollouts += len(index)
+        runs.append({**describe_run(key, source), "has_tests": not source.tests.is_empty, **_SIZES})
+    for name, body in read_static().items():
+        body = body.replace(_PLACE, _SCRIPT) if name == "index.html" else body
+        (folder / name).write_bytes(body)
+        num_bytes += len(body)
+    num_bytes += _write_piece(folder, "runs", runs)
+    return Bundle(folder / "index.html", num_rollouts, num_bytes)
+
+
+def _pieces(source: RunSource, index: Index) -> Iterator[tuple[str, Any]]:
+    yield "index", base64.b64encode(index.pack()).decode("ascii")
+    for number, rows in enumerate(cut_pieces(source.read_all(index), ROWS_A_CHUNK)):
+        yield f"rows-{number}", [shorten(row, _LONGEST_IN_BUNDLE) for row in rows]
+    if not source.tests.is_empty:
+        for number, names in enumerate(cut_pieces(index.words["problem_id"], PROBLEMS_A_CHUNK)):
+            yield f"tests-{number}", {name: _tests(source, name) for name in names}
+
+
+def _tests(source: RunSource, problem_id: str) -> dict[str, Any] | None:
+    asked = source.tests.find(problem_id)
+    if asked is None:
+        return None
+    tests = [describe_test(test, _LONGEST_IN_BUNDLE) for test in asked.tests]
+    return {"tests": tests, "checker": asked.checker, "origin": asked.origin, "statement": asked.statement}
+
+
+def _write_piece(folder: Path, name: str, value: Any) -> int:
+    body = f"viewer.deliver({encode(name)},{encode(value)});\n".encode("ascii")
+    (folder / "data" / f"{name}.js").write_bytes(body)
+    return len(body)
+
+
+LONGEST_TEXT = 50_000
+"""Characters shown of a text unless the whole is asked for."""
+_TEXTS = ("prompt", "completion", "program")
+_MOST_QUOTES = 200
+Words = Mapping[str, str]
+
+
+def list_runs(collection: Collection, words: Words) -> list[Row]:
+    """Return every run with its curves, tables, facts and notices."""
+    return [describe_run(key, source) for key, source in collection.sources.items()]
+
+
+def describe_run(key: str, source: RunSource) -> Row:
+    """Return what the page shows of a run as a whole."""
+    about = source.about()
+    return {
+        "key": key,
+        "name": source.name,
+        "kind": source.kind,
+        "state": about.state,
+        "facts": list(about.facts),
+        "notices": list(about.notices),
+        "charts": list(about.charts),
+        "tables": list(about.tables),
+    }
+
+
+def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
+    """Return for each run what changes whenever it has something new: an open page asks every few seconds."""
+    return {key: source.stamp() for key, source in collection.sources.items()}
+
+
+def send_index(collection: Collection, words: Words) -> bytes:
+    """Return the light columns of a run; a list is often searched next, so its texts are read ahead."""
+    source = collection[words.get("run", "")]
+    index = source.index()
+    collection.searcher.begin(source.parts(index))
+    return index.pack()
+
+
+def search_texts(collection: Collection, words: Words) -> Row:
+    """Return which rollouts hold a text: a bit each, in the order of the index of that version."""
+    source = collection[words.get("run", "")]
+    index = source.index()
+    mask = collection.searcher.find(source.parts(index), _read_needle(words))
+    bits = base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
+    return {"version": index.version, "num": len(mask), "bits": bits}
+
+
+def quote_texts(collection: Collection, words: Words) -> Row:
+    """Return the first hit in each of some rollouts, named by their places in the index."""
+    source = collection[words.get("run", "")]
+    places = [int(place) for place in re.findall(r"\d{1,9}", words.get("places", ""))][:_MOST_QUOTES]
+    return {"quotes": collection.searcher.quote(source.parts(source.index()), _read_needle(words), places)}
+
+
+def show_rollout(collection: Collection, words: Words) -> Row:
+    """Return a rollout with its texts and tests; with a search, also the strings that it matches there."""
+    source = collection[words.get("run", "")]
+    index = source.index()
+    record = index.record(_find(index, words))
+    shown = {**shorten(source.read(record), LONGEST_TEXT), **record}
+    if words.get("text"):
+        texts = [shown[name] for name in _TEXTS] + [
+            test.get(name) for test in shown["tests"] for name in ("detail", "output")
+        ]
+        shown["matches"] = list_matches(_read_needle(words), [text for text in texts if text])
+    return shown
+
+
+def shorten(row: Row, longest: int) -> Row:
+    """Return a rollout's texts and tests cut to a length; `cut` names the texts that were, with their lengths."""
+    shown: Row = {
+        name: row.get(name) for name in ("extraction", "temperature", "facts", "tokens") if row.get(name) is not None
+    }
+    cut: dict[str, int] = {}
+    for name in _TEXTS:
+        text = row.get(name)
+        shown[name] = _cut(text, longest, name, cut)
+    shown["tests"] = [_shorten_test(number, test, longest, cut) for number, test in enumerate(row.get("tests") or [])]
+    return {**shown, "cut": cut}
+
+
+def show_test(collection: Collection, words: Words) -> Row:
+    """Return a test's input and expected output, if they are known."""
+    source = collection[words.get("run", "")]
+    number = _read_number(words, "test")
+    asked = source.tests.find(words.get("problem", ""))
+    if asked is None or number >= len(asked.tests):
+        return {"is_known": False, "num_tests": len(asked.tests) if asked else 0}
+    return describe_test(asked.tests[number], LONGEST_TEXT) | {
+        "is_known": True,
+        "num_tests": len(asked.tests),
+        "checker": asked.checker,
+        "origin": asked.origin,
+        "statement": asked.statement[:LONGEST_TEXT],
+    }
+
+
+def describe_test(test: Mapping[str, str], longest: int) -> Row:
+    """Return a test's input and expected output cut to a length."""
+    cut: dict[str, int] = {}
+    return {
+        "input": _cut(test["input"], longest, "input", cut),
+        "expected": _cut(test["output"], longest, "expected", cut),
+        "cut": cut,
+    }
+
+
+def show_text(collection: Collection, words: Words) -> Row:
+    """Return one text whole: a rollout's, a test's `input` or `expected`, or the `actual` output of a test."""
+    source, field = collection[words.get("run", "")], words.get("field", "")
+    index = source.index()
+    record = index.record(_find(index, words))
+    number = _read_number(words, "test")
+    text: object = None
+    if field in _TEXTS:
+        text = source.read(record).get(field)
+    elif field == "actual":
+        tests = source.read(record).get("tests") or []
+        text = tests[number].get("output") if number < len(tests) else None
+    elif field in ("input", "expected"):
+        asked = source.tests.find(record["problem_id"])
+        if asked and number < len(asked.tests):
+            text = asked.tests[number]["input" if field == "input" else "output"]
+    if not isinstance(text, str):
+        raise DataError(f"field={field!r} of {words.get('id')!r} is not in the files")
+    return {"text": text}
+
+
+def finite(value: Any) -> Any:
+    """Return a JSON value without the numbers that JSON has no word for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    return [finite(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+Answer = Callable[[Collection, Words], Any]
+ANSWERS: dict[str, Answer] = {
+    "/api/runs": list_runs,
+    "/api/pulse": show_pulse,
+    "/api/index": send_index,
+    "/api/search": search_texts,
+    "/api/quotes": quote_texts,
+    "/api/rollout": show_rollout,
+    "/api/test": show_test,
+    "/api/text": show_text,
+}
+"""Every request there is."""
+
+
+def _read_needle(words: Words) -> Needle:
+    return Needle(words.get("text", ""), is_regex=words.get("regex") == "yes", field=words.get("field", ""))
+
+
+def _read_number(words: Words, name: str) -> int:
+    text = words.get(name, "") or "0"
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise DataError(f"{name}={text!r} is no number")
+    return int(text)
+
+
+def _find(index: Index, words: Words) -> int:
+    place = index.find(words.get("id", ""))
+    if place is None:
+        raise DataError(f"id={words.get('id', '')!r} names no rollout of this run; ids are split/step/row")
+    return place
+
+
+def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[str, int]) -> Row:
+    shown: Row = {name: value for name, value in test.items() if not isinstance(value, str)}
+    for name, value in test.items():
+        if isinstance(value, str):
+            shown[name] = _cut(value, longest, f"{number}/{'actual' if name == 'output' else name}", cut)
+    return shown
+
+
+def _cut(text: object, longest: int, name: str, cut: dict[str, int]) -> str | None:
+    if not isinstance(text, str):
+        return None
+    if len(text) > longest:
+        cut[name] = len(text)
+    return text[:longest]
+
+
+ADDRESS = "127.0.0.1"
+HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""Names under which a browser on this machine, or at the other end of an ssh tunnel, asks."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+
+
+def read_static() -> dict[str, bytes]:
+    """Return the page's files by name."""
+    folder = files("microcoder.view").joinpath("static")
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
+
+
+class ViewerServer(ThreadingHTTPServer):
+    """Serves one collection of runs until it is shut down."""
+
+    daemon_threads = True
+
+    def __init__(self, collection: Collection, *, port: int) -> None:
+        """Listen on a port of the loopback; 0 takes any that is free.
+
+        Raises:
+            ConfigError: the port is taken or not allowed.
+        """
+        self.collection = collection
+        self.static = read_static()
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                f"port {port} cannot be used ({error}); choose another with --port, or 0 for any"
+            ) from None
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{ADDRESS}:{self.server_address[1]}/"
+
+    def warm(self) -> None:
+        """Begin to read the indexes, so that the first list need not wait."""
+        threading.Thread(target=self._warm, daemon=True).start()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a browser that hung up; anything else is a fault of ours and is printed."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+    def _warm(self) -> None:
+        for source in self.collection.sources.values():
+            source.index()
+            source.tests.names()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "microcoder", ""
+    timeout = 60
+    wbufsize = 1 << 16  # Head and body leave together: apart, the second would wait for the first to be acknowledged.
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        """Answer."""
+        address = urlsplit(self.path)
+        if not self._is_own_host():
+            self._send_json({"error": "this host name is not served; open 127.0.0.1"}, HTTPStatus.MISDIRECTED_REQUEST)
+        elif address.path in ANSWERS:
+            self._answer(address.path, address.query)
+        else:
+            name = address.path.removeprefix("/") or "index.html"
+            body = self._viewer.static.get(name)
+            if body is None:
+                self._send_json({"error": "there is no such page"}, HTTPStatus.NOT_FOUND)
+            else:
+                self._send(body, f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8", HTTPStatus.OK)
+
+    do_HEAD = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: requests are the reader's own."""
+
+    @property
+    def _viewer(self) -> ViewerServer:
+        return cast(ViewerServer, self.server)
+
+    def _answer(self, path: str, query: str) -> None:
+        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            self._send_json({"error": "another site may not read runs"}, HTTPStatus.FORBIDDEN)
+            return
+        try:
+            words = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=40))
+            value, status = ANSWERS[path](self._viewer.collection, words), HTTPStatus.OK
+        except (MicroCoderError, OSError, ValueError) as error:
+            value, status = {"error": str(error)}, HTTPStatus.BAD_REQUEST
+        if isinstance(value, bytes):
+            self._send(value, "application/octet-stream", status)
+        else:
+            self._send_json(value, status)
+
+    def _is_own_host(self) -> bool:
+        host = self.headers.get("Host", "").lower()
+        name, colon, port = host.rpartition(":")
+        return (name if colon and port.isdecimal() else host) in HOSTS
+
+    def _send_json(self, value: Any, status: HTTPStatus) -> None:
+        self._send(encode(value).encode("ascii"), "application/json", status)
+
+    def _send(self, body: bytes, kind: str, status: HTTPStatus) -> None:
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("Content-Security-Policy", POLICY),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cache-Control", "no-store"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def encode(value: Any) -> str:
+    """Return JSON in ASCII: lone surrogates and line separators travel as escapes."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(finite(value), allow_nan=False, separators=(",", ":"))

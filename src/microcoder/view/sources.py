@@ -1,0 +1,458 @@
+"""One run as the viewer sees it, whether a training run, an evaluation, a corpus or a file of verdicts.
+
+What sources made of JSON lines share: light values by line, an index when lines were added.
+
+A corpus: the problems that `microcoder data build` kept, and the rows that it turned away, each with its reason.
+
+An evaluation: samples.jsonl and verdicts.jsonl of a folder that `microcoder eval` wrote, joined by sample.
+
+A file of verdicts that `microcoder judge` wrote; the programs are in the submission file, if it is named.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from microcoder.judge.core.config import flatten
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import read_json, read_rows
+from microcoder.judge.core.types import Outcome
+from microcoder.view.files import (
+    ROWS_AT_ONCE,
+    LineFile,
+    ProblemTests,
+    present,
+    read_row,
+    tests_of_evaluation,
+    tests_of_files,
+)
+from microcoder.view.index import Index, IndexBuilder
+from microcoder.view.search import IndexPart, Texts
+
+Row = dict[str, Any]
+_SECONDS_BETWEEN_LOOKS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What is known of a run as a whole, as plain JSON values."""
+
+    state: str
+    """Such as `finished` or `24 steps so far`."""
+    facts: Sequence[tuple[str, str]] = ()
+    notices: Sequence[str] = ()
+    """What a reader must know before trusting what is shown."""
+    charts: Sequence[Row] = ()
+    tables: Sequence[Row] = ()
+    """Each a title, column names and rows of texts."""
+
+
+def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
+    """Return a table of how many there are of each word, the most frequent first."""
+    rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
+    return {"title": title, "columns": [words, counted], "rows": rows}
+
+
+class RunSource(ABC):
+    """One opened run; its files, which may grow, are looked at again at most once a second."""
+
+    kind: str
+    name: str
+    tests: ProblemTests
+
+    def __init__(self) -> None:
+        self._builder = IndexBuilder()
+        self._index = self._builder.build()
+        self._looked = -_SECONDS_BETWEEN_LOOKS
+        self._lock = threading.Lock()
+
+    def index(self) -> Index:
+        """Return the light columns of all rollouts; files that were added to or rewound are read again."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
+                if self._refresh():
+                    self._index = self._builder.build()
+                self._looked = time.monotonic()
+            return self._index
+
+    def stamp(self) -> str:
+        """Return what changes whenever `index` or `about` would return something else."""
+        return str(self.index().version)
+
+    @abstractmethod
+    def _refresh(self) -> bool:
+        """Put what is new into the builder; return whether anything was."""
+
+    @abstractmethod
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the texts of all rollouts, in the order of the index."""
+
+    @abstractmethod
+    def read(self, record: Row) -> Row:
+        """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it.
+
+        Raises:
+            DataError: the file is gone or damaged.
+        """
+
+    @abstractmethod
+    def read_all(self, index: Index) -> Iterator[Row]:
+        """Yield what `read` returns for every rollout, in the order of the index."""
+
+    @abstractmethod
+    def about(self) -> RunInfo:
+        """Return what is known of the run as a whole."""
+
+
+def name_run(root: Path, manifest: Row) -> str:
+    """Return a run's own name; of a study's run, the study, level and seed, as `runs.json` beside it has them."""
+    folder = root.resolve()
+    beside = folder.parent / "runs.json"
+    labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
+    return str(labels[0] if labels else manifest.get("name") or folder.name)
+
+
+_ROWS_A_PART = 256
+
+
+class LineSource(RunSource):
+    """A run whose rollouts are lines; a subclass says which files, and how a line is read."""
+
+    split: str
+    """The one split of such a run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lights: list[Row] = []
+
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the texts of all rollouts, some lines a part."""
+        starts = range(0, len(index), _ROWS_A_PART)
+        return [
+            IndexPart(
+                (id(self), start),
+                index.version,
+                min(_ROWS_A_PART, len(index) - start),
+                functools.partial(self._read_texts, index, start),
+            )
+            for start in starts
+        ]
+
+    def _read_texts(self, index: Index, start: int) -> Texts:
+        rows = [self.read(index.record(place)) for place in range(start, min(start + _ROWS_A_PART, len(index)))]
+        errors = [
+            "\n".join(f"{test.get('detail') or ''}\n{test.get('output') or ''}" for test in row.get("tests") or ())
+            for row in rows
+        ]
+        named = {"prompt": "prompt", "response": "completion", "program": "program"}
+        texts = {field: [row.get(name) for row in rows] for field, name in named.items()} | {"errors": errors}
+        return {
+            field: pa.array(
+                [None if text is None else text.encode("utf-8", "replace").decode() for text in column], pa.string()
+            )
+            for field, column in texts.items()
+        }
+
+    def read_all(self, index: Index) -> Iterator[Row]:
+        """Yield every rollout's texts and tests."""
+        for place in range(len(index)):
+            yield self.read(index.record(place))
+
+    def _refresh(self) -> bool:
+        if is_changed := self._take_lines():
+            self._builder.put_rows("lines", self._lights)
+        return is_changed
+
+    @abstractmethod
+    def _take_lines(self) -> bool:
+        """Read what was added to the files into `_lights`; return whether anything was."""
+
+
+def light_verdict(row: Row) -> Row:
+    """Return the light values of a line that holds a verdict."""
+    outcome = row.get("verdict")
+    reward = None if outcome == Outcome.SANDBOX_FAULT else float(outcome == Outcome.ACCEPTED)
+    return {"reward": reward, **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")}}
+
+
+KEPT = "kept"
+_LIGHT = ("id", "dataset", "stage", "reason", "platform_difficulty", "difficulty", "pass_rate", "num_tests")
+_HEAVY = (
+    "id", "statement", "statement_found", "problem", "solutions", "raw", "candidate", "detail", "stage", "reason",
+    "dataset", "source_row", "url", "licence", "date", "platform", "title", "natural_language", "flags", "difficulty",
+    "pass_rate", "num_generated_tests", "num_hidden_tests", "mutation_score",
+)  # fmt: skip
+_FACTS = _HEAVY[7:]
+
+
+class CorpusSource(LineSource):
+    """Each problem as a rollout: its statement, how the source had it, a solution, its tests."""
+
+    kind = "corpus"
+    split = "corpus"
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        manifest = read_json(root / "manifest.json", what="corpus manifest")
+        self.name = str(manifest.get("name") or root.resolve().name)
+        self.tests = tests_of_files([root])
+        self._root = root
+        self._files: list[tuple[Path, int]] = []
+        """Each with the rows before it."""
+
+    def read(self, record: Row) -> Row:
+        """Return a problem's texts."""
+        path, first = next((path, first) for path, first in reversed(self._files) if record["row"] >= first)
+        return _as_rollout(read_row(path, record["row"] - first, _HEAVY))
+
+    def read_all(self, index: Any) -> Iterator[Row]:
+        """Yield every problem's texts, file by file."""
+        for path, _ in self._files:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
+                    yield from map(_as_rollout, batch.to_pylist())
+
+    def about(self) -> RunInfo:
+        """Return how many rows were kept, and why the others were not."""
+        table = tabulate_counts("Rows by what became of them", "reason", "rows", self.index().count("verdict"))
+        return RunInfo("finished", [("folder", str(self._root))], (), (), [table])
+
+    def _take_lines(self) -> bool:
+        if self._files:
+            return False
+        for path in (*sorted(self._root.glob("problems-*.parquet")), *sorted(self._root.glob("rejected-*.parquet"))):
+            self._files.append((path, len(self._lights)))
+            try:
+                with pq.ParquetFile(path) as file:
+                    rows = file.read(columns=present(file, _LIGHT)).to_pylist()
+            except (OSError, ValueError) as error:
+                raise DataError(f"{path} cannot be read ({error}); build the corpus again") from None
+            for row in rows:
+                self._lights.append(
+                    {
+                        "split": self.split,
+                        "step": 0,
+                        "row": len(self._lights),
+                        "problem_id": row["id"],
+                        "tier": row.get("platform_difficulty") or row.get("dataset") or "",
+                        "verdict": row.get("reason") or KEPT,
+                        "reward": row.get("pass_rate"),
+                        "tests_total": row.get("num_tests"),
+                    }
+                )
+        return True
+
+
+def _as_rollout(row: Row) -> Row:
+    facts = {name.replace("_", " "): _plain(row[name]) for name in _FACTS if row.get(name) not in (None, "", [])}
+    candidate = _parse(row.get("candidate"))
+    solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
+    program = next((s.get("code") for s in solutions if s.get("known", "accepted") == "accepted"), None)
+    problem = _parse(row.get("problem"))
+    return {
+        "prompt": row.get("statement") or candidate.get("statement") or "",
+        "completion": row.get("statement_found") or candidate.get("statement_found") or row.get("raw") or None,
+        "program": program or problem.get("reference"),
+        "extraction": "" if program or problem.get("reference") else "the source gives no solution",
+        "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
+        "facts": facts,
+    }
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _parse(text: str | None) -> Any:
+    try:
+        return json.loads(text) if text else {}
+    except ValueError:
+        return {}
+
+
+_SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
+_UNJUDGED = "not judged yet"
+_WIRE = "\x1eresults "
+"""What a harness puts before the values that calls returned."""
+
+
+class EvaluationSource(LineSource):
+    """Answers to a benchmark with their verdicts, complete or not."""
+
+    kind = "evaluation"
+    split = "evaluation"
+
+    def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
+        super().__init__()
+        self._root, self._manifest = root, manifest
+        self.name = str(manifest.get("name") or root.resolve().name)
+        self.tests = tests or tests_of_evaluation((manifest.get("config") or {}).get("benchmark") or {})
+        self._samples = LineFile(root / "samples.jsonl")
+        self._verdicts = LineFile(root / "verdicts.jsonl")
+        self._places: dict[tuple[Any, Any], int] = {}
+        self._sample_begins: list[int] = []
+        self._verdict_begins: dict[int, int] = {}
+        self._questions: dict[str, Row] = {}
+
+    def read(self, record: Row) -> Row:
+        """Return a sample's response, program and tests; the prompt is the statement, if the benchmark is here."""
+        sample = self._samples.row_at(self._sample_begins[record["row"]])
+        begin = self._verdict_begins.get(record["row"])
+        verdict = self._verdicts.row_at(begin) if begin is not None else {}
+        question = self._questions.get(record["problem_id"], {})
+        facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
+        asked = self.tests.find(record["problem_id"])
+        tests = [{**test, "output": _unwire(test.get("output"))} for test in verdict.get("tests") or []]
+        shown = {"prompt": asked.statement} if asked else {}
+        return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
+
+    def stamp(self) -> str:
+        """Return what changes with the lines, and when the results are written."""
+        return f"{super().stamp()} {(self._root / 'results.json').exists()}"
+
+    def about(self) -> RunInfo:
+        """Return the table of accuracies by platform and difficulty."""
+        path = self._root / "results.json"
+        results = read_json(path, what="results") if path.exists() else None
+        tables = [_grid(results)] if results else []
+        counts = (results or {}).get("outcomes") or self.index().count("verdict")
+        tables.append(tabulate_counts("Samples by verdict", "verdict", "samples", counts))
+        notices = []
+        if counts.get(_UNJUDGED):
+            notices.append(f"{counts[_UNJUDGED]} samples are not judged yet.")
+        if self.tests.missing:
+            notices.append(self.tests.missing)
+        facts = [(key, str(value)) for key, value in flatten(self._manifest.get("config") or {}).items()]
+        state = "finished" if results else "not finished"
+        return RunInfo(state, [("started", str(self._manifest.get("started", ""))), *facts], notices, (), tables)
+
+    def _take_lines(self) -> bool:
+        if self._samples.was_replaced() or self._verdicts.was_replaced():
+            for file in (self._samples, self._verdicts):
+                file.restart()
+            self._lights, self._places, self._sample_begins, self._verdict_begins = [], {}, [], {}
+        if not self._questions:
+            rows = read_rows(self._root / "questions.jsonl")
+            self._questions = {row["problem_id"]: row for row in rows if "problem_id" in row}
+        before = len(self._lights), len(self._verdict_begins)
+        is_changed = False
+        for begin, row in self._samples.new_rows():
+            self._add_sample(begin, row)
+        for begin, row in self._verdicts.new_rows():
+            place = self._places.get((row.get("problem_id"), row.get("sample_index")))
+            if place is not None:
+                is_changed = True
+                self._verdict_begins[place] = begin
+                self._lights[place] |= light_verdict(row)
+        return is_changed or before != (len(self._lights), len(self._verdict_begins))
+
+    def _add_sample(self, begin: int, row: Row) -> None:
+        if not {"problem_id", "sample_index"} <= row.keys():
+            raise DataError(f"{self._samples.path} was edited or damaged: a line names no sample")
+        place = len(self._lights)
+        self._places[row["problem_id"], row["sample_index"]] = place
+        self._sample_begins.append(begin)
+        question = self._questions.get(row["problem_id"], {})
+        tier = " ".join(filter(None, (question.get("platform"), question.get("difficulty"))))
+        light = {name: row.get(name) for name in _SAMPLE_KEYS}
+        self._lights.append({**light, "split": self.split, "step": 0, "row": place, "tier": tier, "verdict": _UNJUDGED})
+
+
+def _unwire(output: str | None) -> str | None:
+    """Return what calls returned, without the mark of its line."""
+    return output.strip().removeprefix(_WIRE) if output and _WIRE in output else output
+
+
+def _grid(results: Row) -> Row:
+    """Accuracy by platform and difficulty, as results.json has it."""
+    rows = [
+        [
+            str(cell.get("platform")),
+            str(cell.get("difficulty")),
+            f"pass@{cell.get('k')}",
+            _percent(cell.get("value")),
+            f"{_percent(cell.get('low'))} to {_percent(cell.get('high'))}",
+            str(cell.get("num_problems")),
+        ]
+        for cell in results.get("cells") or []
+    ]
+    columns = ["platform", "difficulty", "figure", "value", "95 % interval", "problems"]
+    return {"title": "Accuracy", "columns": columns, "rows": rows}
+
+
+def _percent(value: object) -> str:
+    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "unknown"
+
+
+class VerdictSource(LineSource):
+    """Verdicts of submissions, whole or still growing (`.partial`)."""
+
+    kind = "verdicts"
+    split = "judged"
+
+    def __init__(self, path: Path, tests: ProblemTests | None) -> None:
+        super().__init__()
+        self.name = path.name.removesuffix(".jsonl")
+        self.tests = tests or ProblemTests()
+        self._path = path
+        self._file = LineFile(path)
+        self._begins: list[int] = []
+        first = next((row for _, row in LineFile(self._whole_or_partial()).new_rows()), None)
+        if first is not None and not {"verdict", "origin"} & first.keys():
+            raise DataError(
+                f"{path} is no file of verdicts: its first line has no verdict; name the file that `microcoder judge` "
+                "wrote by -o, or a folder of `microcoder train`, `microcoder eval` or `microcoder data build`"
+            )
+
+    def read(self, record: Row) -> Row:
+        """Return a submission's tests, and its program and statement if the submission file is named."""
+        row = self._file.row_at(self._begins[record["row"]])
+        asked = self.tests.find(record["problem_id"])
+        facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
+        return {
+            "program": asked.code if asked else None,
+            "prompt": asked.statement if asked else None,
+            "tests": row.get("tests") or [],
+            "facts": facts,
+        }
+
+    def about(self) -> RunInfo:
+        """Return how many submissions got which verdict."""
+        counts = self.index().count("verdict")
+        meta_file = self._path.with_name(self._path.name + ".meta.json")
+        meta = read_json(meta_file, what="description") if meta_file.exists() else {}
+        facts = [(key, str(meta[key])) for key in ("num_submissions", "seconds") if key in meta]
+        facts += [(key, str(value)) for key, value in (meta.get("origin") or {}).items()]
+        notices = []
+        if self.tests.is_empty:
+            notices.append("Programs and tests are not in this file; name the submission file with --problems.")
+        state = "finished" if self._path.exists() else "not finished"
+        table = tabulate_counts("Submissions by verdict", "verdict", "submissions", counts)
+        return RunInfo(state, facts, notices, (), [table])
+
+    def _whole_or_partial(self) -> Path:
+        return self._path if self._path.exists() else self._path.with_name(self._path.name + ".partial")
+
+    def _take_lines(self) -> bool:
+        wanted = self._whole_or_partial()
+        if self._file.path != wanted or self._file.was_replaced():
+            self._file, self._lights, self._begins = LineFile(wanted), [], []
+        before = len(self._lights)
+        for begin, row in self._file.new_rows():
+            if "verdict" not in row:
+                continue
+            light = {"split": self.split, "step": 0, "row": len(self._lights), "sample_index": 0, **light_verdict(row)}
+            self._lights.append({**light, "problem_id": str(row.get("id", ""))})
+            self._begins.append(begin)
+        return len(self._lights) != before

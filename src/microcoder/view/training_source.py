@@ -1,0 +1,235 @@
+"""A training run: its rollouts lie in one Parquet file a step, of which the light columns are read at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from microcoder.judge.core.config import flatten
+from microcoder.judge.core.errors import DataError
+from microcoder.lab.studies.history import read_history
+from microcoder.train.runs import RunDirectory
+from microcoder.view.charts import draw_training, list_alarms
+from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, tests_of_run
+from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index
+from microcoder.view.search import IndexPart, Texts, pc
+from microcoder.view.sources import Row, RunInfo, RunSource, name_run
+
+_WORDS = tuple(name for name in WORDS if name != "split")
+_INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
+_REWARDS = ("reward", "advantage")
+_SECONDS, _DETAIL, _OUTPUT, _TOKEN = (
+    "tests.list.element.cpu_seconds",
+    "tests.list.element.detail",
+    "tests.list.element.output",
+    "tokens.list.element.logp",
+)
+_LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS, _TOKEN)
+_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What the metrics say, and of which state of the files."""
+
+    stamp: object
+    state: str
+    charts: Sequence[Row]
+    alarms: Sequence[str]
+
+
+class TrainingSource(RunSource):
+    """A folder that `microcoder train` wrote, finished or not; every engine writes the same."""
+
+    kind = "training"
+
+    def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
+        super().__init__()
+        self._run = RunDirectory(root)
+        self._manifest = manifest
+        self.name = name_run(root, manifest)
+        self.tests = tests or tests_of_run(manifest.get("config") or {})
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._damaged: dict[str, str] = {}
+        self._charts: _Drawn | None = None
+
+    def stamp(self) -> str:
+        """Return what changes with the rollouts or the metrics."""
+        return f"{self.index().version} {self._draw().stamp}"
+
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the texts of all rollouts, a part a file."""
+        with self._lock:
+            found = []
+            for name, num_rows in self._builder.num_rows.items():
+                split, _, step = name.partition("/")
+                path = self._path(split, int(step))
+                part = IndexPart(str(path), self._seen[name], num_rows, functools.partial(_read_texts, path))
+                found.append(((int(step), SPLITS.index(split)), part))
+        return [part for _, part in sorted(found, key=lambda pair: pair[0])]
+
+    def read(self, record: Row) -> Row:
+        """Return a rollout's texts and tests, from its row group alone."""
+        return _with_facts(read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY))
+
+    def read_all(self, index: Index) -> Iterator[Row]:
+        """Yield every rollout's texts and tests, some rows at a time."""
+        words, columns = index.words["split"], index.columns
+        place = 0
+        while place < len(index):
+            split, step = words[columns["split"][place]], int(columns["step"][place])
+            with pq.ParquetFile(self._path(split, step)) as file:
+                for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
+                    yield from map(_with_facts, batch.to_pylist())
+                place += file.metadata.num_rows
+
+    def about(self) -> RunInfo:
+        """Return curves and facts."""
+        drawn = self._draw()
+        manifest, notices = self._manifest, list(drawn.alarms)
+        if self.tests.missing:
+            notices.append(self.tests.missing)
+        notices += [f"{name} is no readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
+        git = manifest.get("git") or {}
+        facts = [
+            ("started", str(manifest.get("started", ""))),
+            ("commit", str(git.get("commit", "")) + (" with changes" if git.get("is_dirty") else "")),
+            ("isolation", str((manifest.get("isolation") or {}).get("level", ""))),
+            *((f"config.{key}", str(value)) for key, value in flatten(manifest.get("config") or {}).items()),
+        ]
+        return RunInfo(drawn.state, [(key, value) for key, value in facts if value], notices, drawn.charts)
+
+    def _draw(self) -> _Drawn:
+        """Read the metrics again when they have grown."""
+        files = (self._run.metrics, self._run.evaluations, self._run.summary)
+        stamp = tuple(_stamp(path) for path in files)
+        with self._lock:
+            if self._charts is None or self._charts.stamp != stamp:
+                history = read_history(self._run.root)
+                state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
+                self._charts = _Drawn(stamp, state, draw_training(history), list_alarms(history.steps))
+            return self._charts
+
+    def _refresh(self) -> bool:
+        files = {
+            f"{split}/{step}": (split, step)
+            for split, steps in (("train", self._run.rollout_steps()), ("heldout", self._run.evaluation_steps()))
+            for step in steps
+        }
+        stamps = {name: _stamp(self._path(*place)) for name, place in files.items()}
+        changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
+        gone = self._builder.num_rows.keys() - files.keys()
+        if not changed and not gone:
+            return False
+        self._builder.drop(gone)
+        for name in changed:
+            split, step = files[name]
+            path = self._path(split, step)
+            self._damaged.pop(path.name, None)
+            try:
+                self._builder.put(name, self._read_light(path, split, step))
+            except (OSError, ValueError) as error:
+                self._damaged[path.name] = str(error).splitlines()[0]
+                self._builder.drop({name} & self._builder.num_rows.keys())
+        self._seen = stamps
+        return True
+
+    def _read_light(self, path: Path, split: str, step: int) -> Columns:
+        metadata = pq.read_metadata(path)
+        words = [name for name in _WORDS if name in metadata.schema.to_arrow_schema().names]
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=words) as file:
+            table = file.read(columns=present(file, _LIGHT), use_threads=False)
+        num_rows = table.num_rows
+        held = {name: table[name] if name in table.column_names else pa.nulls(num_rows) for name in _LIGHT}
+        tests = table["tests"].combine_chunks() if "tests" in table.column_names else None
+        tokens = table["tokens"].is_valid().to_numpy() if "tokens" in table.column_names else np.zeros(num_rows, bool)
+        return {
+            "split": np.repeat(self._builder.encode("split", [split]), num_rows),
+            "step": np.full(num_rows, step, dtype=np.int32),
+            "row": np.arange(num_rows, dtype=np.int32),
+            **{name: self._codes(name, held[name]) for name in _WORDS},
+            **{name: _numbers(held[name], pa.int64(), UNKNOWN).astype(np.int32) for name in _INTEGERS},
+            **{name: _numbers(held[name], pa.float64(), float("nan")) for name in _REWARDS},
+            "cpu_seconds": _slowest(tests, num_rows),
+            "is_truncated": _numbers(held["is_truncated"], pa.bool_(), False).astype(bool),
+            "has_tokens": tokens,
+        }
+
+    def _codes(self, name: str, column: Any) -> Any:
+        if not pa.types.is_dictionary(column.type):
+            return self._builder.encode(name, column.cast(pa.string()).to_pylist())
+        column = column.combine_chunks()
+        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+        codes = self._builder.encode(name, [*column.dictionary.to_pylist(), None])
+        return codes[column.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False)]
+
+    def _path(self, split: str, step: int) -> Path:
+        return self._run.rollout_file(step) if split == "train" else self._run.evaluation_file(step)
+
+
+def _slowest(tests: Any, num_rows: int) -> Any:
+    """Return the CPU seconds of the slowest test of each row; NaN if none was run."""
+    slowest = np.full(num_rows, np.nan)
+    if tests is not None:
+        rows = pc.list_parent_indices(tests).to_numpy()
+        seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64()).to_numpy(zero_copy_only=False)
+        np.fmax.at(slowest, rows, seconds)
+    return slowest
+
+
+def _read_texts(path: Path) -> Texts:
+    """Return what is searched of a file; texts that rows share are held once."""
+    try:
+        with pq.ParquetFile(path, read_dictionary=["prompt"]) as file:
+            names = ("prompt", "completion", "program", _DETAIL, _OUTPUT)
+            table = file.read(columns=present(file, names), use_threads=False).combine_chunks()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
+    named = (("prompt", "prompt"), ("response", "completion"), ("program", "program"))
+    texts = {field: _one(table[name]) for field, name in named if name in table.column_names}
+    if "tests" in table.column_names:
+        tests = _one(table["tests"])
+        tests = tests.slice(0)  # Offsets and values from the same beginning.
+        details = pc.list_flatten(tests)
+        lines = pc.binary_join_element_wise(
+            *(
+                details.field(name).fill_null("")
+                for name in ("detail", "output")
+                if details.type.get_field_index(name) >= 0
+            ),
+            "\n",
+        )
+        counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")
+        texts["errors"] = joined.dictionary_encode()
+    return texts
+
+
+def _one(column: Any) -> Any:
+    """Return a column that is one piece as that piece."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _with_facts(row: Row) -> Row:
+    penalty = row.pop("length_penalty", None)
+    return {**row, "facts": {"length penalty": f"{penalty:.3f}"}} if penalty else row
+
+
+def _numbers(column: Any, kind: pa.DataType, unknown: object) -> Any:
+    return column.cast(kind).fill_null(unknown).to_numpy()
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)

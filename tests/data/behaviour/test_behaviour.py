@@ -1,0 +1,264 @@
+"""Problems are known by what their programs compute, whatever they are told like; real programs in a real sandbox."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import planted
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.data.behaviour import ProgramRunner, find_behaviour, index_behaviour
+from microcoder.data.behaviour.runner import ProgramRun
+from microcoder.data.behaviour.values import compare, tokens_of_json, tokens_of_text
+from microcoder.data.build.config import SourceSettings
+from microcoder.data.build.steps import read_benchmark_problems
+from microcoder.data.formats.candidates import Candidate, Solution
+from microcoder.data.inputs.layouts import read_calls, read_texts, split_repeated
+from microcoder.data.inputs.mutating import vary
+from microcoder.judge import Judge
+from microcoder.judge.core.types import TestCase
+
+RUNNING_TOTALS = """def f(numbers):
+    out, total = [], 0
+    for number in numbers:
+        total += number
+        out.append(total)
+    return out
+"""
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(workers=1) as judging:
+        yield judging
+
+
+@pytest.fixture
+def runner(judge: Judge) -> Iterator[ProgramRunner]:
+    made = ProgramRunner(judge)
+    yield made
+    made.close()
+
+
+def benchmark(code: str, *tests: tuple[str, str], name: str = "bench/1") -> Candidate:
+    return Candidate(
+        id=name,
+        dataset="bench",
+        statement="Do it.",
+        fn_name="f",
+        tests=tuple(TestCase(input=given, output=output) for given, output in tests),
+        solutions=(Solution(code=code),),
+    )
+
+
+def story(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidate:
+    return Candidate(
+        id="story/1",
+        dataset="story",
+        statement="A miller weighs sacks.",
+        tests=tuple(TestCase(input=given, output=output) for given, output in tests),
+        solutions=(Solution(code=code),) if solved else (),
+    )
+
+
+TOTALS = benchmark(
+    RUNNING_TOTALS, ("[1, 2, 3]", "[1, 3, 6]"), ("[5]", "[5]"), ("[]", "[]"), ("[2, -2, 9]", "[2, 0, 9]")
+)
+MILLER = "n = int(input())\nt = 0\nfor x in map(int, input().split()):\n    t += x\n    print(t)"
+SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n", "1\n2\n4\n12\n"),
+         ("3\n7 7 30\n", "7\n14\n44\n"))  # fmt: skip
+
+
+@pytest.mark.parametrize("solved", [True, False], ids=["with its program", "tests alone"])
+def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evidence(
+    runner: ProgramRunner, solved: bool
+) -> None:
+    (hit,) = find_behaviour(story(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), runner)
+    assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
+    assert "its program gives 4 of 4 answers here" in hit.detail
+    assert ("answers there" in hit.detail) is solved
+
+
+def test_programs_that_give_back_what_they_get_leave_a_place_for_the_right_one(runner: ProgramRunner) -> None:
+    # Read as many cases of one word each, the input below has dozens of programs that agree on the first of them.
+    words = [
+        benchmark(f"def f(word):\n    return word or '{n}'", ('"ab"', '"ab"'), ('"c"', '"c"'), name=f"bench/{n + 2}")
+        for n in range(30)
+    ]
+    tops = "def f(numbers):\n    return [max(numbers[: n + 1]) for n in range(len(numbers))]"
+    highest = benchmark(tops, ("[1, 9, 6]", "[1, 9, 9]"), ("[5, 2]", "[5, 5]"), ("[4, 7, 2]", "[4, 7, 7]"))
+    climber = "n = int(input())\nt = 0\nfor _ in range(n):\n    t = max(t, int(input()))\n    print(t)"
+    heights = [[607, 558, 134], [44, 309, 799, 32], [610, 737, 900], [760, 16, 688, 796], [651, 156, 889]]
+    tests = [
+        ("\n".join(map(str, [len(a), *a])) + "\n", "\n".join(str(max(a[: n + 1])) for n in range(len(a))) + "\n")
+        for a in heights
+    ]
+    found = find_behaviour(story(climber, *tests), index_behaviour([*words, highest]), runner)
+    assert [hit.problem_id for hit in found] == ["bench/1"]
+
+
+def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: ProgramRunner) -> None:
+    more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
+    bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
+    (hit,) = find_behaviour(story(MILLER, *SACKS), index_behaviour([bare]), runner)
+    assert "the program here gives" in hit.detail
+
+
+def test_a_near_miss_is_not_found(runner: ProgramRunner) -> None:
+    # The greatest so far agrees with the running total on none but the first.
+    code = MILLER.replace("t += x", "t = max(t, x)")
+    near = story(code, ("3\n4 5 6\n", "4\n5\n6\n"), ("2\n10 1\n", "10\n10\n"), ("3\n7 7 30\n", "7\n7\n30\n"))
+    assert find_behaviour(near, index_behaviour([TOTALS]), runner) == []
+
+
+def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(runner: ProgramRunner) -> None:
+    positives = benchmark(
+        "def f(v):\n    return sum(x for x in v if x % 100)", ("[1, 2, 3]", "6"), ("[50, 60]", "110"), ("[7]", "7"),
+        ("[12, 13]", "25"), ("[99, 1]", "100"), ("[40, 41]", "81"),
+    )  # fmt: skip
+    total = story(
+        "n = int(input())\nprint(sum(map(int, input().split())) if n < 3 else max(map(int, input().split())))",
+        ("2\n30 21\n", "51\n"), ("2\n11 88\n", "99\n"), ("2\n60 47\n", "107\n"), ("2\n300 1\n", "301\n"),
+    )  # fmt: skip
+    assert find_behaviour(total, index_behaviour([positives]), runner) == []
+
+
+def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(runner: ProgramRunner) -> None:
+    code = "def f(a, b):\n    return a % b == 0"
+    divides = benchmark(code, ("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
+    pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 3), (35, 8), (44, 11), (50, 7), (64, 8), (71, 9), (5, 5), (8, 3)]
+    pairs += [(3 * a, b + 1) for a, b in pairs]
+    tests = [(f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n") for a, b in pairs]
+    index = index_behaviour([divides])
+    (hit,) = find_behaviour(story("", *tests, solved=False), index, runner)
+    assert "with other words" in hit.detail
+    assert find_behaviour(story("", *tests[:4], solved=False), index, runner) == []
+
+
+def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(runner: ProgramRunner) -> None:
+    runs = [
+        ProgramRun("def f(n):\n    return n + 1", "f", ([1], [2])),
+        ProgramRun("def f(n):\n    while True:\n        pass", "f", ([1], [2])),
+        ProgramRun("def f(n):\n    return sum(range(10**15))", "f", ([1], [2])),
+        ProgramRun("import os\ndef f(n):\n    os._exit(0)", "f", ([1], [2])),
+        ProgramRun("def f(n):\n    raise ValueError", "f", ([1],)),
+        ProgramRun("print(int(input()) * 2)", "", ("21\n", "x\n")),
+    ]
+    assert runner.run(runs) == [[("2",), ("3",)], *[[None, None]] * 3, [None], [("42",), None]]
+
+
+def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(runner: ProgramRunner) -> None:
+    fills = "n = int(input())\nheld = bytearray(n)\nheld[::4096] = b'x' * len(held[::4096])\nprint(len(held))"
+    # A large stack, asked for by habit, takes nothing of it.
+    deep = "import threading\nthreading.stack_size(1 << 29)\none = threading.Thread(target=lambda: print(input()))\n"
+    runs = [
+        ProgramRun(fills, "", ("100000000\n", "700000000\n", "3\n")),
+        ProgramRun(deep + "one.start()\none.join()", "", ("a\n",)),
+    ]
+    assert runner.run(runs) == [[("100000000",), None, ("3",)], [("a",)]]
+
+
+def test_nothing_is_run_twice(judge: Judge, tmp_path: Path) -> None:
+    run = ProgramRun("def f(n):\n    return n * n", "f", ([3],))
+    for num_processes in (1, 0):
+        runner = ProgramRunner(judge, tmp_path / "outputs.sqlite")
+        assert runner.run([run, run]) == [[("9",)], [("9",)]]
+        assert runner.num_processes == num_processes
+        runner.close()
+
+
+lists = st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=2, max_size=5)
+
+
+@given(lists, st.integers(-9, 9))
+def test_what_was_read_is_written_again(rows: list[list[int]], extra: int) -> None:
+    texts = [f"{len(row)} {extra}\n{' '.join(map(str, row))}\n" for row in rows]
+    reads = read_texts(texts)
+    assert reads
+    for read in reads:
+        assert [read.layout.render(values) for values in read.values] == texts
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["3\n1 2 3\n", "2\n5 6\n"], [([1, 2, 3],), ([5, 6],)]),
+        (["3 7\n1 2 3\n", "2 9\n5 6\n"], [(7, [1, 2, 3]), (9, [5, 6])]),
+        (["2\n1\n5\n", "3\n1\n2\n9\n"], [([1, 5],), ([1, 2, 9],)]),
+        (["2 2\n..\n#.\n", "3 2\n##\n..\n..\n"], [(2, ["..", "#."]), (2, ["##", "..", ".."])]),
+        (["2\n1 2\n3 4\n", "3\n1 1\n2 2\n3 3\n"], [([[1, 2], [3, 4]],), ([[1, 1], [2, 2], [3, 3]],)]),
+        (["abc\nb\n", "xx\ny\n"], [("abc", "b"), ("xx", "y")]),
+        (["0110\n", "11\n"], [("0110",), ("11",)]),
+    ],
+)
+def test_counts_are_no_values(texts: list[str], values: list[tuple[object, ...]]) -> None:
+    assert list(read_texts(texts)[0].values) == values
+    assert read_texts(texts)[0].layout.render(read_texts(texts)[0].values[0]) == texts[0]
+
+
+def test_many_cases_in_one_input_are_cut_apart() -> None:
+    assert split_repeated(["2\n3\n1 2 3\n1\n9\n"], ["6\n9\n"]) == (["3\n1 2 3\n", "1\n9\n"], ["6", "9"])
+    assert split_repeated(["3\n1 2 3\n"], ["6\n"]) is None
+
+
+def test_the_length_of_an_argument_is_no_value_of_a_call() -> None:
+    plain, counted = read_calls([[[1, 2, 3], 3, 8], [[4, 5], 2, 7]])
+    assert len(plain.values[0]) == 3
+    assert counted.values == (([1, 2, 3], 8), ([4, 5], 7))
+    assert counted.layout.render(([9], 1)) == [[9], 1, 1]
+
+
+def test_outputs_are_compared_as_values() -> None:
+    assert tokens_of_json('[1.0, true, "a b"]') == tokens_of_text("1 True a, b") == ("1", "true", "a", "b")
+    assert compare([("1", "0", "1")], [("101",)], reaches=[0]).how == "joined"
+    swapped = compare([("yes",), ("no",), ("yes",)], [("false",), ("true",), ("true",)], reaches=[0, 0, 0])
+    assert swapped.agreed == (True, True, False)
+
+
+def test_only_positions_may_be_counted_from_another_number() -> None:
+    one, other = [("3",), ("8",)], [("4",), ("9",)]
+    assert compare(one, other, reaches=[9, 9]).how == "shifted up"
+    assert sum(compare(one, other, reaches=[5, 5]).agreed) == 1
+    assert sum(compare(one, other, reaches=[0, 0]).agreed) == 0
+    assert sum(compare(one, other, reaches=[9, 9], how="joined").agreed) == 0
+
+
+def test_a_sum_that_is_off_by_one_is_another_function(runner: ProgramRunner) -> None:
+    index = index_behaviour([benchmark("def f(a, b):\n    return a + b + 1", ("1\n2", "4"), ("30\n12", "43"))])
+    for extra, is_found in ((1, True), (2, False), (0, False)):
+        tests = [(f"{a} {b}\n", f"{a + b + extra}\n") for a, b in ((3, 4), (50, 7), (11, 90), (23, 24), (8, 61))]
+        code = f"a, b = map(int, input().split())\nprint(a + b + {extra})"
+        assert bool(find_behaviour(story(code, *tests), index, runner)) is is_found
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 99), min_size=2, max_size=6).map(sorted), st.integers(1, 9)),
+                min_size=1, max_size=4))  # fmt: skip
+def test_varied_inputs_keep_what_all_inputs_have_in_common(inputs: list[tuple[list[int], int]]) -> None:
+    for numbers, other in vary(inputs, num=8, seed="s"):
+        assert numbers == sorted(numbers)
+        assert other >= min(one[1] for one in inputs)
+    assert vary(inputs, num=8, seed="s") == vary(inputs, num=8, seed="s")
+
+
+def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
+    runner: ProgramRunner, tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("MICROCODER_DATA") or Path(__file__).parents[4] / "shared" / "data")
+    if not (folder / "humaneval.tar.xz").exists():
+        pytest.skip("humaneval.tar.xz is not here; set MICROCODER_DATA to its folder")
+    with tarfile.open(folder / "humaneval.tar.xz") as files:
+        files.extractall(tmp_path, filter="data")
+    problems = read_benchmark_problems([SourceSettings(path=str(tmp_path), format="humaneval")])
+    index = index_behaviour(problems)
+    titles = {problem.id: problem.title for problem in problems}
+    copies = [planted.DISGUISED[number] for number in (0, 4, 9, 19, 24, 28)]
+    for number, item in enumerate(copies):
+        hits = find_behaviour(item.candidate(number), index, runner)
+        assert item.titles & {titles[hit.problem_id] for hit in hits}, item.statement
+    for number, item in enumerate(planted.NEAR_MISSES[:6]):
+        assert find_behaviour(item.candidate(number), index, runner) == [], item.statement

@@ -1,0 +1,210 @@
+"""HumanEval and MBPP: their references pass, wrong answers fail, and an answer cannot say itself that it is right."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from published import real_file, write_rows
+
+from microcoder.data.benchmarks import Question, read_humaneval, read_mbpp
+from microcoder.data.formats.claims import cut_assertion
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Outcome, Program, Verdict
+
+PROMPT = 'import math\n\n\ndef half(x):\n    """Return half of x."""\n'
+TEST = (
+    "METADATA = {}\n\ndef check(candidate):\n    assert candidate(4) == 2, 'first'\n"
+    "    assert abs(candidate(3) - 1.5) < 1e-6\n    assert math.floor(half(5)) == 2 and candidate(0) == 0\n"
+)
+LOOP = (
+    "def check(candidate):\n    import random\n    for _ in range(20):\n"
+    "        x = random.randint(0, 10**6)\n        assert candidate(x) == x / 2\n"
+)
+HUMANEVAL = {
+    "task_id": "HumanEval/900",
+    "prompt": PROMPT,
+    "entry_point": "half",
+    "canonical_solution": "    return x / 2\n",
+    "test": TEST,
+}
+MBPP = {
+    "task_id": 11,
+    "text": "Write a function to swap a pair.",
+    "code": "import sys\r\ndef swap(p):\r\n  a, b = p\r\n  return (b, a)",
+    "test_setup_code": "",
+    "test_list": ["assert swap((1, 2)) == (2, 1)", "assert set(swap((3, sys.maxsize))) == {3, sys.maxsize}"],
+    "challenge_test_list": [],
+}
+PLUS = {
+    "task_id": "HumanEval/900",
+    "prompt": PROMPT,
+    "entry_point": "half",
+    "canonical_solution": "    return x / 2\n",
+    "base_input": [[4]],
+    "plus_input": [[7], [float("inf")], [1e9]],
+    "contract": "",
+    "atol": 0,
+}
+MBPP_PLUS = {
+    "task_id": "Mbpp/11",
+    "prompt": '"""\nWrite a function to swap a pair.\nassert swap((1, 2)) == (2, 1)\n"""\n',
+    "entry_point": "swap",
+    "canonical_solution": "\ndef swap(p):\n    return p[1:] + p[:1]\n",
+    "assertion": "assert swap((1, 2)) == (2, 1)",
+    "base_input": [[[1, 2]]],
+    "plus_input": [[[5, 6]], [[[7], 8]]],
+    "contract": "",
+    "atol": 0,
+}
+
+
+def humaneval(tmp_path: Path, plus: dict[str, Any] | None = None, **changes: Any) -> Question:
+    further = write_rows(tmp_path / "plus.jsonl", [plus]) if plus else None
+    (question,) = read_humaneval(write_rows(tmp_path / "he.jsonl", [HUMANEVAL | changes]), plus=further)
+    return question
+
+
+def judge(question: Question, *answers: str) -> list[Verdict]:
+    problem = question.load()
+    with Judge(workers=1) as judging:
+        return judging.judge([Program(answer) for answer in answers], [problem] * len(answers))
+
+
+@pytest.mark.parametrize(
+    ("source", "calls", "rest"),
+    [
+        ("candidate(1, [2]) == 3", ("f(1, [2])",), "_r[0] == 3"),
+        ("abs(candidate(1) - candidate(2)) < 1e-6", ("f(1)", "f(2)"), "abs(_r[0] - _r[1]) < 1e-06"),
+        ("f(candidate(1)) == 2", ("f(f(1))",), "_r[0] == 2"),
+        ("True", (), "True"),
+    ],
+)
+def test_an_assertion_is_cut_at_its_calls(source: str, calls: tuple[str, ...], rest: str) -> None:
+    claim = cut_assertion(ast.parse(source, mode="eval").body, called=("candidate", "f"), entry="f")
+    assert claim is not None
+    assert (claim.calls, claim.source) == (calls, rest)
+
+
+@pytest.mark.parametrize("source", ["all(candidate(x) for x in y)", "list(map(candidate, [1])) == [1]", "candidate(x)"])
+def test_what_only_the_test_knows_is_not_cut(source: str) -> None:
+    tree = ast.parse(source, mode="eval").body
+    assert cut_assertion(tree, called=("candidate", "f"), entry="f", bound={"x"}) is None
+
+
+def test_right_and_wrong_answers_are_told_apart(tmp_path: Path) -> None:
+    question = humaneval(tmp_path)
+    assert len(question.load().tests) == 3
+    verdicts = judge(
+        question,
+        "def half(x):\n    return x / 2",
+        "def half(x):\n    return x // 2",
+        "def half(x):\n    raise ValueError",
+        "def other(x):\n    return x / 2",
+        "def half(x) return",
+        "def half(x):\n    while True: pass",
+    )
+    assert [verdict.outcome for verdict in verdicts] == [
+        Outcome.ACCEPTED,
+        Outcome.WRONG_ANSWER,
+        Outcome.RUNTIME_ERROR,
+        Outcome.WRONG_ANSWER,
+        Outcome.RUNTIME_ERROR,
+        Outcome.TIME_LIMIT,
+    ]
+    assert "abs(_r[0] - 1.5)" in verdicts[1].detail
+
+
+FORGERIES = {
+    "equal to everything": (
+        "class Yes(int):\n    def __eq__(self, other): return True\n    def __sub__(self, other): return 0\n"
+        "    __hash__ = None\ndef half(x): return Yes(99)"
+    ),
+    "an object": "class Yes:\n    def __eq__(self, other): return True\n    __hash__ = None\ndef half(x): return Yes()",
+    "leaves at once": "import os\nos._exit(0)",
+    "ends early": "import sys\nsys.exit(0)",
+    "writes its own results": "import os\nos.write(1, b'\\n\\x1eresults [0, 0, 0, 0]\\n')\nos._exit(0)",
+    "writes no values": "import os\nos.write(1, b'\\n\\x1eresults {\\n')\nos._exit(0)",
+    "takes over the caller": "import __main__\n__main__.encode = lambda *a: True\ndef half(x): return x",
+    "no assertions": "import builtins\nbuiltins.AssertionError = ZeroDivisionError\ndef half(x): return 0",
+    "reads what is asked": "import sys, json\ndef half(x): return sys._getframe(1).f_locals.get('expected', 77)",
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("test", [TEST, LOOP], ids=["cut", "whole"])
+def test_a_forged_answer_is_not_accepted(tmp_path: Path, name: str, test: str) -> None:
+    (verdict,) = judge(humaneval(tmp_path, test=test), FORGERIES[name])
+    assert verdict.outcome in (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR), verdict
+
+
+def test_a_test_that_loops_is_run_whole_over_what_was_returned(tmp_path: Path) -> None:
+    question = humaneval(tmp_path, test=LOOP)
+    assert [json.loads(test.input).keys() for test in question.load().tests] == [{"replay", "entry"}]
+    uses_chance = "import random\ndef half(x):\n    random.random()\n    print('thinking', x)\n    return x / 2"
+    verdicts = judge(question, "def half(x): return x / 2", uses_chance, "def half(x): return x // 2")
+    assert [verdict.is_accepted for verdict in verdicts] == [True, True, False]
+
+
+def test_plus_inputs_are_judged_by_the_reference(tmp_path: Path) -> None:
+    question = humaneval(tmp_path, plus=PLUS)
+    assert len(question.load().tests) == 4
+    verdicts = judge(question, "def half(x): return x / 2", "def half(x): return x / 2 if x < 6 else 0")
+    assert [verdict.is_accepted for verdict in verdicts] == [True, False]
+    assert verdicts[1].tests_passed == 3
+
+
+def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "mbpp.jsonl", [MBPP])
+    (question,) = read_mbpp(path)
+    assert (question.id, question.fn_name, len(question.examples)) == ("Mbpp/11", "swap", 2)
+    verdicts = judge(question, "import sys\ndef swap(p): return p[::-1]", "def swap(p): return list(p[::-1])")
+    assert [verdict.is_accepted for verdict in verdicts] == [True, False]
+    with pytest.raises(DataError, match="holds no task of split 'train'"):
+        read_mbpp(path, split="train")
+
+
+def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(tmp_path: Path) -> None:
+    path, plus = write_rows(tmp_path / "mbpp.jsonl", [MBPP]), write_rows(tmp_path / "plus.jsonl", [MBPP_PLUS])
+    (question,) = read_mbpp(path, plus=plus)
+    (verdict,) = judge(question, "def swap(p):\n    assert type(p) is tuple\n    return p[1], p[0]")
+    assert verdict.is_accepted
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"test": "def check(candidate)"}, "field test: it is no Python"),
+        ({"test": "x = 1"}, r"defines no check\(candidate\)"),
+        ({"prompt": 1}, "prompt is int, not text"),
+        ({"task_id": None}, "task_id is NoneType"),
+    ],
+)
+def test_broken_rows_are_refused(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(DataError, match=rf"he\.jsonl line 1: .*{why}"):
+        humaneval(tmp_path, **changes)
+
+
+def check_references(questions: list[Question]) -> None:
+    problems = [question.load() for question in questions]
+    with Judge(stop="first_failure") as judging:
+        verdicts = judging.judge([Program(problem.reference) for problem in problems], problems)
+        stubs = judging.judge([Program(f"def {q.fn_name}(*a, **k): pass") for q in questions], problems)
+    assert [p.id for p, v in zip(problems, verdicts, strict=True) if not v.is_accepted] == []
+    assert [p.id for p, v in zip(problems, stubs, strict=True) if v.is_accepted] == []
+
+
+def test_every_reference_of_the_real_humaneval_passes_and_every_stub_fails(tmp_path: Path) -> None:
+    questions = read_humaneval(real_file("humaneval", "HumanEval.jsonl.gz", tmp_path))
+    assert len(questions) == 164
+    check_references(questions)
+
+
+def test_references_of_the_real_mbpp_pass_and_stubs_fail(tmp_path: Path) -> None:
+    questions = read_mbpp(real_file("mbpp", "mbpp.jsonl", tmp_path), split="all")
+    assert len(questions) == 974
+    check_references(questions[::20])

@@ -1,0 +1,212 @@
+"""LiveCodeBench files as published: read whole, selected, refused where broken; nothing of them is executed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import zlib
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from published import make_call_row, make_row, pack, write_rows
+
+from microcoder.data.benchmarks import Selection, read_livecodebench
+from microcoder.data.benchmarks.livecodebench import release_files
+from microcoder.data.formats.row import decode_packed
+from microcoder.judge.core.errors import ConfigError, DataError
+
+PUBLISHED_PAYLOAD = (
+    "eJxrYJmaz8gABhEZQEZ0tVJmXkFpiZKVgpJhTF5iUnJMnpKOglJ+aQlUNNI1GCJUklpcUlJZkAoSLC5JycxTqtVRQNJuDNWOILAYhCCIMdI0Ji85"
+    "MQloWjKQSE5KjMlLSgSam5SciG64nz+y2WACJESMJWYY7ibFG8T5KnaKHgAcinnp"
+)
+"""The hidden tests of Codeforces 1873 A, to the byte."""
+
+
+class Bomb:
+    """Pickled, it is a program."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (os.mkdir, (str(self.path),))
+
+
+def test_hidden_tests_as_published_are_read() -> None:
+    tests = decode_packed(PUBLISHED_PAYLOAD)
+    assert len(tests) == 4
+    assert tests[0] == {"input": "1\nabc\n", "output": "YES\n", "testtype": "stdin"}
+
+
+def test_hidden_tests_may_be_plain_json() -> None:
+    assert decode_packed('[{"input": ""}]') == [{"input": ""}]
+
+
+def test_a_pickle_that_names_anything_is_refused_unexecuted(tmp_path: Path) -> None:
+    trap = tmp_path / "sprung"
+    text = base64.b64encode(zlib.compress(pickle.dumps(Bomb(trap)))).decode()
+    with pytest.raises(ValueError, match="only plain data is read"):
+        decode_packed(text)
+    assert not trap.exists()
+    pickle.loads(pickle.dumps(Bomb(trap)))
+    assert trap.exists(), "the trap would have worked"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("not base64!", "neither JSON nor base64"),
+        (base64.b64encode(b"plain").decode(), "not of zlib data"),
+        (base64.b64encode(zlib.compress(b"plain")).decode(), "pickle"),
+        (base64.b64encode(zlib.compress(pickle.dumps("[]"))[:-3]).decode(), "cut off"),
+        (pack("not JSON"), "pickled text is not JSON"),
+        ("[" * 100_000, "too deeply"),
+    ],
+)
+def test_broken_hidden_tests_are_refused_by_name(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        decode_packed(text)
+
+
+@pytest.mark.parametrize("text", [pack(json.dumps({"a": 1})), '{"a": 1}'])
+def test_hidden_tests_that_are_no_tests_are_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [{**make_row("abc1_b"), "private_test_cases": text}])
+    with pytest.raises(DataError, match="private_test_cases: neither inputs and outputs"):
+        read_livecodebench(path)
+
+
+def test_a_file_becomes_questions_ordered_by_id(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [make_row("abc1_b"), make_call_row("3001"), make_row("abc1_a")])
+    questions = read_livecodebench(path)
+    assert [question.id for question in questions] == ["3001", "abc1_a", "abc1_b"]
+    call, stdin, _ = questions
+    assert (call.platform, call.difficulty, call.date) == ("leetcode", "medium", datetime(2024, 8, 10, 19, 30))
+    assert call.fn_name == "double"
+    assert call.starter_code.startswith("class Solution")
+    assert stdin.fn_name is None
+    problem = stdin.load()
+    assert [(test.input, test.output) for test in problem.tests] == [("1 2\n", "3\n"), ("5 6\n", "11\n")]
+    assert (problem.tier, problem.time_limit_seconds) == ("easy", 6.0)
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        (Selection(platforms=["atcoder"]), ["abc1_a"]),
+        (Selection(difficulties=["medium"]), ["3001"]),
+        (Selection(start=datetime(2024, 5, 2)), ["3001"]),
+        (Selection(end=datetime(2024, 5, 1)), ["abc1_a"]),
+        (Selection(start=datetime(2024, 5, 1), end=datetime(2024, 8, 11)), ["3001", "abc1_a"]),
+        # As LiveCodeBench compares: the end is the midnight before that day's contest.
+        (Selection(end=datetime(2024, 8, 10)), ["abc1_a"]),
+    ],
+)
+def test_problems_are_selected(tmp_path: Path, selection: Selection, names: list[str]) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [make_row(), make_call_row()])
+    assert [question.id for question in read_livecodebench(path, selection=selection)] == names
+
+
+def test_a_selection_of_nothing_says_so(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [make_row()])
+    with pytest.raises(DataError, match="none of the 1 problems is selected"):
+        read_livecodebench(path, selection=Selection(platforms=["leetcode"]))
+
+
+@pytest.mark.parametrize(
+    ("release", "names"),
+    [
+        ("release_v1", ["test.jsonl"]),
+        ("release_v3", ["test.jsonl", "test2.jsonl", "test3.jsonl"]),
+        ("v2", ["test2.jsonl"]),
+        ("v4_v6", ["test4.jsonl", "test5.jsonl", "test6.jsonl"]),
+    ],
+)
+def test_a_release_is_a_choice_of_files(release: str, names: list[str]) -> None:
+    assert release_files(release) == names
+
+
+def test_the_latest_release_is_all_files() -> None:
+    assert release_files("release_latest") == release_files("release_v6")
+
+
+@pytest.mark.parametrize("release", ["release_v0", "release_v7", "v3_v2", "latest"])
+def test_an_unknown_release_is_refused(release: str) -> None:
+    with pytest.raises(ConfigError, match="is unknown; use release_v1"):
+        release_files(release)
+
+
+def test_a_release_is_read_from_a_folder(tmp_path: Path) -> None:
+    write_rows(tmp_path / "test.jsonl", [make_row("a")])
+    write_rows(tmp_path / "test2.jsonl", [make_row("b")])
+    assert [question.id for question in read_livecodebench(tmp_path, release="release_v2")] == ["a", "b"]
+    with pytest.raises(DataError, match=r"lacks test3\.jsonl"):
+        read_livecodebench(tmp_path, release="release_v3")
+    with pytest.raises(ConfigError, match="is no folder"):
+        read_livecodebench(tmp_path / "test.jsonl", release="release_v1")
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (make_row(question_content=""), "question_content is empty"),
+        (make_row(platform=3), "platform is int, not text"),
+        (make_row(contest_date="yesterday"), "'yesterday' is no ISO date"),
+        (make_row(public_test_cases="[]", private_test_cases="[]"), "private_test_cases holds no test"),
+        (make_row(metadata="{"), "metadata: neither JSON"),
+        (make_row(metadata=json.dumps({"func_name": "f"})), "metadata names the function 'f'; they must have none"),
+        (make_call_row(metadata="{}"), "calls of a function that is not named"),
+        (make_row(private_test_cases="?"), "field private_test_cases: it is neither JSON nor base64"),
+        (make_row(public_test_cases='[{"input": 1}]'), "field public_test_cases: test 1 has no input or no output"),
+        (make_row(public_test_cases='[{"input": "", "output": "", "testtype": "x"}]'), "test 1 is of type x"),
+        (
+            make_call_row(public_test_cases='[{"input": "a b", "output": "1", "testtype": "functional"}]'),
+            "not one JSON argument a line",
+        ),
+    ],
+)
+def test_a_broken_row_is_refused_by_file_and_line(tmp_path: Path, row: dict[str, Any], why: str) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [make_row("fine"), row])
+    with pytest.raises(DataError, match=rf"test\.jsonl line 2: .*{why}"):
+        read_livecodebench(path)
+
+
+def test_a_missing_field_and_no_json_are_refused(tmp_path: Path) -> None:
+    row = make_row()
+    del row["difficulty"]
+    with pytest.raises(DataError, match="difficulty is missing"):
+        read_livecodebench(write_rows(tmp_path / "a.jsonl", [row]))
+    (tmp_path / "b.jsonl").write_text("{\n")
+    with pytest.raises(DataError, match="line 1 is not JSON"):
+        read_livecodebench(tmp_path / "b.jsonl")
+    with pytest.raises(DataError, match="does not exist"):
+        read_livecodebench(tmp_path / "c.jsonl")
+    with pytest.raises(DataError, match="was used before"):
+        read_livecodebench(write_rows(tmp_path / "d.jsonl", [make_row(), make_row()]))
+
+
+def test_broken_rows_can_be_left_out_and_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    rows = [make_row("fine"), make_row("bad", private_test_cases="?")]
+    questions = read_livecodebench(write_rows(tmp_path / "test.jsonl", rows), on_broken=told.append)
+    assert [question.id for question in questions] == ["fine"]
+    assert len(told) == 1
+    assert "line 2: row 'bad' (livecodebench): field private_test_cases: it is neither" in told[0]
+
+
+def test_a_file_that_changes_under_way_is_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [make_row()])
+    (question,) = read_livecodebench(path)
+    write_rows(path, [make_row(difficulty="hard")])
+    with pytest.raises(DataError, match="has changed"):
+        question.load()
+
+
+def test_a_dialect_is_part_of_the_problem_and_of_its_digest(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [make_row("a")])
+    (plain,), (theirs,) = read_livecodebench(path), read_livecodebench(path, dialect="livecodebench")
+    assert (plain.load().dialect, theirs.load().dialect) == ("plain", "livecodebench")
+    assert plain.digest != theirs.digest

@@ -1,0 +1,187 @@
+"""Real public problems for tests: read from the archives where they are, from nowhere else."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+import os
+import pickle
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcoder.data.clean import clean
+from microcoder.data.formats.candidates import Candidate
+from microcoder.judge.core.types import TestCase
+
+ROOT = Path(__file__).parents[3]
+LEETCODE_END = re.compile(r"\n\n(?:Please complete the code|请完成下面)")
+
+
+def data_folder() -> Path:
+    """The folder of archives; skips the test where there is none."""
+    folder = Path(os.environ.get("MICROCODER_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip("no real data here; set MICROCODER_DATA to the folder of archives")
+    return folder
+
+
+@cache
+def members(archive: str, wanted: str) -> dict[str, bytes]:
+    """The files of an archive whose whole name matches."""
+    pattern = re.compile(wanted)
+    path = data_folder() / f"{archive}.tar.xz"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not among the real data")
+    with tarfile.open(path) as files:
+        found = {m.name: files.extractfile(m) for m in files if m.isfile() and pattern.fullmatch(m.name)}
+        return {name: file.read() for name, file in found.items() if file is not None}
+
+
+def rows(content: bytes) -> Iterator[Any]:
+    for line in content.decode().splitlines():
+        if line.strip():
+            yield json.loads(line)
+
+
+def shared(load: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """Keep what is loaded, for the other processes of a test session too: cleaning a set takes seconds."""
+
+    @cache
+    def loaded(*arguments: str) -> tuple[Any, ...]:
+        folder = os.environ.get("MICROCODER_TEST_CACHE")
+        if folder is None:
+            return load(*arguments)
+        path = Path(folder, "-".join((load.__name__, *arguments)))
+        with open(f"{path}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                path.write_bytes(pickle.dumps(load(*arguments)))
+        return pickle.loads(path.read_bytes())
+
+    return loaded
+
+
+@shared
+def livecodebench() -> tuple[Candidate, ...]:
+    (content,) = members("lcb_eval", r".*O1-Mini.*").values()
+    return tuple(
+        make(
+            f"livecodebench/{row['question_id']}",
+            row["question_content"],
+            platform=row["platform"],
+            title=row["question_title"],
+            starter_code=row["starter_code"] or None,
+            date=row["contest_date"][:10],
+        )
+        for row in json.loads(gzip.decompress(content))
+    )
+
+
+@shared
+def deepseek(language: str) -> tuple[Candidate, ...]:
+    """180 LeetCode contest problems, without tests."""
+    (content,) = members("deepseek_leetcode", rf".*Jul{'-zh' if language == 'zh' else ''}\.jsonl").values()
+    return tuple(
+        make(
+            f"deepseek_{language}/{row['task_id']}",
+            LEETCODE_END.split(row["prompt_sft"])[0],
+            platform="leetcode",
+            title=row["title"],
+            url=row["url"],
+            starter_code=re.search(r"```python\n(.*?)```", row["prompt_sft"], re.DOTALL)[1],  # type: ignore[index]
+            natural_language=language,
+        )
+        for row in rows(content)
+    )
+
+
+@shared
+def kodsport() -> tuple[Candidate, ...]:
+    """One candidate a statement, in Swedish and English, with its samples as tests."""
+    found = members("kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))")
+    problems = []
+    for name, content in found.items():
+        if not name.endswith(".tex"):
+            continue
+        folder = name.rpartition("/problem_statement/")[0]
+        samples = [other for other in found if other.startswith(f"{folder}/data/sample/") and other.endswith(".in")]
+        tests = tuple(
+            TestCase(input=found[one].decode(), output=found[one.removesuffix(".in") + ".ans"].decode())
+            for one in sorted(samples)
+            if one.removesuffix(".in") + ".ans" in found
+        )
+        language = {"se": "sv"}.get(name.split(".")[-2], name.split(".")[-2])
+        text = content.decode(errors="replace")
+        problems.append(make(f"kodsport/{name}", text, platform="kattis", tests=tests, natural_language=language))
+    return tuple(problems)
+
+
+@shared
+def doocs(language: str) -> tuple[Candidate, ...]:
+    found = members("doocs", rf".*/README{'_EN' if language == 'en' else ''}\.md")
+    problems = []
+    for name, content in found.items():
+        text = content.decode()
+        url = re.search(r"https://leetcode\.(?:com|cn)/problems/[\w-]+", text)
+        body = re.search(r"description:start -->(.*?)<!-- description:end", text, re.DOTALL)
+        if url and body:
+            problems.append(make(f"doocs_{language}/{name}", body[1], url=url[0], platform="leetcode"))
+    return tuple(problems)
+
+
+@shared
+def codecontests() -> tuple[Candidate, ...]:
+    (content,) = members("codecontests_test", r".*\.jsonl").values()
+    return tuple(make(f"codecontests/{n}", row["prompt"]) for n, row in enumerate(rows(content)))
+
+
+@shared
+def mbpp() -> tuple[Candidate, ...]:
+    (content,) = members("mbpp", r".*\.jsonl").values()
+    return tuple(make(f"mbpp/{row['task_id']}", "\n".join([row["text"], *row["test_list"]])) for row in rows(content))
+
+
+@cache
+def language_texts() -> tuple[tuple[str, str], ...]:
+    """Texts with their language: short ones of HumanEval-XL and ODEX, long ones of contests."""
+    codes = {"Arabic": "ar", "Chinese": "zh", "Dutch": "nl", "English": "en", "Estonian": "et", "Finnish": "fi"}
+    codes["Russian"] = "ru"
+    texts = [
+        (code, row["prompt"])
+        for name, content in members("humaneval_xl", r".*\.jsonl").items()
+        for code in [codes[Path(name).stem]]
+        for row in rows(content)
+    ]
+    texts += [
+        (Path(name).name[:2], row["intent"])
+        for name, content in members("odex", r".*\.jsonl").items()
+        for row in rows(content)
+    ]
+    for code in ("en", "zh"):
+        texts += [(code, one.statement_found) for one in (*deepseek(code), *doocs(code))]
+    texts += [(one.natural_language, one.statement_found) for one in kodsport() if one.natural_language in ("sv", "en")]
+    return tuple(texts)
+
+
+def make(name: str, text: str, **fields: Any) -> Candidate:
+    return Candidate(
+        id=name, dataset=name.partition("/")[0], statement_found=text, statement=clean(text).text, **fields
+    )
+
+
+ALL: dict[str, Callable[[], tuple[Candidate, ...]]] = {
+    "livecodebench": livecodebench,
+    "deepseek_en": lambda: deepseek("en"),
+    "deepseek_zh": lambda: deepseek("zh"),
+    "kodsport": kodsport,
+    "doocs_en": lambda: doocs("en"),
+    "doocs_zh": lambda: doocs("zh"),
+    "codecontests": codecontests,
+}

@@ -1,0 +1,57 @@
+"""Golden rows: as the public sets write them, in our own words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.sources import collect_shard, list_shards, open_source
+
+Collected = list[Candidate | Rejection]
+Collect = Callable[..., Collected]
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of golden rows, one file a format; what they become is in its `expected`."""
+    return Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture(scope="session")
+def collect() -> Collect:
+    """Read a path as the collect stage does, and see to it that no row is lost or read twice."""
+
+    def read(path: Path, format_name: str, rows_per_shard: int = 1000) -> Collected:
+        source = open_source(path, format_name)
+        shards = list_shards(source, rows_per_shard)
+        found = [row for shard in shards for row in collect_shard(source, shard)]
+        assert len(found) == sum(shard.num_rows for shard in shards)
+        assert all(shard.num_rows <= rows_per_shard for shard in shards)
+        assert len({row.id for row in found}) == len(found)
+        return found
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def write_row() -> Callable[[Path, str, dict[str, Any]], Path]:
+    """Write one raw row where its format has it, a line or a folder; return what is to be read."""
+
+    def write(target: Path, format_name: str, values: dict[str, Any]) -> Path:
+        if FORMATS[format_name].folders is None:
+            file = target / "rows.jsonl"
+            file.write_text(json.dumps(values) + "\n")
+            return file
+        for name, content in values["files"].items():
+            file = target / values["name"] / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return target
+
+    return write

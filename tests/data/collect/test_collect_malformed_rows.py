@@ -1,0 +1,466 @@
+"""Damaged rows: each is turned away with its reason and as it was found, none is lost, and nothing of it is run."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os
+import pickle
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.row import REASONS
+from microcoder.data.rowfiles import RawRow
+from microcoder.data.sources import Source, collect_row
+
+IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
+IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
+HUGE = b"9" * 200_000
+
+Damage = Callable[[bytes], bytes]
+
+
+def after_first_colon(line: bytes, put: bytes) -> bytes:
+    """Put bytes inside the first value that is a text."""
+    at = line.index(b': "') + 3
+    return line[:at] + put + line[at:]
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "truncated": (lambda line: line[: len(line) // 2], "not_json"),
+    "one brace too few": (lambda line: line[:-1], "not_json"),
+    "two rows on one line": (lambda line: line + b" " + line, "not_json"),
+    "invalid UTF-8": (lambda line: after_first_colon(line, b"\xff\xfe"), "not_utf8"),
+    "half a character": (lambda line: line[:-2] + "å".encode()[:1], "not_utf8"),
+    "null bytes in a text": (lambda line: after_first_colon(line, b"\0\0"), "not_json"),
+    "null bytes all over": (lambda line: b"\0" * len(line), "not_json"),
+    "an integer without end": (lambda line: b'{"id": ' + HUGE + b", " + line[1:], "not_json"),
+    "a key twice": (lambda line: line[:-1] + b', "same": 1, "same": 2}', "not_json"),
+    "nested without end": (lambda line: line[:-1] + b', "deep": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not_json"),
+    "a list": (lambda line: b"[" + line + b"]", "not_an_object"),
+    "a number": (lambda line: b"7", "not_an_object"),
+    "null": (lambda line: b"null", "not_an_object"),
+    "an empty object": (lambda line: b"{}", "missing_field"),
+}
+
+# What a row of each format must have: where its question is, and the field or fields around its tests.
+QUESTION: dict[str, str | tuple[str, str]] = {
+    "microcoder": "statement",
+    "intellect": "question",
+    "nemogym": ("responses_create_params", "input"),
+    "dolci": "prompt",
+    "apps": "question",
+    "taco": "question",
+    "codecontests": "description",
+    "codecontests_plus": "description",
+    "livecodebench": "question_content",
+    "deepcoder": "problem",
+    "eurus": "prompt",
+    "synthetic": "prompt",
+    "openr1_verifiable": "problem_statement",
+    "openr1_codeforces": "description",
+    "kodcode": "question",
+    "rstar": "question",
+    "hardtests": "statement",
+    "leetcodedataset": "problem_description",
+    "deepseek_leetcode": "prompt",
+    "humaneval": "prompt",
+    "mbpp": "text",
+    "odex": "intent",
+    "verl": "prompt",
+    "trl": "prompt",
+}
+TESTS = {
+    "microcoder": ("tests",),
+    "intellect": ("info", "tests"),
+    "nemogym": ("verifier_metadata", "unit_tests"),
+    "dolci": ("ground_truth",),
+    "apps": ("input_output",),
+    "taco": ("input_output",),
+    "codecontests": ("private_tests",),
+    "codecontests_plus": ("test_cases",),
+    "livecodebench": ("private_test_cases",),
+    "deepcoder": ("tests",),
+    "eurus": ("reward_model", "ground_truth"),
+    "synthetic": ("verification_info",),
+    "openr1_verifiable": ("verification_info", "test_cases"),
+    "openr1_codeforces": ("official_tests",),
+    "kodcode": ("test",),
+    "rstar": ("inputs",),
+    "hardtests": ("test_cases",),
+    "leetcodedataset": ("test",),
+    "deepseek_leetcode": ("test",),
+    "humaneval": ("test",),
+    "mbpp": ("test_list",),
+    "odex": ("test",),
+    "verl": ("reward_model", "ground_truth"),
+    "trl": ("tests",),
+}
+IN_PYTHON = ("kodcode", "leetcodedataset", "deepseek_leetcode", "humaneval", "mbpp", "odex")
+
+
+class Bomb:
+    """Pickled, it is a program that makes a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (os.mkdir, (str(self.path),))
+
+
+def first_line(golden: Path, name: str) -> bytes:
+    return (golden / f"{name}.jsonl").read_bytes().split(b"\n")[0]
+
+
+def first_row(golden: Path, name: str) -> dict[str, Any]:
+    return json.loads(first_line(golden, name))
+
+
+def raw_of(rejection: Rejection) -> bytes:
+    if rejection.raw.startswith("base64:"):
+        return base64.b64decode(rejection.raw.removeprefix("base64:"))
+    return rejection.raw.encode()
+
+
+def read_one(name: str, values: dict[str, Any]) -> Candidate | Rejection:
+    """Read a row as from a file; whatever it is, it is a candidate or a rejection that says all that it must."""
+    row = RawRow("rows.jsonl:1", values, json.dumps(values).encode())
+    found = collect_row(Source(Path(), FORMATS[name], name), row)
+    if isinstance(found, Rejection):
+        check_rejection(found)
+        assert found.raw == json.dumps(values)
+    assert json.loads(found.model_dump_json())["id"] == found.id
+    return found
+
+
+def check_rejection(found: Rejection) -> None:
+    assert found.reason in REASONS
+    assert found.reason != "adapter_fault", found.detail
+    assert found.stage == "collect"
+    assert len(found.detail) <= 300
+
+
+def assert_reason(found: Candidate | Rejection, *reasons: str) -> None:
+    assert isinstance(found, Rejection), "a damaged row was taken"
+    assert found.reason in reasons, f"{found.reason}: {found.detail}"
+    assert found.detail
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_line_is_turned_away_and_its_neighbours_are_not(
+    golden: Path, tmp_path: Path, collect: Any, subtests: pytest.Subtests, damage: str
+) -> None:
+    spoil, reason = DAMAGES[damage]
+    for name in IN_FILES:
+        with subtests.test(name):
+            good = first_line(golden, name)
+            bad = spoil(good)
+            (tmp_path / "rows.jsonl").write_bytes(b"\n".join([good, bad, good, bad]))
+            found = collect(tmp_path, name, 3)
+            assert [type(row) for row in found] == [Candidate, Rejection, Candidate, Rejection]
+            for row in found[1::2]:
+                check_rejection(row)
+                assert_reason(row, reason, "no_statement" if damage == "an empty object" else reason)
+                assert raw_of(row).rstrip(b"\n") == bad
+
+
+def test_every_format_of_rows_is_damaged_below() -> None:
+    assert set(QUESTION) == set(TESTS) == set(IN_FILES)
+
+
+@pytest.mark.parametrize(
+    ("value", "reasons"),
+    [
+        (None, ("missing_field", "no_statement")),
+        (" \n", ("no_statement",)),
+        (7, ("wrong_type",)),
+        (True, ("wrong_type",)),
+        ({"a": 1}, ("wrong_type",)),
+        ([7], ("wrong_type",)),
+        ("half \ud800", ("bad_unicode", "no_statement")),
+    ],
+    ids=repr,
+)
+def test_a_question_that_is_none_is_turned_away(
+    golden: Path, subtests: pytest.Subtests, value: Any, reasons: tuple[str, ...]
+) -> None:
+    for name, question in QUESTION.items():
+        with subtests.test(name):
+            row = first_row(golden, name)
+            for other in ("prompt", "problem_statement") if name == "openr1_verifiable" else ():
+                row[other] = value
+            *path, field = (question,) if isinstance(question, str) else question
+            (row[path[0]] if path else row)[field] = value
+            if name == "leetcodedataset" and value is None:
+                row["query"] = None
+            assert_reason(read_one(name, row), *reasons)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [7, True, {"a": 1}, [[1], 2], [{"input": "1"}], "{'inputs': [1", "0" * 3, '{"inputs": ["1"], "outputs": []}'],
+    ids=repr,
+)
+def test_tests_that_are_none_are_turned_away(golden: Path, subtests: pytest.Subtests, value: Any) -> None:
+    for name, (*path, field) in TESTS.items():
+        with subtests.test(name):
+            row = first_row(golden, name)
+            inner = row
+            for outer in path:
+                inner = inner[outer]
+            inner[field] = value
+            assert_reason(read_one(name, row), "wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible")
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+def test_where_only_the_tests_cannot_be_read_the_problem_is_kept_with_the_rejection(golden: Path, name: str) -> None:
+    row = first_row(golden, name)
+    row[TESTS[name][0]] = ["assert open('x')"] if isinstance(row[TESTS[name][0]], list) else "assert open('x')"
+    found = read_one(name, row)
+    assert_reason(found, "tests_not_convertible")
+    assert isinstance(found, Rejection)
+    assert found.candidate is not None
+    assert found.candidate.statement
+
+
+def spoil_fields(row: Any, wrong: list[Any]) -> Iterator[Any]:
+    """Yield the row with one field, at any depth, changed for each wrong value, or gone."""
+    for name in list(row) if isinstance(row, dict) else range(len(row)) if isinstance(row, list) else ():
+        for value in wrong:
+            changed = copy.copy(row)
+            changed[name] = value
+            yield changed
+        less = copy.copy(row)
+        del less[name]
+        yield less
+        for inner in spoil_fields(row[name], wrong):
+            changed = copy.copy(row)
+            changed[name] = inner
+            yield changed
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_field_of_a_wrong_type_brings_an_adapter_down(golden: Path, name: str) -> None:
+    wrong = [
+        *(None, True, -1, 1e308, float("nan"), 10**400, 10**4299),
+        *("", "x", "[", "{}", "\0", "1" * 5000, "0x" + "f" * 5000, "'''", "a: [", "\ud800", "---\n&a [*a]\n---\n"),
+        *(
+            "{1: 2}",
+            "{None: [1]}",
+            "b'x'",
+            "(1, 2)",
+            "1j",
+            "...",
+            "{1, 2}",
+            "{'inputs': (1,), 'outputs': {2}}",
+            '["\\ud800"]',
+        ),
+        *([], [[]], [None], {}, {"": None}, {"input": 1, "output": []}, ["assert f(" + "9" * 5000 + ") == 1"]),
+    ]
+    results = [read_one(name, row) for row in spoil_fields(first_row(golden, name), wrong)]
+    assert any(isinstance(found, Rejection) for found in results)
+
+
+@pytest.mark.parametrize("digits", [400, 5000, 99_999])
+@pytest.mark.parametrize("name", ["apps", "taco", "deepcoder", "eurus", "rstar", "synthetic", "verl"])
+def test_long_integers_in_tests_are_kept_to_the_digit(golden: Path, name: str, digits: int) -> None:
+    row, number = first_row(golden, name), "7" * digits
+    tests = f'{{"fn_name": "f", "inputs": [[{number}]], "outputs": [{number}]}}'
+    if name == "rstar":
+        row |= {"func_name": "f", "inputs": f"[[{number}]]", "outputs": f"[{number}]"}
+    elif name in ("eurus", "verl"):
+        row["reward_model"]["ground_truth"] = tests
+    elif name == "synthetic":
+        row["verification_info"] = json.dumps({"language": "python", "test_cases": tests})
+        row["verification_info"] = row["verification_info"].replace(json.dumps(tests), tests)
+    else:
+        row[TESTS[name][0]] = tests
+    found = read_one(name, row)
+    assert isinstance(found, Candidate)
+    assert (found.tests[0].input, found.tests[0].output) == (number, number)
+
+
+def pack(body: bytes) -> str:
+    return base64.b64encode(zlib.compress(body)).decode()
+
+
+ONCE: list[Any] = [{"input": "1", "output": "2"}]
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+BAD_PAYLOADS = {
+    "no base64": "not base64!",
+    "no padding": pack(pickle.dumps("[]"))[:-1],
+    "no zlib": base64.b64encode(b"plain").decode(),
+    "zlib cut off": base64.b64encode(zlib.compress(pickle.dumps("[]"))[:-3]).decode(),
+    "no pickle": pack(b"plain"),
+    "pickle cut off": pack(pickle.dumps("[]")[:-1]),
+    "empty": pack(b""),
+    "a list twice": pack(pickle.dumps([ONCE, ONCE])),
+    "a list in itself": pack(pickle.dumps(ENDLESS)),
+    "a text a million times": pack(pickle.dumps(["x" * 100_000] * 20_000)),
+    "bytes": pack(pickle.dumps([b"1"], 3)),
+    "two texts": pack(b"\x80\x04\x8c\x01a\x8c\x01b."),
+    "no JSON": pack(pickle.dumps("not JSON")),
+    "no list": pack(pickle.dumps('{"a": 1}')),
+    "nested": pack(pickle.dumps("[" * 100_000)),
+    "a memo of 64 GiB": pack(b"\x80\x04\x8c\x02[]r\xff\xff\xff\xff\x85."),
+    "a text of 2 EiB": pack(b"\x80\x04\x8d" + (1 << 61).to_bytes(8, "little") + b"x."),
+}
+
+
+@pytest.mark.parametrize("payload", BAD_PAYLOADS)
+def test_hidden_tests_that_are_not_what_they_should_be_are_turned_away(golden: Path, payload: str) -> None:
+    row = first_row(golden, "livecodebench") | {"private_test_cases": BAD_PAYLOADS[payload]}
+    # What is read, but holds no tests, was encoded well.
+    assert_reason(read_one("livecodebench", row), "bad_tests" if payload == "no list" else "bad_encoding")
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_pickled_program_is_turned_away_and_not_run(golden: Path, tmp_path: Path, protocol: int) -> None:
+    trap = tmp_path / "sprung"
+    bomb = pickle.dumps(Bomb(trap), protocol)
+    for field in ("private_test_cases", "public_test_cases"):
+        found = read_one("livecodebench", first_row(golden, "livecodebench") | {field: pack(bomb)})
+        assert_reason(found, "bad_encoding")
+        assert "only plain data is read" in str(found)
+    assert not trap.exists()
+    pickle.loads(bomb)
+    assert trap.exists(), "the trap would have worked"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nothing_that_a_row_holds_is_run(golden: Path, tmp_path: Path, name: str) -> None:
+    """Every field, at any depth, becomes a program in every language that a reader could be fooled to run."""
+    trap = tmp_path / "sprung"
+    code = f"__import__('os').mkdir({str(trap)!r})"
+    hostile = [
+        code,
+        f"assert {code} == 1",
+        f"{{'inputs': [{code}], 'outputs': ['1']}}",
+        f"!!python/object/apply:os.mkdir [{str(trap)!r}]",
+        f"name: !!python/object/apply:os.mkdir [{str(trap)!r}]",
+        f"---\na: !!python/object/apply:os.mkdir [{str(trap)!r}]\n---\n",
+        f"def check(candidate):\n    assert candidate({code}) == f'{{{code}}}'\n",
+        f"```python\n{code}\n```",
+        pack(pickle.dumps(Bomb(trap))),
+        pickle.dumps(Bomb(trap), 0).decode("ascii"),
+    ]
+    for row in spoil_fields(first_row(golden, name), hostile):
+        read_one(name, row)
+        assert not trap.exists()
+
+
+FOLDER_FILES = {
+    "apps_folder": {"question.txt": b"Add.", "input_output.json": b"{}", "metadata.json": b"{}"},
+    "doocs": {"README_EN.md": b"<!-- description:start -->Add.<!-- description:end -->"},
+    "kattis": {"problem.yaml": b"name: Sum", "statement/problem.en.md": b"Add.", "data/1.in": b"1", "data/1.ans": b"1"},
+}
+BAD_FILES = [
+    ("apps_folder", "question.txt", b"\xff", "not_utf8"),
+    ("apps_folder", "question.txt", b" ", "no_statement"),
+    ("apps_folder", "input_output.json", b"\xff", "not_utf8"),
+    ("apps_folder", "input_output.json", b'{"inputs": ["1"', "bad_encoding"),
+    ("apps_folder", "input_output.json", b'{"inputs": ["1"], "outputs": []}', "bad_tests"),
+    ("apps_folder", "input_output.json", b'{"inputs": [' + HUGE + b'], "outputs": [1]}', "bad_encoding"),
+    ("apps_folder", "solutions.json", b"{}", "wrong_type"),
+    ("apps_folder", "metadata.json", b'{"url": ', "bad_encoding"),
+    ("apps_folder", "metadata.json", b"[1]", "wrong_type"),
+    ("apps_folder", "metadata.json", b'{"url": 1}', "wrong_type"),
+    ("doocs", "README_EN.md", b"\xff", "not_utf8"),
+    ("doocs", "README_EN.md", b"# nothing", "no_statement"),
+    (
+        "doocs",
+        "README_EN.md",
+        b"---\na: [\n---\n<!-- description:start -->Add.<!-- description:end -->",
+        "bad_encoding",
+    ),
+    ("doocs", "README_EN.md", b"---\n- 1\n---\n<!-- description:start -->Add.<!-- description:end -->", "wrong_type"),
+    ("doocs", "Solution.py", b"\xff", "not_utf8"),
+    ("kattis", "problem.yaml", b"\xff", "not_utf8"),
+    ("kattis", "problem.yaml", b"a: [", "bad_encoding"),
+    ("kattis", "problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"),
+    ("kattis", "problem.yaml", b"!!python/object/apply:os.mkdir [sprung]", "bad_encoding"),
+    ("kattis", "problem.yaml", b"- 1", "wrong_type"),
+    ("kattis", "problem.yaml", b"validator_flags: float_tolerance much", "bad_checker"),
+    ("kattis", "problem.yaml", b"limits: {memory: " + HUGE + b"}", "bad_encoding"),
+    ("kattis", "statement/problem.en.md", b"\xff", "not_utf8"),
+    ("kattis", "statement/problem.en.md", b"\n", "no_statement"),
+    ("kattis", "data/1.in", b"\xff", "not_utf8"),
+    ("kattis", "data/1.ans", b"\0\xff", "not_utf8"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "content", "reason"), BAD_FILES, ids=lambda value: str(value)[:30])
+def test_a_folder_with_a_damaged_file_is_turned_away_whole(
+    tmp_path: Path, collect: Any, write_row: Any, name: str, file: str, content: bytes, reason: str
+) -> None:
+    files = FOLDER_FILES[name]
+    write_row(tmp_path, name, {"name": "good", "files": files})
+    write_row(tmp_path, name, {"name": "bad", "files": {**files, file: content}})
+    bad, good = collect(tmp_path, name)
+    assert isinstance(good, Candidate)
+    check_rejection(bad)
+    assert_reason(bad, reason)
+    kept = json.loads(bad.raw)["files"][file]
+    assert (base64.b64decode(kept[7:]) if kept.startswith("base64:") else kept.encode()) == content
+
+
+LONG = 100_000
+HEAD, FOOT = b"<!-- description:start -->", b"<!-- description:end -->"
+SOLUTION = b"class Solution:\n    def f(self, a):\n        return a\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            b"Input: a\n" * LONG,
+            b"Input: a" + b"\n" * LONG,
+            b"Input:" + b" " * LONG,
+            b"Input: a\nOutput:" + b" " * LONG,
+        ),
+        *(b"<" * LONG, b"# [" + b"a](" * LONG, HEAD * LONG, b"---\n" * LONG),
+    ],
+    ids=lambda text: text[:20].decode(),
+)
+def test_a_statement_made_to_be_slow_is_read(text: bytes) -> None:
+    """Each took minutes or more with an expression that looks back; the time limit of all tests is the bound."""
+    files = {"README.md": HEAD + text + FOOT, "Solution.py": SOLUTION}
+    row = RawRow("a", {"name": "a", "files": files})
+    assert isinstance(collect_row(Source(Path(), FORMATS["doocs"], "doocs"), row), Candidate)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["```" + " " * LONG, "```a\n" * LONG, "except " + " " * LONG, "raw_input(\nimport " + " " * LONG, "\n \t" * LONG],
+    ids=lambda code: code[:12],
+)
+def test_a_program_made_to_be_slow_is_read(code: str) -> None:
+    row = RawRow("a", {"question": "Add.", "solutions": [code]})
+    assert isinstance(collect_row(Source(Path(), FORMATS["apps"], "apps"), row), Candidate)
+
+
+def test_a_submission_that_is_no_text_is_left_out_and_counted(tmp_path: Path, collect: Any, write_row: Any) -> None:
+    files = {**FOLDER_FILES["kattis"], "submissions/accepted/a.py": b"print(1)", "submissions/accepted/b.py": b"#\xff"}
+    write_row(tmp_path, "kattis", {"name": "sum", "files": files})
+    (found,) = collect(tmp_path, "kattis")
+    assert [solution.name for solution in found.solutions] == ["submissions/accepted/a.py"]
+    assert any("1 left out" in line.detail and "b.py" in line.detail for line in found.lineage)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("codewars.com", "1"), ("leetcode.com", "[1]"), ("hackerrank.com", "[1]"), ("spoj.com", "1")]
+)
+def test_expected_values_come_out_of_lists_of_one_where_the_platform_puts_them_there(host: str, expected: str) -> None:
+    tests = {"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], [2]]}
+    found = read_one("taco", {"question": "Echo.", "url": f"https://{host}/x", "input_output": json.dumps(tests)})
+    assert isinstance(found, Candidate)
+    assert found.tests[0].output == expected

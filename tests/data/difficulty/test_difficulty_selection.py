@@ -1,0 +1,85 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from microcoder.data import Candidate, Difficulty, Rejection
+from microcoder.data.difficulty.selection import SelectionSettings, band_of, select
+
+LIMIT = hypothesis_settings(max_examples=50, deadline=None)
+VALUES = st.lists(st.floats(1, 5), max_size=60)
+TARGET = SelectionSettings(mode="target", boundaries=(2.0, 4.0), shares=(0.2, 0.3, 0.5))
+
+
+def make(number: int, predicted: float | None) -> Candidate:
+    return Candidate(id=f"made/{number}", dataset="made", difficulty=Difficulty(predicted=predicted))
+
+
+def kept(candidates: list[Candidate], settings: SelectionSettings) -> set[str]:
+    return {item.id for item in select(candidates, settings) if isinstance(item, Candidate)}
+
+
+@LIMIT
+@given(VALUES, st.integers(0, 3), st.randoms(use_true_random=False))
+def test_the_order_of_the_candidates_changes_nothing(values: list[float], seed: int, order: random.Random) -> None:
+    candidates = [make(number, value) for number, value in enumerate(values)]
+    for settings in (SelectionSettings(seed=seed), TARGET.model_copy(update={"seed": seed})):
+        shuffled = order.sample(candidates, len(candidates))
+        assert kept(candidates, settings) == kept(shuffled, settings)
+        assert [item.id for item in select(shuffled, settings)] == [item.id for item in shuffled]
+
+
+@LIMIT
+@given(VALUES)
+def test_paper_mode_drops_only_easy_problems_down_to_their_share(values: list[float]) -> None:
+    settings = SelectionSettings()
+    candidates = [make(number, value) for number, value in enumerate(values)]
+    bands = {candidate.id: band_of(candidate.difficulty.predicted or 0, settings) for candidate in candidates}
+    names = kept(candidates, settings)
+    easy = [name for name in names if bands[name] == 0]
+    assert {name for name, band in bands.items() if band} <= names
+    assert len(easy) <= 0.2 * len(names) + 1e-9
+    dropped = [c.difficulty.predicted or 0 for c in candidates if c.id not in names]
+    lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
+    assert all(value <= lowest for value in dropped), "the easiest go first"
+
+
+@LIMIT
+@given(VALUES)
+def test_target_mode_keeps_the_shares_and_wastes_nothing(values: list[float]) -> None:
+    candidates = [make(number, value) for number, value in enumerate(values)]
+    names = kept(candidates, TARGET)
+    sizes = [0, 0, 0]
+    for candidate in candidates:
+        if candidate.id in names:
+            sizes[band_of(candidate.difficulty.predicted or 0, TARGET)] += 1
+    counts = [sum(band_of(value, TARGET) == band for value in values) for band in range(3)]
+    total = min(count / share for count, share in zip(counts, TARGET.shares, strict=True))
+    for size, share in zip(sizes, TARGET.shares, strict=True):
+        assert total * share - 1 < size <= total * share + 1e-6
+
+
+def test_a_share_of_forty_percent_becomes_twenty() -> None:
+    candidates = [make(number, 1 + number / 40) for number in range(40)] + [make(n, 3.0) for n in range(40, 100)]
+    assert len(kept(candidates, SelectionSettings())) == 75
+
+
+def test_what_has_no_difficulty_is_said_so() -> None:
+    (rejected,) = select([make(0, None)])
+    assert isinstance(rejected, Rejection)
+    assert rejected.reason == "no_difficulty"
+    by_rate = SelectionSettings(by="pass_rate", boundaries=(0.5,), shares=(0.5, 0.5))
+    (rejected,) = select([make(0, 3.0)], by_rate)
+    assert isinstance(rejected, Rejection)
+    assert rejected.reason == "no_difficulty"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"boundaries": (3.0, 2.0)}, {"boundaries": ()}, {"shares": (1.0,)}, {"shares": (0.5, 0.5, 0.5)}]
+)
+def test_bands_that_do_not_fit_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="give"):
+        SelectionSettings.model_validate(fields)

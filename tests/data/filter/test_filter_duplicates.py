@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from real_texts import deepseek, doocs, livecodebench
+
+from microcoder.data.filter import DuplicateGroup, DuplicateSettings, describe, find_duplicates
+from microcoder.data.filter.contamination import words
+from microcoder.data.filter.duplicates import (
+    are_duplicated,
+    band_keys,
+    candidate_pairs,
+    read_signatures,
+    sign,
+    similarity,
+)
+from microcoder.data.formats.candidates import Candidate, Solution
+from microcoder.judge.core.types import Checker, TestCase
+
+STORY = (
+    "A baker walks from the first of n cities to the last one and buys bread on the way wherever it is cheap. He may "
+    "carry at most k loaves and eats one of them in every city that he enters, the last one too. Each city sells as "
+    "many loaves as he likes at a price of its own, which is known before he leaves. Find the least that he pays for a "
+    "walk on which he never goes hungry, and print it on a line of its own."
+)
+OTHER = (
+    "A gardener plants flowers in a circle of m beds so that no two neighbours have one colour. Count the plantings "
+    "that differ in at least one bed, and print the count modulo the prime on the last line of the input."
+)
+
+
+def row(name: str, statement: str = STORY, **fields: object) -> Candidate:
+    return Candidate(id=name, dataset=name.partition("/")[0], statement=statement, **fields)  # type: ignore[arg-type]
+
+
+def groups_of(*rows: Candidate) -> list[DuplicateGroup]:
+    return find_duplicates(describe(rows))
+
+
+def merged(*rows: Candidate) -> list[tuple[str, ...]]:
+    return [(group.kept, *group.dropped) for group in groups_of(*rows)]
+
+
+def test_records_that_differ_stay_apart() -> None:
+    assert groups_of(row("a/1"), row("a/2", OTHER)) == []
+
+
+def test_the_same_words_in_another_dress_are_one_problem() -> None:
+    dressed = f"**{STORY.upper()}**\n"
+    (group,) = groups_of(row("a/1"), row("b/1", dressed))
+    assert group.why == {group.dropped[0]: "text"}
+
+
+def test_nearly_the_same_words_are_one_problem() -> None:
+    (group,) = groups_of(row("a/1"), row("b/1", STORY.replace("Find the least", "Compute the least")))
+    assert group.dropped in (("a/1",), ("b/1",))
+    assert group.why[group.dropped[0]].startswith("similarity 0.")
+
+
+def test_one_source_is_one_problem_in_any_words() -> None:
+    url = "https://codeforces.com/contest/12/problem/A"
+    problemset = "https://codeforces.com/problemset/problem/12/A"
+    (group,) = groups_of(row("a/1", url=url), row("b/1", OTHER, url=problemset))
+    assert set(group.why.values()) == {"source"}
+
+
+def test_a_translation_joined_by_its_source_still_finds_its_own_kind() -> None:
+    url = "https://codeforces.com/contest/12/problem/A"
+    rows = (row("a/1", OTHER, url=url, licence="MIT"), row("b/1", url=url), row("c/1", f"{STORY} Good luck to you."))
+    assert merged(*rows) == [("a/1", "b/1", "c/1")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            {"url": "https://codeforces.com/contest/12/problem/A"},
+            {"url": "https://codeforces.com/contest/12/problem/B"},
+        ),
+        ({"statement": f"{STORY} 1 <= n <= 100"}, {"statement": f"{STORY} 1 <= n <= 100000"}),
+        ({"tests": (TestCase(input="1\n", output="2\n"),)}, {"tests": (TestCase(input="1", output="3"),)}),
+    ],
+)
+def test_two_problems_told_alike_stay_apart(one: dict[str, object], other: dict[str, object]) -> None:
+    assert groups_of(row("a/1", **one), row("b/1", **other)) == []  # type: ignore[arg-type]
+
+
+def test_a_third_record_does_not_join_what_is_told_apart() -> None:
+    easy = row("a/1", f"{STORY} 1 <= n <= 100", licence="MIT")
+    hard = row("b/1", f"{STORY} 1 <= n <= 100000")
+    silent = row("c/1")
+    (group,) = groups_of(easy, hard, silent)
+    assert {group.kept, *group.dropped} in ({"a/1", "c/1"}, {"b/1", "c/1"})
+
+
+def test_another_answer_says_nothing_where_several_are_right() -> None:
+    checker = Checker(type="program", code="exit(42)", protocol="kattis")
+    one = row("a/1", tests=(TestCase(input="1", output="2"),), checker=checker)
+    assert len(groups_of(one, row("b/1", tests=(TestCase(input="1", output="3"),)))) == 1
+
+
+def test_short_statements_are_compared_by_source_only() -> None:
+    assert groups_of(row("a/1", "See the picture."), row("b/1", "See the picture.")) == []
+
+
+def test_the_best_record_is_kept() -> None:
+    tests = (TestCase(input="1", output="2"),)
+    worst_first = [
+        row("a/1"),
+        row("a/2", tests=tests, flags=("no_constraints",)),
+        row("a/3", tests=tests),
+        row("a/4", tests=tests, solutions=(Solution(code="print(2)"),)),
+        row("a/5", tests=tests, solutions=(Solution(code="print(2)"),), licence="MIT"),
+        row("a/6", tests=(*tests, TestCase(input="2", output="2")), solutions=(Solution(code=""),), licence="MIT"),
+    ]
+    for worse, better in pairwise(worst_first):
+        assert merged(worse, better) == [(better.id, worse.id)]
+    assert merged(*worst_first) == [("a/6", "a/1", "a/2", "a/3", "a/4", "a/5")]
+
+
+def test_shards_give_the_same_fingerprints_as_the_whole() -> None:
+    rows = [row("a/1"), row("a/2", OTHER), row("a/3", ""), row("a/4", "x")]
+    whole, parts = describe(rows), [describe([one])[0] for one in rows]
+    for one, other in zip(whole, parts, strict=True):
+        assert np.array_equal(one.signature, other.signature)
+        assert (one.id, one.rank, one.sources, one.text) == (other.id, other.rank, other.sources, other.text)
+
+
+VARIANTS = st.builds(
+    lambda base, words_changed, bound, url, output: (base, words_changed, bound, url, output),
+    st.sampled_from([STORY, OTHER]),
+    st.lists(st.integers(0, 30), max_size=3),
+    st.sampled_from(["", " 1 <= n <= 100", " 1 <= n <= 200"]),
+    st.sampled_from(["", "https://codeforces.com/contest/1/problem/A", "https://codeforces.com/contest/1/problem/B"]),
+    st.sampled_from(["", "1", "2"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(VARIANTS, min_size=2, max_size=8), st.randoms(use_true_random=False))
+def test_groups_do_not_depend_on_the_order(
+    variants: list[tuple[str, list[int], str, str, str]], chance: random.Random
+) -> None:
+    rows = []
+    for number, (base, changed, bound, url, output) in enumerate(variants):
+        said = [("thing" if place in changed else word) for place, word in enumerate(base.split())]
+        tests = (TestCase(input="7", output=output),) if output else ()
+        rows.append(row(f"a/{number}", " ".join(said) + bound, url=url, tests=tests))
+    shuffled = chance.sample(rows, len(rows))
+    found = groups_of(*rows)
+    assert groups_of(*shuffled) == found
+    named = [name for group in found for name in (group.kept, *group.dropped)]
+    assert len(named) == len(set(named))
+    assert all(sorted(group.why) == list(group.dropped) for group in found)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.sampled_from(words(STORY)), min_size=5, max_size=60), st.integers(0, 4))
+def test_similarity_estimates_what_texts_share(said: list[str], num_changed: int) -> None:
+    other = ["changed"] * num_changed + said[num_changed:]
+    runs = [{tuple(text[i : i + 5]) for i in range(len(text) - 4)} for text in (said, other)]
+    true = len(runs[0] & runs[1]) / len(runs[0] | runs[1])
+    one, two = sign([said, other], num_permutations=500, gram_length=5, seed=1)
+    assert abs(similarity(one, two) - true) <= 0.13  # six standard errors
+
+
+def test_bands_find_what_is_similar_enough() -> None:
+    texts = [STORY, STORY.replace("Find the least", "Compute the least"), OTHER, STORY]
+    signatures = sign([words(text) for text in texts], num_permutations=125, gram_length=5, seed=1)
+    assert candidate_pairs(signatures, num_bands=25) == {(0, 1), (0, 3), (1, 3)}
+
+
+def test_a_full_bucket_still_connects_all_its_rows() -> None:
+    signatures = sign([words(STORY)] * 200, num_permutations=125, gram_length=5, seed=1)
+    pairs = candidate_pairs(signatures, num_bands=25)
+    assert {high for low, high in pairs if low == 0} == set(range(1, 200))
+    assert len(pairs) < 500
+
+
+def test_the_same_problems_in_two_real_sets_are_found() -> None:
+    """Without their addresses, one of them with superscripts lost (105 for 10^5)."""
+    slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
+    left = [one.model_copy(update={"url": "", "title": ""}) for one in deepseek("en")]
+    right = [one.model_copy(update={"title": "", "id": f"lcb/{number}"}) for number, one in enumerate(livecodebench())]
+    found = groups_of(*left, *right)
+    across = [group for group in found if len({name.partition("/")[0] for name in (group.kept, *group.dropped)}) == 2]
+    shared = sum(one.title in slugs for one in deepseek("en"))
+    assert len(across) >= 0.85 * shared
+    within = [group for group in found if group not in across]
+    assert len(within) <= 3, within
+
+
+def test_real_problems_of_one_set_are_all_different() -> None:
+    assert groups_of(*deepseek("en")) == []
+    assert groups_of(*livecodebench()) == []
+
+
+def test_two_languages_are_one_problem_by_their_source() -> None:
+    english, chinese = doocs("en"), doocs("zh")
+    found = groups_of(*english, *chinese)
+    assert len(found) >= 0.95 * len(english)
+    assert all(set(group.why.values()) == {"source"} for group in found)
+
+
+def test_thresholds_are_the_config_s() -> None:
+    rows = [row("a/1"), row("b/1", STORY.replace("baker", "miller").replace("bread", "flour"))]
+    (score,) = {similarity(*read_signatures(one.signature for one in describe(rows)))}
+    for bar, num in ((score - 0.01, 1), (score + 0.01, 0)):
+        chosen = DuplicateSettings(min_similarity=bar, num_bands=125)
+        assert len(find_duplicates(describe(rows, chosen), chosen)) == num
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32), st.integers(2, 60))
+def test_rows_of_a_pair_have_company_in_a_band(seed: int, num: int) -> None:
+    signatures = np.random.default_rng(seed).integers(0, 3, (num, 20), dtype=np.uint32)
+    keys = band_keys(signatures, num_bands=5)
+    has_company = np.any([are_duplicated(keys[:, band]) for band in range(5)], axis=0)
+    assert {number for pair in candidate_pairs(signatures, num_bands=5) for number in pair} == set(
+        np.flatnonzero(has_company).tolist()
+    )
+
+
+def test_what_comes_from_a_generator_is_found_too() -> None:
+    looks = describe([row("a/1"), row("b/1"), row("c/1", OTHER)])
+    assert find_duplicates(iter(looks)) == find_duplicates(looks) != []

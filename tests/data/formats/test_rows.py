@@ -1,0 +1,194 @@
+"""A row of each public format becomes a problem that accepts what is right and refuses what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from published_rows import CALL, ROWS, STDIN, livecodebench_row, verl_row
+
+from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict
+from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.format import recognise
+from microcoder.judge import Judge
+
+NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None}
+ALIASES = {"eurus": "verl"}
+"""Formats whose rows have the fields of another, and are read as it is."""
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, tuple[Verdict, Verdict]]:
+    """What one judge says of the right and of the wrong program of each row."""
+    problems = [Problem.from_row(published.row) for published in ROWS.values()]
+    programs = [Program(code) for published in ROWS.values() for code in (published.right, published.wrong)]
+    with Judge(workers=2) as judge:
+        found = judge.judge(programs, [problem for problem in problems for _ in range(2)])
+    return {name: (found[2 * place], found[2 * place + 1]) for place, name in enumerate(ROWS)}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_judged_as_its_format_says(name: str, verdicts: dict[str, tuple[Verdict, Verdict]]) -> None:
+    right, wrong = verdicts[name]
+    assert right.outcome is Outcome.ACCEPTED, right
+    assert wrong.outcome is Outcome.WRONG_ANSWER, wrong
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_recognised_and_may_be_named(name: str) -> None:
+    published = ROWS[name]
+    assert Problem.from_row(published.row, format=published.format) == Problem.from_row(published.row)
+
+
+def test_every_format_that_has_rows_is_judged_here() -> None:
+    assert {published.format for published in ROWS.values()} >= FORMATS.keys() - NOT_ROWS - ALIASES.keys() - {
+        "codecontests_plus"  # CodeContests' encodings, with a checker that needs testlib.h beside it
+    }
+
+
+names = st.text(max_size=8)
+values = st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.lists(st.integers(), max_size=3)
+marks = {name.split(".")[0] for found in FORMATS.values() for mark in found.marks for name in mark}
+
+
+@given(name=st.sampled_from(sorted(ROWS)), more=st.dictionaries(names, values, max_size=5), data=st.data())
+def test_further_columns_and_their_order_change_nothing(name: str, more: dict[str, Any], data: st.DataObject) -> None:
+    published = ROWS[name]
+    columns = {key: value for key, value in more.items() if key not in marks} | published.row
+    if published.format != "microcoder":
+        shuffled = {key: columns[key] for key in data.draw(st.permutations(sorted(columns)))}
+        found = recognise(shuffled, FORMATS.values())
+        assert found is not None
+        assert found.name == published.format
+
+
+def read(row: dict[str, Any]) -> Problem | str:
+    try:
+        return Problem.from_row(row)
+    except DataError as error:
+        return str(error)
+
+
+fields = st.sampled_from(sorted(marks | {"id", "prompt", "extra_info"}))
+texts = st.sampled_from(["", "x", "[]", "{}", '{"inputs": ["1"], "outputs": ["2"]}', "assert f(1) == 2", "[[1]]"])
+
+
+@given(st.dictionaries(fields, values | texts | st.dictionaries(fields, texts, max_size=3), max_size=6))
+def test_any_row_is_a_problem_or_an_error_that_a_user_can_read(row: dict[str, Any]) -> None:
+    found = read(row)
+    assert found.tests if isinstance(found, Problem) else "row" in found and "\n" not in found
+
+
+LOOP = "from solution import f\n\ndef test():\n    for i in [1]:\n        assert f(i)\n"
+
+
+def without(name: str, field: str) -> dict[str, Any]:
+    return {key: value for key, value in ROWS[name].row.items() if key != field}
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({}, r"fields \(none\) is of no known format; name it"),
+        ({"question": "?", "answer": "4"}, "fields answer, question is of no known format"),
+        (without("livecodebench, stdin", "private_test_cases"), "field private_test_cases is missing; expected a list"),
+        (
+            livecodebench_row("stdin", [("1", "2")]) | {"private_test_cases": "gone!"},
+            "'3001' .livecodebench.: field private_test_cases: it is neither JSON nor base64",
+        ),
+        (verl_row("not JSON"), "field reward_model.ground_truth: neither JSON"),
+        (verl_row('{"inputs": ["1"], "outputs": []}'), r"ground_truth: 1 inputs, but 0 outputs; expected \{\"inputs\""),
+        (verl_row(""), "reward_model.ground_truth holds no test"),
+        ({"verifier_metadata": {"unit_tests": {"inputs": 3, "outputs": 4}}}, "unit_tests: inputs are int"),
+        ({"info": '{"tests": "[1"}'}, "field info.tests: neither JSON"),
+        ({"task_type": "math", "verification_info": "{}"}, "no programming task, but math"),
+        ({"id": "a", "tests": [{"input": "1"}]}, r"tests\.0\.output is missing"),
+        (
+            {"id": "a", "tests": [{"input": "1", "output": "2"}], "fn_name": "f", "note": 1},
+            "note: unknown key; a record takes no further columns",
+        ),
+        (
+            ROWS["kodcode"].row | {"test": LOOP},
+            "field test: an assertion cannot be judged: inside For; expected a pytest file",
+        ),
+        (
+            {"test_list": ["import os", "print(1)"], "task_id": 3},
+            "'3' .mbpp.: field test_list: the first assertion calls no function",
+        ),
+        (ROWS["codecontests"].row | {"input_file": "a.in"}, "its programs read and write files"),
+    ],
+)
+def test_a_row_that_cannot_be_judged_says_which_field(row: dict[str, Any], why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        Problem.from_row(row)
+
+
+def test_an_unknown_format_and_what_is_no_row_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"unknown format 'humanevl'; did you mean humaneval\?"):
+        Problem.from_row({}, format="humanevl")
+    with pytest.raises(DataError, match="format 'kattis' is a folder of files"):
+        Problem.from_row({}, format="kattis")
+    with pytest.raises(DataError, match="a row is list, not a mapping"):
+        Problem.from_row([1])  # type: ignore[arg-type]  # pyrefly: ignore[bad-argument-type]
+
+
+def test_limits_and_references_come_along() -> None:
+    problem = Problem.from_row(ROWS["codecontests"].row)
+    assert (problem.id, problem.time_limit_seconds, problem.reference, problem.tier) == (
+        *("codecontests/1_A. Sum", 2.0),
+        *(STDIN, "800"),
+    )
+    problem = Problem.from_row(ROWS["deepcoder, primeintellect"].row)
+    assert (problem.fn_name, problem.reference) == ("addPair", CALL)
+
+
+@pytest.mark.parametrize("answer", ["[3]", "{1: 2}", "[print(sum(map(int, line.split()))) for line in open(0)]"])
+def test_a_reference_that_begins_with_a_bracket_is_no_list(answer: str) -> None:
+    row = verl_row({"inputs": ["1 2"], "outputs": ["3"]}, extra={"answer": answer})
+    assert Problem.from_row(row).reference == answer
+
+
+def test_arrays_of_pandas_and_parquet_are_lists() -> None:
+    numpy = pytest.importorskip("numpy")
+    row = codecontests_arrays = ROWS["codecontests"].row | {
+        "public_tests": {"input": numpy.array(["1 2\n"]), "output": numpy.array(["3\n"])},
+        "cf_rating": numpy.int64(800),
+        "time_limit": {"seconds": numpy.int64(2), "nanos": None},
+        "untranslated_description": float("nan"),
+    }
+    assert codecontests_arrays is row
+    assert Problem.from_row(row) == Problem.from_row(ROWS["codecontests"].row)
+
+
+def test_a_column_beside_plain_tests_changes_nothing() -> None:
+    row = ROWS["deepcoder, lcbv5"].row
+    assert Problem.from_row(row | {"id": "7"}).fn_name == Problem.from_row(row).fn_name == "total"
+
+
+def test_a_row_without_a_name_has_the_same_one_each_time() -> None:
+    row = {"ground_truth": json.dumps({"inputs": ["1"], "outputs": ["1"]}), "extra_info": None}
+    assert Problem.from_row(row).id == Problem.from_row(dict(row)).id
+    assert Problem.from_row(row).id != Problem.from_row(row | {"prompt": "?"}).id
+
+
+def test_a_message_about_a_set_is_the_same_in_every_process() -> None:
+    script = (
+        "from microcoder.data.formats.text import shorten; print(shorten([{'v', 'aa', 'b'}, ({1: {2, 'x'}}, 3), (4,)]))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(1, 5)
+    }
+    assert said == {"[{'aa', 'b', 'v'}, ({1: {'x', 2}}, 3), (4,)]\n"}

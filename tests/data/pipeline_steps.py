@@ -1,0 +1,207 @@
+"""Small real steps for the engine's tests; in a module of their own, so that worker processes can import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import weakref
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field
+
+from microcoder.data import Candidate, Rejection
+from microcoder.data.build.verification import Resources, open_verdicts, open_verify
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row, Work
+from microcoder.data.verify import Verdicts, VerifySettings
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import DataError
+
+ROWS_PER_SHARD = 5
+
+
+class Settings(Config):
+    """Of a step here."""
+
+    modulus: int = 3
+
+
+def shards(count: int) -> list[InputShard]:
+    return [InputShard(n, 0, str(n), f"digest {n}", ROWS_PER_SHARD) for n in range(count)]
+
+
+def collect_step() -> MapStep:
+    return MapStep("collect", "collect", Settings(), open_collect, (__name__,))
+
+
+def map_step(modulus: int = 3, name: str = "thin") -> MapStep:
+    return MapStep(name, "filter", Settings(modulus=modulus), open_thin, (__name__,))
+
+
+def barrier_step(name: str = "unique") -> BarrierStep:
+    return BarrierStep(name, "filter", Settings(), Unique, (__name__,))
+
+
+@contextmanager
+def open_collect(settings: Settings) -> Iterator[Any]:
+    def work(shard: Mapping[str, Any]) -> Iterator[Row]:
+        for row in range(shard["num_rows"]):
+            number = int(shard["place"]) * ROWS_PER_SHARD + row
+            yield Candidate(id=f"n/{number}", dataset="n", title=f"title {number % 7}", statement=str(number))
+
+    yield work
+
+
+@contextmanager
+def open_thin(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        for candidate in candidates:
+            if int(candidate.statement) % settings.modulus == 0:
+                yield Rejection(id=candidate.id, dataset="n", stage="filter", reason="divisible", candidate=candidate)
+            else:
+                yield candidate.change("filter", "double", statement=candidate.statement * 2)
+
+    yield work
+
+
+class Recorder:
+    """Writes down what workers report; all of them to one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def record(self, process: str, row: str) -> int:
+        if process not in self._known:
+            self._known.add(process)
+            with (self._folder / "processes").open("a") as file:
+                file.write(f"{process}\n")
+        with (self._folder / "rows").open("a") as file:
+            file.write(f"{row}\n")
+        return os.getpid()
+
+
+class AloneSettings(Config):
+    folder: Path = Field(exclude=True)
+
+
+def alone_step(folder: Path) -> MapStep:
+    settings = AloneSettings(folder=folder)
+    return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone", shares=open_recorder)
+
+
+def open_recorder(settings: AloneSettings) -> Recorder:
+    return Recorder(settings.folder)
+
+
+@contextmanager
+def open_alone(settings: AloneSettings, recorder: Recorder) -> Iterator[Any]:
+    keepers: set[int] = set()
+
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        for candidate in candidates:
+            time.sleep(0.2)
+            keepers.add(recorder.record(str(os.getpid()), candidate.id))
+            assert len(keepers) == 1
+            yield candidate.change("verify", "alone", statement=candidate.statement + "!")
+
+    yield work
+
+
+def holding_step(modulus: int = 0) -> MapStep:
+    """Refuse to hold rows that went through; with a modulus, give those that it divides in another order."""
+    return MapStep("hold", "filter", Settings(modulus=modulus), open_holding, (__name__,), runs="alone")
+
+
+@contextmanager
+def open_holding(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Collection[Candidate]) -> Iterator[Row]:
+        given: list[weakref.ref[Candidate]] = []
+        for candidate in candidates:
+            given.append(weakref.ref(candidate))
+            assert sum(one() is not None for one in given) <= 2
+            name = f"{candidate.id}/other" if settings.modulus and int(candidate.statement) % settings.modulus else ""
+            yield candidate.model_copy(update={"id": name or candidate.id, "title": "held"})
+
+    yield work
+
+
+def verify_step(work: Path, num_nodes: int) -> MapStep:
+    """Return the real verification, which begins once so many nodes have their sandboxes."""
+    resources = Resources(work=work, workers=1)
+    opens = partial(open_together, resources=resources, num_nodes=num_nodes)
+    shares = partial(open_verdicts, resources=resources)
+    return MapStep("verify", "verify", VerifySettings(runs=2), opens, (), runs="alone", shares=shares)
+
+
+@contextmanager
+def open_together(settings: VerifySettings, store: Verdicts, resources: Resources, num_nodes: int) -> Iterator[Work]:
+    ready = resources.work / "ready"
+    ready.mkdir(exist_ok=True)
+    with open_verify(settings, store, resources) as work:
+        (ready / str(os.getpid())).touch()
+        while len(list(ready.iterdir())) < num_nodes:
+            time.sleep(0.05)
+        yield work
+
+
+def refusing_step() -> MapStep:
+    return MapStep("refuse", "filter", Settings(), open_refusing, (__name__,))
+
+
+@contextmanager
+def open_refusing(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        raise DataError(f"{next(iter(candidates)).id} is refused; type something else")
+
+    yield work
+
+
+def dying_step() -> MapStep:
+    return MapStep("die", "filter", Settings(), open_dying, (__name__,))
+
+
+@contextmanager
+def open_dying(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        # As the kernel does where memory runs out.
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from candidates
+
+    yield work
+
+
+class Unique(Barrier):
+    """Keeps the first row of each title, and hands it the tags of the others."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def look(self, candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
+        return [(candidate.id, candidate.title) for candidate in candidates]
+
+    def decide(self, looks: Iterable[tuple[str, str]]) -> None:
+        self.counts = Counter(title for _, title in looks)
+        self.members: dict[str, list[str]] = {}
+        self.titles = dict(looks)
+        for name, title in looks:
+            self.members.setdefault(title, []).append(name)
+
+    def needs(self, name: str) -> Sequence[str]:
+        return self.members[self.titles[name]]
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        first, *rest = self.members[candidate.title]
+        if candidate.id != first:
+            return Rejection(id=candidate.id, dataset="n", stage="filter", reason="duplicate_of", detail=first)
+        return candidate.change("filter", "merge", merged=tuple(rest), tags=tuple(others[r].statement for r in rest))

@@ -1,0 +1,399 @@
+"""A build through the command line: rows accounted for, nothing done twice, killed and taken up again, on Ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from microcoder.cli import main
+from microcoder.data import read_problems
+from microcoder.data.build import BuildConfig
+from microcoder.data.build.session import plan_build, run_build
+from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.rowfiles import unpack
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import hold_lock
+
+PLACES = "abcdefgh"
+RECIPES = Path(__file__).parents[2] / "recipes" / "data"
+
+
+def statement(number: int) -> str:
+    """Texts that have little in common, so that no two are duplicates of each other."""
+    generator = random.Random(number)
+    words = " ".join("".join(generator.choices("bdfgklmnprstvz", k=1) + generator.choices("aeiou", k=1)) * 2
+                     + generator.choice(PLACES) for _ in range(40))  # fmt: skip
+    return (
+        f"In the valley of {words} there are two numbers on one line. Print their sum plus {number}.\n\n"
+        f"Input\n\nTwo integers a and b (1 <= a, b <= {1000 + number}).\n\nOutput\n\nOne integer.\n"
+    )
+
+
+def row(number: int, *, added: int | None = None, text: str | None = None) -> dict[str, object]:
+    pairs = [(a, b) for a, b in ((1, 2), (3, 40), (500, 7), (9, 9))]
+    right = number if added is None else added
+    return {
+        "problem_id": number,
+        "question": text or statement(number),
+        "solutions": json.dumps([f"a, b = map(int, input().split())\nprint(a + b + {right})\n"]),
+        "input_output": json.dumps(
+            {"inputs": [f"{a} {b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
+        ),
+        "difficulty": "interview",
+        "url": f"https://example.org/{number}",
+        "starter_code": "",
+    }
+
+
+def shown_row(number: int) -> dict[str, object]:
+    """A problem whose statement shows all its tests, of a layout that further inputs are not made of."""
+    pairs = [(3, 4), (50, 60)]
+    tests = {"inputs": [f"{a}\n\n{b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
+    shown = "".join(
+        f"\nExample {place}\n\nInput:\n\n```\n{given}```\n\nOutput:\n\n```\n{output}```\n"
+        for place, (given, output) in enumerate(zip(tests["inputs"], tests["outputs"], strict=True), 1)
+    )
+    code = f"import sys\nprint(sum(map(int, sys.stdin.read().split())) + {number})\n"
+    return {
+        **row(number, text=statement(number) + shown),
+        "solutions": json.dumps([code]),
+        "input_output": json.dumps(tests),
+    }
+
+
+def write_rows(path: Path, rows: list[dict[str, object] | str]) -> None:
+    path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows))
+
+
+def write_recipe(tmp_path: Path) -> Path:
+    """Twelve good problems; a broken line, a copy, a wrong reference, Swedish, a benchmark's, one that shows all."""
+    swedish = 2 * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
+    write_rows(
+        tmp_path / "raw.jsonl",
+        [
+            *(row(number) for number in range(12)),
+            '{"problem_id": 12, "question": ',
+            {**row(3), "problem_id": 13, "url": "https://example.org/13"},
+            row(14, added=99),
+            row(15, text=swedish),
+            {**row(16), "url": "https://example.org/16"},
+            shown_row(17),
+        ],
+    )
+    write_rows(tmp_path / "benchmark.jsonl", [row(16)])
+    path = tmp_path / "build.toml"
+    path.write_text(
+        f"""
+name = "small"
+output = "{tmp_path / "corpus"}"
+rows_per_shard = 4
+[[sources]]
+path = "{tmp_path / "raw.jsonl"}"
+format = "apps"
+[[benchmarks]]
+path = "{tmp_path / "benchmark.jsonl"}"
+format = "apps"
+name = "bench"
+[difficulty]
+keep = "all"
+[generate]
+max_inputs = 14
+max_mutants = 4
+[verify]
+runs = 2
+"""
+    )
+    return path
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    """A recipe of which nothing was done."""
+    return write_recipe(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A recipe that was built without interruption, and what the command said."""
+    path = write_recipe(tmp_path_factory.mktemp("built"))
+    return path, build(path)
+
+
+def run(*arguments: str | Path, expect: int = 0) -> tuple[str, str]:
+    """Run a command in this process; return what it wrote to stdout and to stderr."""
+    code: object = 0
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as error:
+        try:
+            main(["data", *map(str, arguments)])
+        except SystemExit as ended:
+            code = ended.code
+    assert code == expect, error.getvalue()
+    return out.getvalue(), error.getvalue()
+
+
+def build(recipe: Path, *more: str) -> dict[str, Any]:
+    return json.loads(run("build", "-c", recipe, "--json", *more)[0])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Everything that is released, but the record of where it came from."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".work" not in path.parts
+    }
+
+
+@pytest.mark.slow
+def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path, dict[str, Any]]) -> None:
+    recipe, said = built
+    corpus = recipe.parent / "corpus"
+    steps = {step["step"]: (step["in"], step["kept"], step["rejected"]) for step in said["steps"]}
+    assert steps == {
+        "collect": (18, 17, 1),
+        "process": (17, 16, 1),
+        "filter": (16, 15, 1),
+        "deduplicate": (15, 14, 1),
+        "predict": (14, 14, 0),
+        "select": (14, 14, 0),
+        "compare": (14, 14, 0),
+        "generate": (14, 14, 0),
+        "verify": (14, 12, 2),
+    }
+    assert {reason: num for step in said["steps"] for reason, num in step["reasons"].items()} == dict.fromkeys(
+        ("not_json", "not_english", "contaminated", "duplicate_of", "reference_fails", "all_tests_shown"), 1
+    )
+    rejected = [line for path in corpus.glob("rejected-*.parquet") for line in pq.read_table(path).to_pylist()]
+    assert {line["reason"]: line["stage"] for line in rejected} == {
+        "not_json": "collect",
+        "not_english": "process",
+        "contaminated": "filter",
+        "duplicate_of": "filter",
+        "reference_fails": "verify",
+        "all_tests_shown": "verify",
+    }
+    problems = read_problems(corpus)
+    assert len(problems) == 12
+    assert all(problem.reference for problem in problems)
+    table = pq.read_table(corpus / "problems-00000.parquet").to_pylist()
+    assert all(line["num_hidden_tests"] >= 10 for line in table)
+    assert all(line["num_generated_tests"] == line["num_tests"] - 4 for line in table)
+    kinds = {origin["kind"].partition("/")[0] for line in table for origin in json.loads(line["origins"])}
+    assert kinds == {"given", "drawn", "mutated"}
+    card = (corpus / "README.md").read_text()
+    assert "| verify | 14 | 12 | 2 |" in card
+    assert "true_positive" in card
+    before = contents(corpus)
+    again = build(recipe)
+    assert again["was_finished"]
+    assert contents(corpus) == before
+
+    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13")[0])
+    assert missing["missing"]["process"] == 0
+    assert missing["missing"]["filter"] == missing["missing"]["verify"] == 18
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.long)])
+def test_a_build_that_was_killed_ends_with_the_same_bytes(
+    built: tuple[Path, dict[str, Any]], tmp_path: Path, num_kills: int
+) -> None:
+    recipe, other = built[0], tmp_path / "other"
+    generator = random.Random(1)
+    for _ in range(num_kills):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "microcoder", "data", "build", "-c", recipe, "--output", other],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(generator.uniform(0.5, 8))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    build(recipe, "--output", str(other))
+    assert contents(other) == contents(recipe.parent / "corpus")
+
+
+@pytest.mark.slow
+def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_rows(tmp_path / "raw.jsonl", [row(1), row(2)])
+    write_rows(tmp_path / "bench.jsonl", [row(2)])
+    source = {"path": str(tmp_path / "set.tar"), "format": "apps", "inside": "set/raw.jsonl"}
+    with tarfile.open(source["path"], "w") as archive:
+        archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
+        archive.add(tmp_path / "bench.jsonl", "set/bench.jsonl")
+    for output in ("one", "two"):
+        config = BuildConfig.model_validate({
+            "name": "x", "output": tmp_path / output, "sources": [source], "workers": 1,
+            "benchmarks": [{**source, "inside": "set/bench.jsonl", "name": "bench"}],
+            "difficulty": {"keep": "all"}, "behaviour": {"is_on": False}, "verify": {"runs": 1},
+        })  # fmt: skip
+        run_build(config, plan_build(config))
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert len(read_problems(tmp_path / "one")) == 1
+
+
+def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
+    folder = recipe.parent / "corpus" / ".work"
+    folder.mkdir(parents=True)
+    with hold_lock(folder / "lock", DataError("held")):
+        _, error = run("collect", "-c", recipe, expect=2)
+    assert "another build is at work" in error
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--workers", "2")
+    assert contents(tmp_path / "ray") == contents(built[0].parent / "corpus")
+
+
+def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
+    done = json.loads(run("process", "-c", recipe, "--json")[0])
+    assert [step["step"] for step in done["steps"]] == ["collect", "process"]
+    assert done["corpus"] is None
+    assert not (recipe.parent / "corpus" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no config; type"),
+        (("--name", "a", "--output", "b"), "sources"),
+        (("-c", "nowhere.toml"), "does not exist"),
+        (("-c", "RECIPE", "--filtre.x", "1"), "filtre"),
+        (("-c", "RECIPE", "--sources", '[{path = "gone.jsonl", format = "apps"}]'), "gone.jsonl does not exist"),
+        (
+            ("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'),
+            "unknown format 'aps'; did you mean apps?",
+        ),
+        (("-c", "RECIPE", "--difficulty.predictor", "model"), "difficulty.endpoint"),
+        (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
+        (("-c", "RECIPE", "--output", "OTHER"), "README.md that is of no build and would be overwritten"),
+        (
+            ("-c", "RECIPE", "--sources", '[{path = "rows.jsonl", format = "apps", colums = {a = "b"}}]'),
+            "unknown key sources.colums.a",
+        ),
+    ],
+)
+def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
+    other = recipe.parent / "other"
+    other.mkdir()
+    (other / "README.md").write_text("of another project")
+    given = [{"RECIPE": str(recipe), "OTHER": str(other)}.get(argument, argument) for argument in arguments]
+    _, error = run("build", *given, expect=2)
+    assert said in error
+    assert "Traceback" not in error
+    assert "or more items" not in error or arguments[0] != "-c"
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_what_cannot_be_read_is_named(recipe: Path) -> None:
+    config = load_config(BuildConfig, [recipe])
+    difficulty = {"keep": "all", "calibrate_by": "m", "responses": recipe.parent / "gone.jsonl"}
+    with pytest.raises(DataError, match=r"gone\.jsonl cannot be read \(No such file or directory\); check the path"):
+        plan_build(BuildConfig.model_validate({**config.model_dump(), "difficulty": difficulty}))
+    config.work_folder.mkdir(parents=True)
+    for content in ("{", "[]", '{"a": 1}'):
+        (config.work_folder / "inputs.json").write_text(content)
+        with pytest.raises(DataError, match=r"inputs\.json is damaged; delete it"):
+            plan_build(config)
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_recipes_are_valid(path: Path) -> None:
+    config = load_config(BuildConfig, [path])
+    assert {source.format for source in (*config.sources, *config.benchmarks)} <= FORMATS.keys()
+
+
+def test_two_sources_of_one_name_are_refused(tmp_path: Path) -> None:
+    source = {"path": "a.jsonl", "format": "apps"}
+    with pytest.raises(ValueError, match="give each a `name`"):
+        BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source, source]})
+
+
+@pytest.mark.parametrize("name", [name for name, found in FORMATS.items() if found.is_benchmark])
+def test_a_benchmark_is_no_source(tmp_path: Path, name: str) -> None:
+    source = {"path": "a.jsonl", "format": name}
+    kept_out = {"name": "x", "output": tmp_path, "sources": [{**source, "format": "apps"}], "benchmarks": [source]}
+    assert BuildConfig.model_validate(kept_out).benchmarks
+    with pytest.raises(ValueError, match=r"put it under \[\[benchmarks\]\]"):
+        BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source]})
+
+
+@pytest.mark.parametrize(
+    ("name", "link"), [("../outside.jsonl", False), ("set/../../outside.jsonl", False), ("set/outside.jsonl", True)]
+)
+def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path, name: str, link: bool) -> None:
+    write_rows(tmp_path / "raw.jsonl", [row(1)])
+    with tarfile.open(tmp_path / "set.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
+    source = {"path": str(tmp_path / "set.tar.gz"), "format": "apps", "inside": "set/raw.jsonl"}
+    config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [source]})
+    assert plan_build(config, last="collect").num_rows == 1
+    with tarfile.open(tmp_path / "hostile.tar", "w") as archive:
+        if link:
+            member = tarfile.TarInfo("set")
+            member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path)
+            archive.addfile(member)
+        archive.add(tmp_path / "raw.jsonl", name)
+    hostile = {**source, "path": str(tmp_path / "hostile.tar")}
+    config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [hostile]})
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        plan_build(config)
+    assert not list(tmp_path.rglob("outside.jsonl"))
+
+
+def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
+    rows = b"x" * (1 << 20)
+    with tarfile.open(tmp_path / "set.tar", "w") as archive:
+        for number in range(8):
+            member = tarfile.TarInfo(f"set/{number}.jsonl")
+            member.size = len(rows)
+            archive.addfile(member, BytesIO(rows))
+    with ThreadPoolExecutor(6) as threads:
+        found = set(threads.map(lambda _: unpack(tmp_path / "set.tar", into=tmp_path / "u", digest="d"), range(6)))
+    (folder,) = found
+    assert [path.stat().st_size for path in sorted(folder.rglob("*.jsonl"))] == [len(rows)] * 8
+    assert list((tmp_path / "u").iterdir()) == [folder]
+
+
+_ON_A_READ_ONLY_DISK = """
+import sys
+from microcoder.cli import main
+from microcoder.judge.sandbox.kernel import CLONE_NEWNS, mount, unshare
+unshare(CLONE_NEWNS)
+mount("none", "/", None, 16384 | 1 << 18)
+mount("tmpfs", sys.argv[2], "tmpfs", 1)
+main(["data", "build", "-c", sys.argv[1], "--output", sys.argv[2] + "/out"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a read-only disk")
+def test_a_read_only_disk_is_one_line(recipe: Path, tmp_path: Path) -> None:
+    place = tmp_path / "read_only"
+    place.mkdir()
+    command = [sys.executable, "-c", _ON_A_READ_ONLY_DISK, str(recipe), str(place)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2, result.stderr
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith(f"microcoder: error: Read-only file system ({place}/")
+    assert line.endswith("; make it writable or choose another place, and type the command again")
+    assert "Traceback" not in result.stderr

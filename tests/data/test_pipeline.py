@@ -1,0 +1,272 @@
+"""The engine: rows are accounted for, nothing is done twice, a kill at any moment changes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcoder.data import Candidate, Rejection
+from microcoder.data.pipeline.engine import run_steps
+from microcoder.data.pipeline.parts import Ticker, read_part, read_ticks, write_part
+from microcoder.data.pipeline.steps import Step
+from microcoder.data.pipeline.workers import Chain, Runner, run_chain
+from microcoder.judge.core.errors import DataError, EvaluatorFault
+
+from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
+
+REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
+TESTS = str(Path(__file__).parents[1])
+RUN = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from microcoder.data.pipeline.workers import Runner
+from microcoder.data.pipeline.engine import run_steps
+from data import pipeline_steps as steps
+rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
+run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),
+          on_progress=lambda *_: time.sleep(0.01))
+"""
+
+
+def contents(work: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(work)): path.read_bytes() for path in sorted(work.rglob("*.parquet"))}
+
+
+def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
+    parts, step_counts = run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [(p.num_in, p.num_kept, p.num_rejected) for p in step_counts] == [
+        (40, 40, 0),
+        (40, 26, 14),
+        (26, 7, 19),
+        (7, 5, 2),
+    ]
+    assert [dict(p.reasons) for p in step_counts] == [{}, {"divisible": 14}, {"duplicate_of": 19}, {"divisible": 2}]
+    rows = [row for of_step in parts for part in of_step for row in read_part(part.path)]
+    reasons = [row.reason for row in rows if isinstance(row, Rejection)]
+    assert {reason: reasons.count(reason) for reason in reasons} == {"divisible": 16, "duplicate_of": 19}
+    kept = [row for part in parts[-1] for row in read_part(part.path) if isinstance(row, Candidate)]
+    assert all(row.lineage[-1].step == "double" for row in kept)
+    merged = [row for part in parts[2] for row in read_part(part.path) if isinstance(row, Candidate)]
+    assert all(len(row.merged) == len(row.tags) for row in merged)
+    assert sum(len(row.merged) for row in merged) == 19
+
+
+def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("microcoder.data.pipeline.parts._SECONDS_BETWEEN", 0.0)
+    told: list[tuple[str, int, int]] = []
+
+    def tell(step: str, done: int, total: int) -> None:
+        told.append((step, done, total))
+
+    run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1), on_progress=tell)
+    assert {total for _, _, total in told} == {40}
+    assert {step: done for step, done, _ in told} == dict.fromkeys(("collect", "thin", "unique", "thin_again"), 40)
+    assert not list(tmp_path.rglob("*.rows"))
+
+    ticker = Ticker(tmp_path / "thin" / "part.parquet", 4)
+    ticker.tell(3)
+    assert read_ticks(tmp_path / "thin") == {"part.parquet": 0.75}
+    ticker.end()
+    assert read_ticks(tmp_path / "thin") == {}
+
+
+def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:
+    rest = [*REST, steps.barrier_step("once_more"), steps.barrier_step("and_again")]
+    for workers in (1, 2):
+        run_steps(
+            steps.shards(4), steps.collect_step(), rest, work=tmp_path / str(workers), runner=Runner(workers=workers)
+        )
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+    assert len(contents(tmp_path / "1")) == 24
+
+
+def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
+    run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 0]
+    changed: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(2, "thin_again")]
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 4]
+    changed[0] = steps.map_step(4)
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 4, 4, 4]
+    _, step_counts = run_steps(steps.shards(5), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [1, 1, 5, 5]
+
+
+def test_a_lost_part_is_made_again_from_what_came_before(tmp_path: Path) -> None:
+    parts, _ = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    before = contents(tmp_path)
+    parts[1][2].path.unlink()
+    parts[2][0].path.unlink()
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 1, 1, 0]
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("num_kills", [3, pytest.param(9, marks=pytest.mark.long)])
+def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, num_kills: int) -> None:
+    run_steps(steps.shards(40), steps.collect_step(), REST, work=tmp_path / "whole", runner=Runner(workers=1))
+    draw = random.Random(0)
+    for _ in range(num_kills):
+        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
+        with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
+            deadline = time.monotonic() + 20
+            goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
+            while process.poll() is None and time.monotonic() < deadline:
+                if len(list((tmp_path / "killed").rglob("*.parquet"))) >= goal:
+                    process.send_signal(signal.SIGKILL)
+                    break
+                time.sleep(0.001)
+            process.kill()
+    subprocess.run([sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS], check=True)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    parts, _ = run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    parts[0][0].path.write_bytes(b"nonsense")
+    with pytest.raises(DataError, match="is damaged"):
+        read_part(parts[0][0].path)
+
+
+@pytest.mark.parametrize("length", [0, 3, 100, -1])
+def test_a_part_that_was_cut_off_is_made_again(tmp_path: Path, length: int) -> None:
+    def build() -> None:
+        run_steps(steps.shards(3), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+
+    build()
+    whole = contents(tmp_path)
+    for name in whole:
+        (tmp_path / name).write_bytes(whole[name][:length])
+        build()
+        assert contents(tmp_path) == whole
+    for name in whole:
+        (tmp_path / name).write_bytes(whole[name][:length])
+    build()
+    assert contents(tmp_path) == whole
+
+
+def test_a_part_damaged_in_its_middle_is_named_wherever_it_is_read(tmp_path: Path) -> None:
+    parts, _ = run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    for part in (parts[0][0], parts[-1][0]):
+        content = part.path.read_bytes()
+        part.path.write_bytes(b"PAR1" + bytes(len(content) - 8) + b"PAR1")
+        with pytest.raises(
+            DataError, match=f"{part.path.name} is damaged .*; delete it and type the same command again"
+        ):
+            run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+        part.path.write_bytes(content)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_ours_comes_out_of_a_worker_as_itself(tmp_path: Path, workers: int) -> None:
+    with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):
+        run_steps(
+            steps.shards(3),
+            steps.collect_step(),
+            [steps.refusing_step()],
+            work=tmp_path,
+            runner=Runner(workers=workers),
+        )
+
+
+def test_a_worker_that_is_killed_is_named_with_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorFault, match=r"was killed.*--workers"):
+        run_steps(steps.shards(2), steps.collect_step(), [steps.dying_step()], work=tmp_path, runner=Runner(workers=2))
+
+
+def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
+    parts, _ = run_steps(
+        steps.shards(2), steps.collect_step(), [steps.holding_step()], work=tmp_path, runner=Runner(workers=1)
+    )
+    assert [row.id for part in parts[1] for row in read_part(part.path)] == [f"n/{n}" for n in range(10)]
+
+
+def test_a_step_that_loses_a_row_is_named_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="hold lost, added or reordered rows"):
+        run_steps(
+            steps.shards(1), steps.collect_step(), [steps.holding_step(3)], work=tmp_path, runner=Runner(workers=1)
+        )
+    assert not [path for path in (tmp_path / "hold").iterdir() if "parquet" in path.name]
+
+
+@pytest.mark.timeout(600)
+def test_verification_is_spread_over_nodes_and_says_the_same(two_nodes: Any, tmp_path: Path) -> None:
+    sums = [(f"{number}", [(f"{k}\n", f"{k + number}\n") for k in range(3)]) for number in range(1, 5)]
+    rows = [
+        Candidate.model_validate({
+            "id": f"made/{name}",
+            "dataset": "made",
+            "tests": [{"input": given, "output": answer} for given, answer in tests],
+            # The last reference is wrong.
+            "solutions": [{"code": f"print(int(input()) + {name if name != '4' else 5})"}],
+        })
+        for name, tests in sums
+    ]  # fmt: skip
+    written = {}
+    for kind, num_nodes in (("native", 1), ("ray", 2)):
+        work = tmp_path / kind
+        given = [str(work / "given" / f"{number}.parquet") for number in range(len(rows))]
+        paths = [[str(work / "verified" / Path(path).name)] for path in given]
+        for path, row in zip(given, rows, strict=True):
+            write_part(Path(path), [row])
+        chain = Chain((steps.verify_step(work, num_nodes),))
+        runner = Runner(kind=kind)
+        assert sorted(place for place, _ in run_chain(chain, given, paths, runner)) == [0, 1, 2, 3]
+        # One worker a node; none begins before all are there.
+        assert len(list((work / "ready").iterdir())) == num_nodes
+        written[kind] = contents(work / "verified")
+    assert written["ray"] == written["native"]
+    kept = [isinstance(row, Candidate) for number in range(4) for row in read_part(Path(paths[number][0]))]
+    assert kept == [True, True, True, False]
+
+
+@pytest.mark.timeout(600)
+def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: Any, tmp_path: Path) -> None:
+    work, folders = [tmp_path / name for name in ("native", "ray")], [tmp_path / name for name in ("here", "there")]
+    for folder in folders:
+        folder.mkdir()
+    run_steps(
+        steps.shards(12), steps.collect_step(), [steps.alone_step(folders[0])], work=work[0], runner=Runner(workers=1)
+    )
+    killed: list[str] = []
+
+    def kill_one(step: str, done: int, total: int) -> None:
+        if step == "alone" and done >= 4 and not killed:
+            killed.append("node")
+            two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
+
+    # Collected here already, so that only what runs alone is left to Ray.
+    run_steps(steps.shards(12), steps.collect_step(), [], work=work[1], runner=Runner(workers=1))
+    run_steps(
+        steps.shards(12),
+        steps.collect_step(),
+        [steps.alone_step(folders[1])],
+        work=work[1],
+        runner=Runner(kind="ray"),
+        on_progress=kill_one,
+    )
+    assert killed
+    assert contents(work[0]) == contents(work[1])
+    assert len((folders[0] / "processes").read_text().split()) == 1
+    # Both nodes had a share, and told one process of it.
+    assert len((folders[1] / "processes").read_text().split()) == 2
+    assert set((folders[1] / "rows").read_text().split()) == set((folders[0] / "rows").read_text().split())
+
+
+@pytest.mark.timeout(600)
+def test_an_error_of_a_step_comes_out_of_a_node_as_itself(two_nodes: Any, tmp_path: Path) -> None:
+    refusing = dataclasses.replace(steps.refusing_step(), runs="alone")
+    with pytest.raises(DataError, match=r"n/0 is refused; type something else|n/5 is refused"):
+        run_steps(steps.shards(2), steps.collect_step(), [refusing], work=tmp_path, runner=Runner(kind="ray"))

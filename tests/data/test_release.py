@@ -1,0 +1,167 @@
+"""What leaves the pipeline: tables, exports, a card whose funnel adds up, a page that shows text as text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from microcoder.data import Candidate, Rejection, Solution, read_problems
+from microcoder.data.pipeline.engine import StepCounts
+from microcoder.data.pipeline.parts import Part, write_part
+from microcoder.data.release import export, read_released, write_tables
+from microcoder.data.release.tables import MARKER, write_card, write_page
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Checker, TestCase
+
+HOSTILE = "</script><script>document.title='HARM'</script><img src=x onerror=\"document.title='HARM'\">"
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def candidate(number: int, **options: object) -> Candidate:
+    found = Candidate(
+        id=f"set/{number}",
+        dataset="set",
+        title=f"Sum {number}",
+        licence="MIT",
+        date="2024-05",
+        statement_found="Add  them.",
+        statement="Add  them.",
+        tests=(TestCase(input="1 2\n", output="3\n"),),
+        solutions=(Solution(code="print(3)"),),
+    )
+    return found.model_copy(update=options).change("process", "tidy", statement="Add them.")
+
+
+KEPT = [candidate(1), candidate(2, fn_name="add", tests=(TestCase(input="1\n2", output="3"),))]
+REJECTED = [
+    Rejection(id="set/3", dataset="set", stage="filter", reason="no_licence", candidate=candidate(3)),
+    Rejection(id="set/4", dataset="set", stage="collect", reason="not_json", raw="{" + HOSTILE),
+]
+
+
+def test_tables_hold_everything_and_repeat_to_the_byte(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_tables(tmp_path / name, KEPT, REJECTED)
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert files == ["lineage-00000.parquet", "problems-00000.parquet", "rejected-00000.parquet"]
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+    rows = pq.read_table(tmp_path / "a" / "problems-00000.parquet").to_pylist()
+    assert [(row["id"], row["licence"], row["num_tests"], row["statement_found"]) for row in rows] == [
+        ("set/1", "MIT", 1, "Add  them."),
+        ("set/2", "MIT", 1, "Add  them."),
+    ]
+    rejected = pq.read_table(tmp_path / "a" / "rejected-00000.parquet").to_pylist()
+    assert [row["reason"] for row in rejected] == ["no_licence", "not_json"]
+    assert Candidate.model_validate_json(rejected[0]["candidate"]) == candidate(3)
+    lineage = pq.read_table(tmp_path / "a" / "lineage-00000.parquet").to_pylist()
+    assert [(line["id"], line["step"], line["field"]) for line in lineage] == [
+        ("set/1", "tidy", "statement"),
+        ("set/2", "tidy", "statement"),
+    ]
+
+
+def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
+    write_tables(tmp_path, KEPT, REJECTED)
+    with pytest.raises(DataError, match="holds no finished corpus"):
+        read_problems(tmp_path)
+    (tmp_path / MARKER).write_text("{}")
+    assert read_problems(tmp_path) == read_released(tmp_path) == [kept.to_problem() for kept in KEPT]
+
+
+def test_exports_are_what_trainers_read(tmp_path: Path) -> None:
+    problems = [kept.to_problem() for kept in KEPT]
+    for form in ("verl", "trl", "jsonl"):
+        export(problems, tmp_path / form, form=form)
+    verl = pq.read_table(tmp_path / "verl").to_pylist()
+    assert json.loads(verl[1]["reward_model"]["ground_truth"]) == {
+        "inputs": ["1\n2"],
+        "outputs": ["3"],
+        "fn_name": "add",
+    }
+    trl = [json.loads(line) for line in (tmp_path / "trl").read_text().splitlines()]
+    assert trl[0]["prompt"][0]["role"] == "user"
+    assert "Add them." in trl[0]["prompt"][0]["content"]
+    (tmp_path / "jsonl").rename(tmp_path / "out.jsonl")
+    assert read_problems(tmp_path / "out.jsonl") == problems
+    with pytest.raises(DataError, match="use one of verl, trl, nemogym, verifiers, livecodebench, harbor, jsonl"):
+        export(problems, tmp_path / "x", form="csv")
+
+
+def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_path: Path) -> None:
+    checkers = [Checker(type="float", tolerance=1e-6), Checker(type="program", code="exit(0)"), Checker(type="exact")]
+    problems = [candidate(n, checker=checker).to_problem() for n, checker in enumerate(checkers)]
+    assert export(problems, tmp_path / "verl", form="verl") == 3
+    rows = pq.read_table(tmp_path / "verl").to_pylist()
+    assert ["inputs" in json.loads(row["reward_model"]["ground_truth"]) for row in rows] == [False, False, True]
+    assert export(problems, tmp_path / "nemogym", form="nemogym") == 3
+    lines = [json.loads(line) for line in (tmp_path / "nemogym").read_text().splitlines()]
+    assert ["unit_tests" in line["verifier_metadata"] for line in lines] == [False, False, True]
+    assert export(problems, tmp_path / "lcb", form="livecodebench") == 1
+
+
+@pytest.mark.parametrize(("name", "licences", "said"), [
+    ("my: corpus", ("MIT", "MIT"), "mit"), ('"#', ("MIT", "GPL-3.0"), "other"), ("- no", ("", ""), "unknown"),
+    ("yes", ("permission of the author",) * 2, "other"), ("a", ("MIT", ""), "other"),
+])  # fmt: skip
+def test_the_head_of_a_card_is_yaml_whatever_its_name(
+    tmp_path: Path, name: str, licences: tuple[str, str], said: str
+) -> None:
+    kept = [candidate(number, licence=licence) for number, licence in enumerate(licences)]
+    write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), step_counts=[], figures={}, config={})
+    head = yaml.safe_load((tmp_path / "README.md").read_text().split("---\n")[1])
+    assert (head["pretty_name"], head["license"]) == (name, said)
+
+
+def test_the_card_adds_up(tmp_path: Path) -> None:
+    tally = write_tables(tmp_path, KEPT, REJECTED)
+    step_counts = [
+        StepCounts("collect", "collect", 4, 3, 1, {"not_json": 1}, 1),
+        StepCounts("filter", "filter", 3, 2, 1, {"too_short": 1}, 1),
+    ]
+    write_card(
+        tmp_path, name="tiny", tally=tally, step_counts=step_counts, figures={"verify": {"rate": 1.0}}, config={}
+    )
+    text = (tmp_path / "README.md").read_text()
+    for expected in (
+        "2 programming problems with 2 tests",
+        "| filter | 3 | 2 | 1 |",
+        "`no_licence` | 1",
+        "| MIT | 2 |",
+    ):
+        assert expected in text
+    funnel = json.loads((tmp_path / "funnel.json").read_text())
+    assert funnel["steps"][0]["in"] == funnel["steps"][-1]["kept"] + tally.num_rejected
+    assert (tmp_path / "plots" / "licence.svg").read_text().count("MIT") >= 1
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    hostile = candidate(5, title=HOSTILE, statement_found=HOSTILE)
+    steps = {"collect": [candidate(1), hostile, REJECTED[1]], "filter": [candidate(1), REJECTED[0].model_copy()]}
+    steps["filter"] = [steps["collect"][0], Rejection(id="set/5", dataset="set", stage="filter", reason=HOSTILE)]
+    parts = []
+    for name, rows in steps.items():
+        part = Part.of(tmp_path / "work", name, 0, "key")
+        write_part(part.path, rows)
+        parts.append([part])
+    write_page(tmp_path / "browse", name=HOSTILE, parts_of_steps=parts)
+    return tmp_path / "browse" / "index.html"
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("row", ["set/1", "set/4", "set/5"])
+def test_a_row_is_shown_as_text_from_disk(page: Path, row: str) -> None:
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", "--dump-dom"]
+    shown = subprocess.run(
+        [*command, f"{page.as_uri()}#{row.replace('/', '%2F')}"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "<title>HARM" not in shown
+    assert "<img" not in shown
+    assert "3 rows" in shown
+    assert {"set/1": "Sum 1", "set/4": "rejected: not_json", "set/5": "rejected: &lt;/script"}[row] in shown

@@ -1,0 +1,52 @@
+"""What each step does to a shard: one row that our code fails on is a rejection, and the others go on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from microcoder.data import Candidate, Rejection
+from microcoder.data.build.config import SourceSettings
+from microcoder.data.build.steps import open_process, read_benchmark_problems, read_benchmarks
+from microcoder.data.build.verification import Resources
+from microcoder.data.clean import ProcessSettings
+from microcoder.data.filter import FilterSettings
+from microcoder.judge.core.errors import DataError
+
+FINE = "Given two numbers, print the sum of both of them on one line."
+
+
+def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path: Path) -> None:
+    deep = "<div>" * 3000 + FINE + "</div>" * 3000
+    rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=text) for n, text in enumerate((FINE, deep, FINE))]
+    with open_process(ProcessSettings(), Resources(work=tmp_path)) as work:
+        first, second, third = work(rows)
+    assert isinstance(first, Candidate)
+    assert isinstance(third, Candidate)
+    assert isinstance(second, Rejection)
+    assert (second.stage, second.reason, second.detail) == ("process", "row_fault", "RecursionError")
+    assert second.candidate == rows[1]
+
+
+def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "bench.jsonl").write_text('{"text": "Print 1."}\n{"text": "Print 2."}\n')
+    source = SourceSettings(path=str(tmp_path / "bench.jsonl"), format="mbpp", name="bench")
+    with pytest.raises(DataError, match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: "):
+        read_benchmarks([source], FilterSettings())
+
+
+def test_a_benchmarks_long_tests_are_not_held(tmp_path: Path) -> None:
+    tests = [{"input": text, "output": "1\n", "testtype": "stdin"} for text in ("1\n", "1 " * 5000)]
+    row = {
+        "question_title": "Ones",
+        "question_content": "Count the ones.",
+        "platform": "atcoder",
+        "question_id": "abc001_a",
+        "public_test_cases": json.dumps(tests),
+        "private_test_cases": json.dumps(tests),
+    }
+    (tmp_path / "bench.jsonl").write_text(json.dumps(row) + "\n")
+    (problem,) = read_benchmark_problems([SourceSettings(path=str(tmp_path / "bench.jsonl"), format="livecodebench")])
+    assert {test.input for test in problem.tests} == {"1\n"}

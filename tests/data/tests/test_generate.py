@@ -1,0 +1,227 @@
+"""The stage on real programs and real judges."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from local_endpoint import endpoint_of
+
+from microcoder.data.clean.tests import count_hidden, find_shown
+from microcoder.data.completions import Endpoint
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.release.tables import mutation_score
+from microcoder.data.tests import GenerateSettings, Judges, generate
+from microcoder.data.tests.answers import LARGE_BYTES
+from microcoder.data.verify import VerifySettings, verify
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Outcome, Program
+
+STATEMENT = """Return how many of the numbers are larger than the one before.
+
+Example 1:
+
+Input: nums = [1,3,2,4]
+Output: 2
+
+Example 2:
+
+Input: nums = [5,5,9]
+Output: 1
+
+Constraints:
+
+1 <= nums.length <= 100
+1 <= nums[i] <= 1000
+"""
+RIGHT = """class Solution:
+    def rises(self, nums: List[int]) -> int:
+        count = 0
+        for i in range(1, len(nums)):
+            if nums[i] > nums[i - 1]:
+                count += 1
+        return count
+"""
+HARD_CODED = """class Solution:
+    def rises(self, nums: List[int]) -> int:
+        return 2 if nums == [1, 3, 2, 4] else 1
+"""
+SMALL = GenerateSettings(max_inputs=24, max_mutants=10, min_hidden_tests=10)
+Open = Callable[[], Judges]
+
+
+@pytest.fixture(scope="module")
+def judges() -> Iterator[Open]:
+    with (
+        Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
+        Judge(workers=1, stop="first_failure", cache_size=0) as brief,
+    ):
+        yield lambda: Judges(thorough, brief)
+
+
+def make_candidate(**fields: object) -> Candidate:
+    tests = [{"input": "[1, 3, 2, 4]", "output": "2"}, {"input": "[5, 5, 9]", "output": "1"}]
+    defaults = {
+        "id": "made/rises", "dataset": "made", "statement": STATEMENT, "fn_name": "rises", "tests": tests,
+        "starter_code": "class Solution:\n    def rises(self, nums: List[int]) -> int:\n        ",
+        "solutions": [{"code": RIGHT}],
+    }  # fmt: skip
+    return Candidate.model_validate({**defaults, **fields})
+
+
+def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Open) -> None:
+    candidate = make_candidate(solutions=[{"code": RIGHT}, {"code": HARD_CODED, "known": "wrong_answer"}])
+    assert find_shown(candidate) == (True, True)
+    made = generate(candidate, judges, SMALL)
+    assert isinstance(made, Candidate)
+    assert count_hidden(made) >= 10
+    assert len(made.origins) == len(made.tests)
+    kinds = {one.kind.partition("/")[0] for one in made.origins}
+    assert kinds == {"given", "drawn", "mutated"}
+    assert all(one.parent for one in made.origins if one.kind.startswith("mutated/"))
+    for test in made.tests:
+        nums = json.loads(test.input)
+        assert int(test.output) == sum(a < b for a, b in itertools.pairwise(nums))
+    (known,) = [one for one in made.mutants if one.name == "known/1"]
+    assert min(known.killed_by) >= 2
+    assert mutation_score(made) == 1.0
+    assert generate(candidate, judges, SMALL) == made
+    (kept,) = verify([made], judges().thorough, VerifySettings(runs=2))
+    assert isinstance(kept, Candidate)
+    assert len(kept.origins) == len(kept.tests)
+    assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]
+
+
+def test_shown_tests_alone_are_refused_at_release(judges: Open) -> None:
+    (refused,) = verify([make_candidate()], judges().thorough, VerifySettings(runs=1))
+    assert isinstance(refused, Rejection)
+    assert refused.reason == "all_tests_shown"
+    allowing = VerifySettings(runs=1, all_tests_shown="flag")
+    (flagged,) = verify([make_candidate()], judges().thorough, allowing)
+    assert isinstance(flagged, Candidate)
+    assert "all_tests_shown" in flagged.flags
+
+
+def test_enough_hidden_tests_start_no_judge() -> None:
+    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(10)]
+    candidate = make_candidate(tests=tests)
+    assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
+    off = SMALL.model_copy(update={"mode": "off"})
+    assert generate(make_candidate(), lambda: pytest.fail("a judge was started"), off) == make_candidate()
+
+
+def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enough_small_ones(judges: Open) -> None:
+    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
+    slow = RIGHT.replace("count += 1", "count += 1 + 0 * sum(nums[:i])")
+    wide = STATEMENT.replace("nums.length <= 100", "nums.length <= 100000")
+    candidate = make_candidate(
+        statement=wide, tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}]
+    )
+    made = generate(candidate, judges, SMALL)
+    assert isinstance(made, Candidate)
+    added = made.origins[len(tests) :]
+    large = [test for test in made.tests[len(tests) :] if len(test.input) > LARGE_BYTES]
+    assert 1 <= len(large) <= SMALL.max_large
+    assert all(one.kind.startswith(("drawn/large", "grown/")) for one in added)
+    assert made.mutants == ()
+    trial = made.to_trial("python", seconds=2.0, memory_mib=1024)
+    (verdict,) = judges().brief.judge([Program(slow)], [trial])
+    assert verdict.outcome is Outcome.TIME_LIMIT
+
+
+def test_large_inputs_that_references_need_longer_for_get_more_time_where_slow_programs_are_known(judges: Open) -> None:
+    # The reference takes half a second on a long input, and hardly anything on a known one.
+    steady = "sum(i * i % 7 for i in range(4_000_000 if len(nums) > 50 else 0)) * 0"
+    code = RIGHT.replace("return count", f"return count + {steady}")
+    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
+    settings = SMALL.model_copy(update={"answer_seconds": 0.1, "large_answer_seconds": 6.0})
+    candidate = make_candidate(tests=tests, solutions=[{"code": code}, {"code": code, "known": "time_limit"}])
+    made = generate(candidate, judges, settings)
+    assert isinstance(made, Candidate)
+    assert 1 <= len(made.tests) - len(tests) <= settings.max_large
+    assert "tried again with more time" in made.lineage[-1].detail
+    # Nobody is known to be slow, and few tests are hidden: what takes long is left out.
+    made = generate(make_candidate(solutions=[{"code": code}]), judges, settings)
+    assert isinstance(made, Candidate)
+    assert all(len(json.loads(test.input)) <= 50 for test in made.tests)
+
+
+def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(judges: Open) -> None:
+    slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 9 == 4 else 0)) * 0"
+    other = RIGHT.replace("return count", f"return count + {slow}")
+    settings = SMALL.model_copy(update={"answer_seconds": 0.1})
+    made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, settings)
+    assert isinstance(made, Candidate)
+    detail = made.lineage[-1].detail
+    num_made, num_answered, num_slow = (
+        int(found[1])
+        for how in (r"(\d+) inputs made", r"(\d+) answered by 2", r"a reference too slow (\d+)")
+        if (found := re.search(how, detail))
+    )
+    assert num_slow == num_made - num_answered < 8
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ("count + random.randrange(9)", "not answered alike again"),
+        ("count + nums[7777]", "reference: runtime_error"),
+    ],
+)
+def test_a_reference_that_cannot_be_relied_on_answers_nothing(judges: Open, result: str, why: str) -> None:
+    known = "nums in ([1, 3, 2, 4], [5, 5, 9])"
+    code = "import random\n" + RIGHT.replace("return count", f"return count if {known} else {result}")
+    made = generate(make_candidate(solutions=[{"code": code}]), judges, SMALL)
+    assert isinstance(made, Candidate)
+    assert len(made.tests) <= 4
+    assert why in made.lineage[-1].detail
+
+
+def test_references_that_fail_the_known_tests_are_not_asked(judges: Open) -> None:
+    made = generate(make_candidate(solutions=[{"code": RIGHT.replace(" > ", " < ")}]), judges, SMALL)
+    assert isinstance(made, Candidate)
+    assert made.lineage[-1].detail == "no accepted program passes the known tests"
+    assert made.flags == ("no_tests_made",)
+
+
+def test_references_that_disagree_answer_nothing(judges: Open) -> None:
+    other = RIGHT.replace("return count", "return count + (max(nums) > 10)")
+    made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, SMALL)
+    assert isinstance(made, Candidate)
+    assert made.tests
+    for test in made.tests[2:]:
+        assert max(json.loads(test.input)) <= 10
+
+
+def test_a_model_writes_generators_for_what_is_not_understood(judges: Open) -> None:
+    generator = "import random, sys\nrandom.seed(int(sys.argv[1]))\nprint(*(random.randint(1, 9) for _ in range(5)))\n"
+    bad = "print('no number')\n"
+    validator = "import sys\nnumbers = sys.stdin.read().split()\nsys.exit(not all(one.isdigit() for one in numbers))\n"
+    reply = json.dumps({"validator": validator, "generators": [generator, bad]})
+    # An empty line within: a layout that is not inferred.
+    tests = [{"input": "1 2\n\n3\n", "output": "6\n"}]
+    candidate = make_candidate(
+        statement="Sum up all numbers of the input.", fn_name=None, starter_code=None, tests=tests,
+        solutions=[{"code": "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"}],
+    )  # fmt: skip
+    with endpoint_of(lambda number, messages: reply) as (where, asked):
+        endpoint = Endpoint(where)
+        made = generate(candidate, judges, SMALL, endpoint)
+        endpoint.close()
+    assert isinstance(made, Candidate)
+    assert len(asked) == 1
+    assert "Sum up all numbers" in asked[0][0]["content"]
+    assert {one.kind for one in made.origins} == {"given", "model/generator 0"}
+    assert len(made.tests) == 1 + SMALL.runs_per_generator
+    assert "refused by a validator" in made.lineage[-1].detail
+    refusing = json.dumps({"validator": "raise SystemExit(1)", "generators": [generator]})
+    with endpoint_of(lambda number, messages: refusing) as (where, _):
+        endpoint = Endpoint(where)
+        none = generate(candidate, judges, SMALL, endpoint)
+        endpoint.close()
+    assert isinstance(none, Candidate)
+    assert none.tests == candidate.tests
+    assert "its validator refuses a known input" in none.lineage[-1].detail

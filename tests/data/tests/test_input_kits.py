@@ -1,0 +1,183 @@
+"""Generators and validators of packages, read without running them, then run in the sandbox."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from microcoder.data.formats.candidates import Candidate, InputRecipe, Origin
+from microcoder.data.formats.input_kits import read_kit
+from microcoder.data.tests.answers import MadeInput
+from microcoder.data.tests.makers import find_valid, run_kit, spread_recipes
+from microcoder.data.tests.settings import GenerateSettings
+from microcoder.judge import Judge
+
+SCRIPT = """#!/usr/bin/env bash
+. ../../testdata_tools/gen.sh
+use_solution sl.cpp
+compile gen.py   # makes one number
+MAX=1000
+samplegroup
+sample 1
+group g1 30
+limits max=10
+tc one gen high=10
+tc_manual ../manual-tests/edge.in
+for A in {1..2} many; do
+  tc loop-$A gen high=9
+done
+group g2 70
+limits max=$MAX
+include_group g1
+tc one
+tc big gen high=$MAX lie=1
+tc other ghost high=3
+tc hard gen high=$((MAX / 2))
+"""
+HELPER = """import random, sys
+
+def option(name, default=None):
+    return next((one.split("=")[1] for one in sys.argv if one.startswith(name + "=")), default)
+
+random.seed(int(sys.argv[-1]))
+"""
+GENERATOR = (
+    "from util import *\nhigh = int(option('high'))\nprint(high + 1 if option('lie') else random.randint(1, high))\n"
+)
+VALIDATOR = """#include "validator.h"
+int main(int argc, char** argv) {
+    long long most = 0, number;
+    for (int i = 1; i < argc; i++) if (std::string(argv[i]).rfind("max=", 0) == 0) most = std::stoll(argv[i] + 4);
+    return (std::cin >> number) && 1 <= number && number <= most ? 42 : 43;
+}
+"""
+PACKAGE = {
+    "data/generator.sh": SCRIPT,
+    "data/gen.py": GENERATOR,
+    "data/util.py": HELPER,
+    "manual-tests/edge.in": "7\n",
+    "input_validators/check/check.cpp": VALIDATOR,
+    "input_validators/check/validator.h": "#include <iostream>\n#include <string>\n",
+}
+GENERATORS_YAML = """
+solution: /submissions/accepted/a.py
+random_salt: pepper
+generators:
+  pair: [pair.py, tools.py]
+data:
+  sample:
+    data:
+      - '1':
+          in: "1 2"
+  secret:
+    data:
+      - small: pair {seed} 5
+      - counted: {generate: "pair {count} 9", count: 2}
+      - deep:
+          data:
+            big: pair.py {seed:2} 100
+      - copied: {copy: manual/edge}
+      - gone: nowhere 5
+"""
+
+
+def make_candidate(files: dict[str, str]) -> Candidate:
+    return Candidate(id="made/kit", dataset="made", kit=read_kit(files))
+
+
+def test_a_script_is_read_line_by_line() -> None:
+    kit = read_kit(PACKAGE)
+    assert [(one.role, one.language) for one in kit.programs] == [("generator", "python"), ("validator", "cpp")]
+    assert [one.group for one in kit.recipes] == ["secret/g1"] * 5 + ["secret/g2"]
+    assert kit.recipes[0].arguments == ("high=10", str(int(hashlib.md5(b"one").hexdigest()[:6], 16)))
+    assert kit.recipes[0].flags == ("max=10",)
+    assert kit.recipes[1].text == "7\n"
+    assert kit.recipes[-1].flags == ("max=1000",)
+    assert kit.left_out == (
+        "generator.sh: ghost is no program that was read",
+        "generator.sh: a line that only a shell can read",
+    )
+
+
+def test_a_script_is_known_by_its_lines_and_not_by_its_name() -> None:
+    files = {name: text for name, text in PACKAGE.items() if name != "data/generator.sh"}
+    tool = {"data/gen.sh": "tc () {\n  echo $1\n}\nfor x in *.in; do\n  tc $x\ndone\n"}
+    assert read_kit({**files, **tool}).recipes == ()
+    assert read_kit({**files, **tool, "data/donotuse_generator.sh": SCRIPT}) == read_kit(PACKAGE)
+
+
+def test_generators_run_and_the_validator_decides() -> None:
+    dropped: Counter[str] = Counter()
+    with Judge(workers=1, cache_size=0) as judge:
+        made = run_kit(judge, make_candidate(PACKAGE), GenerateSettings(), dropped, most=60)
+    assert len(made) == 5
+    assert dropped["refused by a validator"] == 1
+    assert {one.origin.kind for one in made} == {"package/gen", "package/by hand"}
+    assert all(1 <= int(one.text) <= 10 for one in made)
+
+
+def test_a_checktestdata_validator_becomes_a_python_program() -> None:
+    pytest.importorskip("checktestdata")
+    validators = {"input_validators/v.ctd": "INT(1, 10, n) NEWLINE EOF\n", "input_validators/bad.ctd": "INT(1,\n"}
+    kit = read_kit({**PACKAGE, **validators})
+    assert [one.name for one in kit.programs if one.language == "python"] == ["gen", "input_validators/v.ctd"]
+    assert any(said.startswith("input_validators/bad.ctd: cannot be read") for said in kit.left_out)
+    asked = [(MadeInput(text, Origin(kind="given")), kit.recipes[0]) for text in ("10\n", "11\n", "10", "ten\n")]
+    dropped: Counter[str] = Counter()
+    with Judge(workers=1, cache_size=0) as judge:
+        valid = find_valid(judge, [kit.programs[-1]], asked, GenerateSettings(), dropped)
+    assert [one.text for one in valid] == ["10\n"]
+    assert dropped["refused by a validator"] == 3
+
+
+def test_reading_a_checktestdata_validator_leaves_python_s_limit_of_digits() -> None:
+    pytest.importorskip("checktestdata")
+    script = (
+        "import sys; from microcoder.data.formats.input_kits import translate_checktestdata as translate; "
+        "before = sys.get_int_max_str_digits(); translate('EOF\\n'); assert sys.get_int_max_str_digits() == before > 0"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group() -> None:
+    script = "compile gen.py\ngroup g1 1\n" + "".join(f"tc t{number} gen high=1\n" for number in range(12))
+    kit = read_kit({"data/generator.sh": script, "data/gen.py": "print('1 ' * 1000)\n"})
+    dropped: Counter[str] = Counter()
+    candidate = Candidate(id="made/kit", dataset="made", kit=kit)
+    with Judge(workers=1, cache_size=0) as judge:
+        made = run_kit(judge, candidate, GenerateSettings(max_package_bytes=256), dropped, most=60)
+    assert made == []
+    assert dropped == {"too long": 8, "like those that were too long": 4, "refused by a validator": 0}
+
+
+def test_bapctools_generators_are_read() -> None:
+    kit = read_kit(
+        {
+            "generators/generators.yaml": GENERATORS_YAML,
+            "generators/pair.py": "import sys, tools\nprint(sys.argv[1:])\n",
+            "generators/tools.py": "x = 1\n",
+            "generators/manual/edge.in": "3 4\n",
+        }
+    )
+    seed = int(hashlib.sha512(b"pepperpair {seed} 5").hexdigest(), 16) % 2**31
+    recipes = [(one.group, one.generator, one.arguments, one.text) for one in kit.recipes]
+    assert recipes[:4] == [
+        ("sample", "", (), "1 2\n"),
+        ("secret", "pair", (str(seed), "5"), ""),
+        ("secret", "pair", ("1", "9"), ""),
+        ("secret", "pair", ("2", "9"), ""),
+    ]
+    assert recipes[4][:2] == ("secret/deep", "pair.py")
+    assert recipes[5] == ("secret", "", (), "3 4\n")
+    assert {one.name for one in kit.programs} == {"pair", "pair.py"}
+    assert kit.left_out == ("generators/nowhere: no program in a language that is known",)
+
+
+def test_recipes_are_spread_over_groups_with_the_largest_of_each() -> None:
+    recipes = [InputRecipe(group=group, text=f"{number}\n") for group in "ab" for number in range(10)]
+    chosen = spread_recipes(recipes, 4)
+    assert [(one.group, one.text) for one in chosen] == [("a", "9\n"), ("b", "9\n"), ("a", "0\n"), ("b", "0\n")]

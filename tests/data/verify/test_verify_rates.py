@@ -1,0 +1,75 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from verify_candidates import make_candidate
+
+from microcoder.data import Candidate
+from microcoder.data.verify import (
+    ChoiceSettings,
+    Evidence,
+    Trial,
+    VerifySettings,
+    conclude,
+    find_fault,
+    measure_rates,
+    rate_with_interval,
+)
+from microcoder.judge.core.types import Outcome
+
+COUNTS = st.lists(st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(COUNTS)
+def test_an_interval_holds_its_share(counts: list[tuple[int, int]]) -> None:
+    rate = rate_with_interval(counts)
+    assert rate is not None
+    assert 0 <= rate.low <= 1
+    assert rate.low <= rate.high
+    if rate.right in (0, rate.total):
+        assert rate.low <= rate.value <= rate.high
+
+
+def test_all_right_is_no_certainty() -> None:
+    rate = rate_with_interval([(3, 3)] * 10)
+    assert rate is not None
+    assert (rate.value, rate.high) == (1.0, 1.0)
+    assert 0.6 < rate.low < 0.75
+    assert rate_with_interval([]) is None
+
+
+def trial(name: str, role: str, *failed: int) -> Trial:
+    outcome = Outcome.WRONG_ANSWER if failed else Outcome.ACCEPTED
+    return Trial.model_validate(
+        {"name": name, "role": role, "language": "python", "outcome": outcome, "failed": failed}
+    )
+
+
+def test_slow_and_partial_programs_that_pass_are_a_flag_and_a_fault_only_where_asked_for() -> None:
+    passing = (trial("2", "partial"), trial("3", "slow"))
+    accepted, caught = trial("0", "accepted"), (trial("1", "partial", 1), trial("4", "slow", 1))
+    evidence = Evidence(candidate=make_candidate(), trials=(accepted, *passing, caught[0]))
+    assert find_fault(evidence, VerifySettings()) is None
+    kept = conclude(evidence, VerifySettings())
+    assert isinstance(kept, Candidate)
+    assert kept.flags == ("slow_passes",)
+    fault = find_fault(evidence, VerifySettings(max_slow_passing=0.5))
+    assert fault is not None
+    assert fault.reason == "slow_passes"
+    half = Evidence(candidate=make_candidate(), trials=(accepted, *passing, *caught))
+    assert find_fault(half, VerifySettings(max_slow_passing=0.5)) is None
+    kept = conclude(half, VerifySettings())
+    assert isinstance(kept, Candidate)
+    assert kept.flags == ()
+
+
+def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:
+    trials = (trial("0", "accepted"), trial("1", "wrong", 4), trial("2", "wrong", 0))
+    evidence = Evidence(candidate=make_candidate(), trials=trials)
+    rates = measure_rates([evidence], VerifySettings(choice=ChoiceSettings(max_tests=1)))
+    assert rates.true_negative is not None
+    assert (rates.true_negative.right, rates.true_negative.total) == (0, 2)
+    assert rates.true_negative_all_tests is not None
+    assert rates.true_negative_all_tests.value == 1.0
+    assert rates.true_negative_released is not None
+    assert (rates.true_negative_released.right, rates.true_negative_released.total) == (1, 2)
+    assert rates.true_positive is None, "without its only reference the problem would not be kept"

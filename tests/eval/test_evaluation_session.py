@@ -1,0 +1,381 @@
+"""Whole evaluations: from a file, from a server, from a tiny model; killed, resumed, compared, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from completions_server import Reply, Server, completion, serve
+from published import make_call_row, make_row, write_rows
+
+from microcoder.cli import main
+from microcoder.data import write_problems
+from microcoder.data.micro import generate_problems
+from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation
+from microcoder.eval.generation import build_asker, build_messages, load_questions
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.prompts import instruct
+
+RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
+WRONG = "print(3)"
+DOUBLE = "class Solution:\n    def double(self, a):\n        return [2 * x for x in a]"
+
+
+class Silent:
+    def phase(self, name: str, *, done: int, total: int) -> None:
+        pass
+
+    def advance(self, label: str) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "test.jsonl", [make_row("a"), make_row("b", difficulty="hard"), make_call_row("c")])
+
+
+def file_config(tmp_path: Path, benchmark: Path, answers: dict[str, list[str]], **changes: str) -> EvalConfig:
+    path = tmp_path / f"answers{len(list(tmp_path.glob('answers*')))}.json"
+    path.write_text(json.dumps([{"question_id": name, "code_list": codes} for name, codes in answers.items()]))
+    overrides = {"benchmark.path": str(benchmark), "generation.kind": "file", "generation.path": str(path)}
+    return load_config(EvalConfig, (), {"judging.workers": "1", **overrides, **changes})
+
+
+def run(config: EvalConfig, folder: Path) -> dict[str, Any]:
+    return run_evaluation(config, run_directory=folder, observer=Silent())
+
+
+def cell(results: dict[str, Any], platform: str = "all", difficulty: str = "all", k: int = 1) -> dict[str, Any]:
+    wanted = (platform, difficulty, k)
+    return next(c for c in results["cells"] if (c["platform"], c["difficulty"], c["k"]) == wanted)
+
+
+def test_answers_from_a_file_become_a_grid(tmp_path: Path, benchmark: Path) -> None:
+    answers = {"a": [RIGHT, WRONG], "b": [WRONG, WRONG], "c": [DOUBLE, DOUBLE]}
+    results = run(file_config(tmp_path, benchmark, answers), tmp_path / "run")
+    assert cell(results)["value"] == pytest.approx(0.5)
+    assert cell(results, k=2)["value"] == pytest.approx(2 / 3)
+    assert cell(results, "atcoder")["value"] == pytest.approx(0.25)
+    assert cell(results, "atcoder", "hard")["value"] == 0.0
+    assert cell(results, "leetcode", "medium")["num_problems"] == 1
+    assert results["outcomes"] == {"accepted": 3, "wrong_answer": 3}
+    assert results["is_complete"]
+    folder = EvaluationFolder(tmp_path / "run")
+    assert folder.read_manifest()["benchmark"]["num_problems"] == 3
+    assert json.loads(folder.results.read_text()) == json.loads(json.dumps(results))
+    assert "| atcoder " in folder.report.read_text()
+    # LiveCodeBench's own form: its compute_scores.py reads these keys.
+    first, *_, last = json.loads(folder.eval_all.read_text())
+    assert (first["question_id"], first["graded_list"], first["pass@1"]) == ("a", [True, False], 0.5)
+    assert (first["platform"], first["difficulty"], first["contest_date"]) == ("atcoder", "easy", "2024-05-01T00:00:00")
+    assert last["code_list"] == [DOUBLE, DOUBLE]
+
+
+def test_a_finished_run_is_not_done_again(tmp_path: Path, benchmark: Path) -> None:
+    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]})
+    first = run(config, tmp_path / "run")
+    before = (tmp_path / "run" / "verdicts.jsonl").read_bytes()
+    assert run(config, tmp_path / "run") == first
+    assert (tmp_path / "run" / "verdicts.jsonl").read_bytes() == before
+
+
+def test_a_changed_config_benchmark_or_file_is_refused(tmp_path: Path, benchmark: Path) -> None:
+    answers = {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}
+    config = file_config(tmp_path, benchmark, answers)
+    run(config, tmp_path / "run")
+    path = {"generation.path": str(tmp_path / "answers0.json")}
+    other = file_config(tmp_path, benchmark, answers, **path, **{"benchmark.time_limit_seconds": "3.0"})
+    with pytest.raises(DataError, match=r"another config \(benchmark\.time_limit_seconds: 6\.0 -> 3\.0\)"):
+        run(other, tmp_path / "run")
+    run(file_config(tmp_path, benchmark, answers, **path, **{"judging.workers": "2"}), tmp_path / "run")
+    written = (tmp_path / "answers0.json").read_text()
+    (tmp_path / "answers0.json").write_text(written.replace("print(a + b)", "print(b + a)"))
+    with pytest.raises(DataError, match="began with generations"):
+        run(config, tmp_path / "run")
+    (tmp_path / "answers0.json").write_text(written)
+    write_rows(benchmark, [make_row("a"), make_row("b"), make_call_row("c")])
+    with pytest.raises(DataError, match="began with benchmark"):
+        run(config, tmp_path / "run")
+
+
+def test_a_folder_of_an_older_version_is_refused_in_words(tmp_path: Path, benchmark: Path) -> None:
+    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]})
+    run(config, tmp_path / "run")
+    folder = EvaluationFolder(tmp_path / "run")
+    manifest = folder.read_manifest()
+    del manifest["environment"]
+    folder.manifest.write_text(json.dumps(manifest))
+    run(config, tmp_path / "run")  # There is nothing left to judge.
+    folder.results.unlink()
+    with pytest.raises(DataError, match="did not record Python and packages; use another --run-dir"):
+        run(config, tmp_path / "run")
+
+
+def test_a_place_that_is_something_else_is_refused(tmp_path: Path, benchmark: Path) -> None:
+    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]})
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    with pytest.raises(DataError, match="is not empty and holds no evaluation"):
+        run(config, tmp_path / "other")
+    with pytest.raises(DataError, match="is not a writable folder"):
+        run(config, benchmark / "run")
+
+
+def test_a_fault_of_the_sandbox_is_in_no_figure_and_judged_again(tmp_path: Path, benchmark: Path) -> None:
+    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]})
+    run(config, tmp_path / "run")
+    path = tmp_path / "run" / "verdicts.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    faulty = [{**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in faulty))
+    from microcoder.eval import summarise
+
+    results = summarise(EvaluationFolder(tmp_path / "run"))
+    assert (results["num_unscored"], cell(results)["value"], cell(results)["num_problems"]) == (1, 1.0, 2)
+    again = run(config, tmp_path / "run")
+    assert (again["num_unscored"], cell(again)["num_problems"]) == (0, 3)
+    assert len(path.read_text().splitlines()) == 4
+
+
+def test_two_runs_are_compared_problem_by_problem(tmp_path: Path, benchmark: Path) -> None:
+    run(file_config(tmp_path, benchmark, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
+    run(file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "new")
+    change = compare(EvaluationFolder(tmp_path / "old"), EvaluationFolder(tmp_path / "new"))
+    assert (change["num_problems"], change["same_benchmark"]) == (3, True)
+    assert cell(change)["value"] == pytest.approx(1 / 3)
+    assert cell(change, "atcoder", "easy")["value"] == 1.0
+    assert cell(change, "leetcode")["value"] == 0.0
+
+
+def test_show_renders_a_folder_and_a_comparison(
+    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(file_config(tmp_path, benchmark, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
+    run(file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}), tmp_path / "new")
+    main(["eval", "show", str(tmp_path / "old")])
+    assert "33.3 [" in capsys.readouterr().out
+    main(["eval", "show", str(tmp_path / "old"), str(tmp_path / "new")])
+    shown = capsys.readouterr().out
+    assert "old -> new: 3 problems of both, paired" in shown
+    assert "+66.7" in shown
+    main(["eval", "show", str(tmp_path / "old"), str(tmp_path / "new"), "--json"])
+    assert json.loads(capsys.readouterr().out)["difference"]["num_problems"] == 3
+
+
+def answer_right(body: dict[str, Any], number: int) -> Reply:
+    asked = body["messages"][-1]["content"]
+    code = DOUBLE if "class Solution" in asked else RIGHT
+    return completion(f"Here:\n```python\n{code}\n```")
+
+
+def endpoint_words(server: Server, benchmark: Path, folder: Path) -> list[str]:
+    return [
+        *("eval", "--benchmark.path", str(benchmark), "--generation.kind", "endpoint"),
+        *("--generation.base_url", server.url, "--generation.model", "m", "--generation.sampling.num_samples", "3"),
+        *("--generation.concurrency", "1", "--run-dir", str(folder)),
+    ]
+
+
+def test_a_killed_run_resumes_where_it_stopped(
+    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = EvaluationFolder(tmp_path / "run")
+    with serve(answer_right, seconds=0.3) as server:
+        words = endpoint_words(server, benchmark, folder.root)
+        process = subprocess.Popen([sys.executable, "-m", "microcoder", *words], env={**os.environ})
+        deadline = time.monotonic() + 60
+        while not (folder.samples.exists() and len(folder.samples.read_bytes().splitlines()) >= 3):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    kept = folder.samples.read_bytes().rpartition(b"\n")[0] + b"\n"
+    folder.samples.write_bytes(kept + '{"problem_id": "a", "comple…'.encode()[:-1])
+    num_kept = len(kept.splitlines())
+    assert 3 <= num_kept < 9
+    with serve(answer_right) as server:
+        recorded = json.loads(folder.manifest.read_text())
+        recorded["config"]["generation"]["base_url"] = server.url
+        folder.manifest.write_text(json.dumps(recorded))
+        main([*endpoint_words(server, benchmark, folder.root), "--json"])
+        assert len(server.requests) == 9 - num_kept
+        results = json.loads(capsys.readouterr().out)
+    assert folder.samples.read_bytes().startswith(kept)
+    assert len(folder.read_samples()) == len(folder.samples.read_text().splitlines()) == 9
+    assert (results["num_samples"], cell(results)["value"], results["is_complete"]) == (9, 1.0, True)
+
+
+def test_samples_have_seeds_of_their_own(tmp_path: Path, benchmark: Path) -> None:
+    with serve(answer_right) as server:
+        main(endpoint_words(server, benchmark, tmp_path / "one"))
+        first = {body["seed"] for body in server.requests}
+        assert len(first) == 9
+        server.requests.clear()
+        main(endpoint_words(server, benchmark, tmp_path / "two"))
+        assert {body["seed"] for body in server.requests} == first
+
+
+def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Path) -> None:
+    config = file_config(tmp_path, benchmark, {})
+    stdin, _, call = load_questions(config, note=print)
+    system, user = build_messages(stdin, config, build_asker(config))
+    assert system["content"].startswith("You are an expert Python programmer. You will be given a question")
+    assert user["content"] == (
+        "### Question:\nPrint the sum of two numbers.\n\n### Format: Read the inputs from stdin solve the problem and "
+        "write the answer to stdout (do not directly test on the sample inputs). Enclose your code within delimiters "
+        "as follows. Ensure that when the python program runs, it reads the inputs, runs the algorithm and writes "
+        "output to STDOUT.\n```python\n# YOUR CODE HERE\n```\n\n"
+        "### Answer: (use the provided format with backticks)\n\n"
+    )
+    asked = build_messages(call, config, build_asker(config))
+    assert f"```python\n{call.starter_code}\n```\n\n### Answer" in asked[1]["content"]
+
+
+def test_questions_are_asked_in_the_words_of_training(tmp_path: Path, benchmark: Path) -> None:
+    with serve(answer_right) as server:
+        words = [*endpoint_words(server, benchmark, tmp_path / "run"), "--prompt.style", "template"]
+        words += ["--prompt.options.text", "Q: {statement}", "--prompt.system", "Be brief."]
+        main([*words, "--prompt.chat_template_options.enable_thinking", "false"])
+        body = server.requests[0]
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert body["messages"][1]["content"].startswith("Q: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"generation.kind": "file", "generation.path": "a.json", "prompt.system": "s"},
+            "asks nothing; leave out prompt",
+        ),
+        ({"benchmark.kind": "mbpp", "prompt.style": "instruct"}, "mbpp does not support"),
+        ({"benchmark.start_date": "soon"}, "benchmark.start_date = 'soon': must be a date, such as 2025-01-31"),
+    ],
+)
+def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], message: str) -> None:
+    keys = {"benchmark.path": "b.jsonl", **changes}
+    if "generation.kind" not in changes:
+        keys["generation.model"] = "m"
+    with pytest.raises(ConfigError, match=message):
+        load_config(EvalConfig, (), keys)
+
+
+@pytest.mark.slow
+def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkpoint: Path) -> None:
+    problems = generate_problems(split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",))
+    write_problems(tmp_path / "problems.jsonl", problems)
+    config = load_config(
+        EvalConfig,
+        (),
+        {
+            "benchmark.kind": "problems",
+            "benchmark.path": str(tmp_path / "problems.jsonl"),
+            "prompt.style": "bare",
+            "generation.model": str(tiny_checkpoint),
+            "generation.dtype": "float32",
+            "generation.batch_size": "24",
+            "generation.sampling.num_samples": "4",
+            "generation.sampling.max_tokens": "96",
+            "generation.sampling.temperature": "1.0",
+        },
+    )
+    results = run(config, tmp_path / "run")
+    assert (results["num_samples"], results["is_complete"]) == (48, True)
+    assert results["outcomes"].get("accepted", 0) > 0
+    samples = EvaluationFolder(tmp_path / "run").read_samples().values()
+    assert all(sample.num_tokens and sample.num_tokens <= 96 for sample in samples)
+    assert all(sample.is_truncated == (sample.num_tokens == 96) for sample in samples if sample.is_truncated)
+    run_again = run(config, tmp_path / "again")
+    assert run_again["outcomes"] == results["outcomes"]
+
+
+def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny_checkpoint: Path) -> None:
+    from microcoder.train.run.inference import Decoding, TransformersModel
+    from microcoder.train.run.weights import load_tokenizer
+
+    base = tmp_path / "base"
+    shutil.copytree(tiny_checkpoint, base)
+    (base / "chat_template.jinja").unlink()
+    problems = generate_problems(split="heldout", num_problems=2, seed=0, tiers=("easy",), styles=("stdin",))
+    write_problems(tmp_path / "problems.jsonl", problems)
+    keys = {"benchmark.kind": "problems", "benchmark.path": str(tmp_path / "problems.jsonl")}
+    model = {"generation.model": str(base), "generation.dtype": "float32", "generation.sampling.temperature": "0"}
+    few = {"generation.sampling.num_samples": "1", "generation.sampling.max_tokens": "24"}
+    config = load_config(EvalConfig, (), {**keys, **model, **few})
+    notes: list[str] = []
+
+    class Listening(Silent):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    results = run_evaluation(config, run_directory=tmp_path / "run", observer=Listening())
+    assert results["is_complete"]
+    assert any("has no chat template: prompts are plain text" in note for note in notes)
+    # The template of this checkpoint only adds a separator: the same text with it is another question.
+    chatting = TransformersModel(str(tiny_checkpoint), revision=None, dtype="float32")
+    asking = TransformersModel(str(base), revision=None, dtype="float32")
+    assert (chatting.is_chat, asking.is_chat) == (True, False)
+    turn = {"role": "user", "content": instruct(problems[0])}
+    tokenizer = load_tokenizer(str(tiny_checkpoint))
+    rendered = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+    greedy = Decoding(temperature=0, top_p=1, max_tokens=24)
+    (with_template,) = chatting.respond([[turn]], [0], greedy)
+    (in_its_words,) = asking.respond([[{"role": "user", "content": str(rendered)}]], [0], greedy)
+    assert in_its_words == with_template
+    sample = EvaluationFolder(tmp_path / "run").read_samples()[problems[0].id, 0]
+    assert asking.respond([[turn]], [0], greedy)[0].text == sample.completion
+
+
+def test_vllm_and_models_that_are_not_here_are_named(tmp_path: Path, benchmark: Path) -> None:
+    overrides = {"benchmark.path": str(benchmark), "generation.model": str(tmp_path / "none")}
+    with pytest.raises(DataError, match="does not exist; use a checkpoint folder or a hub id"):
+        run(load_config(EvalConfig, (), overrides), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"vLLM is not installed; type: pip install .*\[vllm\]"):
+        run(load_config(EvalConfig, (), {**overrides, "generation.kind": "vllm"}), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--generation.model", "m"], "benchmark"),
+        (["--benchmark.path", "none.jsonl", "--generation.model", "m"], "none.jsonl does not exist"),
+        (["--benchmark.path", "x", "--generation.modle", "m"], "did you mean generation.model?"),
+        (["--benchmark.path", "x", "--generation.model", "m", "--pass_at", "[9]"], "more than the 4 samples"),
+        (["--benchmark.path", "x", "--generation.kind", "endpoint", "--generation.base_url", "x"], "base_url"),
+        (["show", "nothing"], "holds no evaluation"),
+    ],
+)
+def test_users_mistakes_are_reported_without_a_traceback(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", *words])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert why in error
+    assert "Traceback" not in error
+
+
+def test_a_dry_run_prints_the_config_and_writes_nothing(
+    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["eval", "--benchmark.path", str(benchmark), "--generation.model", "m", "--dry-run", "--run-dir", "new"])
+    printed = capsys.readouterr().out
+    assert "generation.sampling.num_samples = 4" in printed
+    assert "the evaluation would be written to new" in printed
+    assert not Path("new").exists()

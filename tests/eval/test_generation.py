@@ -1,0 +1,145 @@
+"""The endpoint backend against a real server: what it sends, what it bears, what it says when it gives up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from completions_server import Reply, completion, serve
+
+from microcoder.data.completions import Endpoint, EndpointConfig
+from microcoder.eval.config import EndpointGeneration, ResponseSampling
+from microcoder.eval.generation import ResponseRequest, ask_endpoint
+from microcoder.judge.core.errors import ConfigError
+
+BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
+
+
+def config(url: str, **changes: Any) -> EndpointGeneration:
+    sampling = ResponseSampling(num_samples=2, temperature=0.5, top_p=0.9, max_tokens=77)
+    return EndpointGeneration(kind="endpoint", base_url=url, model="m", sampling=sampling, **changes)
+
+
+def requests(number: int) -> list[ResponseRequest]:
+    return [
+        ResponseRequest(f"p{index}", 0, [{"role": "user", "content": f"ask {index}"}], 100 + index)
+        for index in range(number)
+    ]
+
+
+def echo(body: dict[str, Any], number: int) -> Reply:
+    return completion(body["messages"][0]["content"].upper())
+
+
+def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "secret")
+    with serve(echo, seconds=0.02) as server:
+        asked = config(server.url, concurrency=3, api_key_env="SOME_KEY")
+        answers = {request.problem_id: response for request, response in ask_endpoint(asked, requests(12))}
+    assert {name: response.text for name, response in answers.items()} == {f"p{i}": f"ASK {i}" for i in range(12)}
+    assert (answers["p0"].num_tokens, answers["p0"].is_truncated) == (2, False)
+    assert 1 < server.most_at_once <= 3
+    assert set(server.keys) == {"Bearer secret"}
+    sent = next(body for body in server.requests if body["seed"] == 103)
+    assert sent == {
+        "path": "/v1/chat/completions",
+        "model": "m",
+        "messages": [{"role": "user", "content": "ask 3"}],
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 77,
+        "seed": 103,
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("retries", "max_retries"), ("url", "base_url"), ("api_key_variable", "api_key_env")]
+)
+def test_an_old_key_is_answered_with_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(ValueError, match=rf"{old} is now {new}; write {new} = 1"):
+        EndpointConfig.model_validate({"base_url": "http://a/v1", "model": "m", old: 1})
+
+
+def test_what_a_server_refuses_can_be_left_out() -> None:
+    with serve(echo) as server:
+        changes = {"send_seed": False, "max_tokens_key": "max_completion_tokens", "extra": {"top_k": 20}}
+        asked = config(server.url, **changes)
+        assert len(list(ask_endpoint(asked, requests(1)))) == 1
+    assert "seed" not in server.requests[0]
+    assert server.requests[0]["max_completion_tokens"] == 77
+    assert server.requests[0]["top_k"] == 20
+    assert server.keys == [None]
+
+
+def test_a_response_at_the_length_limit_is_truncated() -> None:
+    with serve(lambda body, number: completion("```", finish="length")) as server:
+        ((_, response),) = ask_endpoint(config(server.url), requests(1))
+    assert response.is_truncated
+
+
+def test_a_busy_server_is_asked_again() -> None:
+    with serve(lambda body, number: BUSY if number <= 2 else echo(body, number)) as server:
+        answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(3)))
+    assert len(answers) == 3
+    assert len(server.requests) == 5
+
+
+def test_a_server_that_stays_busy_ends_it_with_what_to_do() -> None:
+    with (
+        serve(lambda body, number: BUSY) as server,
+        pytest.raises(ConfigError, match=r"failed 2 times, last: status 503: warming up; check that it is up"),
+    ):
+        list(ask_endpoint(config(server.url, concurrency=1, max_retries=1), requests(3)))
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with serve(echo) as server:
+        url = server.url
+    with pytest.raises(ConfigError, match=r"ConnectError.*type the same command again to resume"):
+        list(ask_endpoint(config(url, max_retries=0), requests(1)))
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ((401, {}, b"no key"), r"status 401: no key; set the key in the environment variable"),
+        ((404, {}, b"no such model"), r"status 404: no such model; check the address"),
+        ((400, {}, b"bad top_p"), r"status 400: bad top_p; .* check the name of the model and the sampling options"),
+        ((200, {}, b"<html>"), r"something else than a chat completion .*<html>"),
+        ((200, {}, b'{"choices": []}'), r"something else than a chat completion \(IndexError"),
+        ((200, {}, b'{"choices": [{"message": {"content": [1]}}]}'), r"content is list"),
+    ],
+)
+def test_what_no_retry_helps_is_said_at_once(reply: Reply, why: str) -> None:
+    with serve(lambda body, number: reply) as server, pytest.raises(ConfigError, match=why):
+        list(ask_endpoint(config(server.url, concurrency=1), requests(2)))
+    assert len(server.requests) == 1
+
+
+def test_what_came_before_an_error_is_kept() -> None:
+    kept: list[Any] = []
+    with serve(lambda body, number: echo(body, number) if number <= 3 else (401, {}, b"")) as server:
+        asked = config(server.url, concurrency=1)
+        answers = ask_endpoint(asked, requests(9))
+        kept += [next(answers) for _ in range(3)]
+        with pytest.raises(ConfigError, match="status 401"):
+            next(answers)
+    assert len(kept) == 3
+
+
+def test_an_address_that_is_none_is_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"is no address \(.*port.*; write one such as http://localhost:8000/v1"):
+        list(ask_endpoint(config("http://localhost:80a0/v1"), requests(1)))
+
+
+def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
+    with serve(lambda body, number: (200, {}, b'{"choices": []}')) as server:
+        client = Endpoint(EndpointConfig(base_url=server.url, model="m", max_retries=0))
+        with client:
+            assert client.complete({"model": "m"}, may_be_filtered=True).text == ""
+
+
+def test_a_reply_that_cannot_be_unpacked_is_asked_for_again() -> None:
+    broken: Reply = (200, {"Content-Encoding": "gzip"}, b"no gzip")
+    with serve(lambda body, number: broken if number == 1 else echo(body, number)) as server:
+        assert len(list(ask_endpoint(config(server.url, max_retries=1), requests(1)))) == 1

@@ -1,0 +1,124 @@
+"""Files of answers: each format by itself and by guessing, and what is wrong with a broken one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from published import make_call_row, make_row, write_rows
+
+from microcoder.data.benchmarks import Question, read_livecodebench
+from microcoder.eval.config import GenerationFile
+from microcoder.eval.generation import Generations, read_samples
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.train.runs import write_rollouts
+
+CODE = "print(1)"
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> list[Question]:
+    return read_livecodebench(write_rows(tmp_path / "test.jsonl", [make_row("a"), make_call_row("b")]))
+
+
+def read(path: Path, content: object, questions: list[Question], **options: Any) -> Generations:
+    lines = content if isinstance(content, str) else json.dumps(content)
+    path.write_text(lines)
+    return read_samples(GenerationFile(kind="file", path=path, **options), questions)
+
+
+def test_livecodebench_lists_are_taken_as_they_are(tmp_path: Path, questions: list[Question]) -> None:
+    fenced = "```python\nprint(2)\n```"
+    content = [
+        {"question_id": "b", "code_list": [CODE, ""]},
+        {"question_id": "a", "code_list": [fenced]},
+        {"question_id": "other", "code_list": [CODE, CODE]},
+    ]
+    found = read(tmp_path / "out.json", content, questions)
+    assert [(s.problem_id, s.sample_index, s.program, s.extraction) for s in found.samples] == [
+        ("b", 0, CODE, "given_as_code"),
+        ("b", 1, None, "empty_code"),
+        ("a", 0, fenced, "given_as_code"),
+    ]
+    assert found.num_ignored == 2
+
+
+def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, questions: list[Question]) -> None:
+    found = read(tmp_path / "out.json", [["1"], ["2", "3"]], questions)
+    assert [(s.problem_id, s.program) for s in found.samples] == [("a", "1"), ("b", "2"), ("b", "3")]
+    with pytest.raises(DataError, match="holds 1 lists for 2 problems"):
+        read(tmp_path / "out.json", [["1"]], questions)
+
+
+def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions: list[Question]) -> None:
+    lines = [
+        {"task_id": "a", "solution": CODE},
+        {"task_id": "b", "completion": "    return a"},
+        {"task_id": "a", "solution": "print(2)"},
+    ]
+    found = read(tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions)
+    assert [(s.problem_id, s.sample_index) for s in found.samples] == [("a", 0), ("b", 0), ("a", 1)]
+    assert found.samples[1].program == questions[1].statement + "    return a"
+
+
+def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions: list[Question]) -> None:
+    text = f"thinking\n```python\n{CODE}\n```"
+    rows = [
+        {"step": 1, "problem_id": "a", "completion": text, "num_tokens": 7, "is_truncated": False},
+        {"step": 1, "problem_id": "b", "completion": "```python\nx", "num_tokens": 9, "is_truncated": True},
+        {"step": 2, "problem_id": "a", "completion": "none", "num_tokens": 1, "is_truncated": False},
+    ]
+    write_rollouts(tmp_path / "step.parquet", rows)
+    config = GenerationFile(kind="file", path=tmp_path / "step.parquet", step=1)
+    found = read_samples(config, questions)
+    assert [(s.problem_id, s.program, s.is_truncated, s.num_tokens) for s in found.samples] == [
+        ("a", f"{CODE}\n", False, 7),
+        ("b", None, True, 9),
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    assert read(tmp_path / "step.jsonl", lines, questions, step=1).samples == found.samples
+    with pytest.raises(ConfigError, match=r"rollouts of 2 steps; choose one by --generation\.step"):
+        read(tmp_path / "step.jsonl", lines, questions)
+
+
+def test_a_response_is_read_in_the_problem_s_language(tmp_path: Path, questions: list[Question]) -> None:
+    text = "```python\nprint(1)\n```\n```cpp\nint main() {}\n```\n"
+    row = {"step": 1, "problem_id": "a", "completion": text}
+    asked = [replace(questions[0], language="cpp")]
+    assert read(tmp_path / "step.jsonl", json.dumps(row), asked).samples[0].program == "int main() {}\n"
+
+
+def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, questions: list[Question]) -> None:
+    content = [{"question_id": "a", "code_list": [CODE]}]
+    with pytest.raises(DataError, match=r"no answer to 1 of 2 problems \(first: 'b'\)"):
+        read(tmp_path / "out.json", content, questions)
+    assert len(read(tmp_path / "out.json", content, questions, allow_missing=True).samples) == 1
+    with pytest.raises(DataError, match="answers none of the 2 problems"):
+        read(tmp_path / "out.json", [{"question_id": "c", "code_list": [CODE]}], questions, allow_missing=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{", "line 1 is not JSON"),
+        ("", "in no known format"),
+        ('{"x": 1}', "in no known format"),
+        ([{"question_id": "a", "code_list": "x"}], "item 1: code_list is missing or no list"),
+        ([{"question_id": "a", "code_list": ["x"]}] * 2, "item 2: question_id 'a' was used before"),
+        ([{"code_list": ["x"]}], "item 1: question_id is missing"),
+        ('{"task_id": "a", "solution": 1}', "line 1: neither solution nor completion"),
+        ('{"problem_id": "a"}', "line 1: completion is missing"),
+    ],
+)
+def test_a_broken_file_is_refused_by_line(tmp_path: Path, questions: list[Question], content: object, why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        read(tmp_path / "out.json", content, questions)
+
+
+def test_a_missing_file_is_named(tmp_path: Path, questions: list[Question]) -> None:
+    for name in ("none.json", "none.parquet"):
+        with pytest.raises(DataError, match="does not exist"):
+            read_samples(GenerationFile(kind="file", path=tmp_path / name), questions)

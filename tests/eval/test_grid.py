@@ -1,0 +1,68 @@
+"""The grid: every sum is over the right problems, and pass@k is what drawing k samples would give."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.eval.report import Row, accuracy_grid, difference_grid, solved_from
+
+QUESTIONS = [
+    {"problem_id": f"{platform}-{difficulty}-{index}", "platform": platform, "difficulty": difficulty}
+    for platform in ("leetcode", "atcoder")
+    for difficulty in ("hard", "easy")
+    for index in range(2)
+]
+
+
+def find(cells: list[Row], platform: str, difficulty: str, k: int = 1) -> Row:
+    return next(c for c in cells if (c["platform"], c["difficulty"], c["k"]) == (platform, difficulty, k))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=7), st.integers(1, 7))
+def test_pass_at_k_is_the_share_of_draws_with_a_right_one(samples: list[bool], k: int) -> None:
+    question = {"problem_id": "p", "platform": "", "difficulty": ""}
+    (cell,) = accuracy_grid([question], {"p": samples}, ks=[k])
+    if k > len(samples):
+        assert cell["value"] is None
+        return
+    draws = [any(draw) for draw in combinations(samples, k)]
+    assert cell["value"] == pytest.approx(sum(draws) / len(draws))
+
+
+def test_cells_sum_over_their_platform_and_difficulty() -> None:
+    solved = {
+        question["problem_id"]: [question["platform"] == "atcoder", question["difficulty"] == "easy"]
+        for question in QUESTIONS
+    }
+    cells = accuracy_grid(QUESTIONS, solved, ks=[1, 2])
+    assert [(c["platform"], c["difficulty"]) for c in cells if c["k"] == 1] == [
+        (platform, difficulty) for platform in ("atcoder", "leetcode", "all") for difficulty in ("easy", "hard", "all")
+    ]
+    values = {(c["platform"], c["difficulty"]): c["value"] for c in cells if c["k"] == 1}
+    assert values["atcoder", "easy"] == 1.0
+    assert values["atcoder", "all"] == 0.75
+    assert values["all", "hard"] == 0.25
+    assert values["all", "all"] == 0.5
+    whole = find(cells, "all", "all")
+    assert whole["low"] < 0.5 < whole["high"]
+    assert whole["num_problems"] == 8
+
+
+def test_a_difference_is_paired_and_over_what_both_runs_judged() -> None:
+    before = {question["problem_id"]: [index % 2 == 0] for index, question in enumerate(QUESTIONS)}
+    after = {name: [True] for name in list(before)[:6]}
+    cells = difference_grid(QUESTIONS, before, after, ks=[1])
+    whole = find(cells, "all", "all")
+    assert (whole["value"], whole["num_problems"]) == (0.5, 6)
+
+
+def test_a_fault_is_unscored_and_a_benchmark_without_platforms_is_one_row() -> None:
+    rows = {("p", 0): {"verdict": "accepted"}, ("p", 1): {"verdict": "sandbox_fault"}, ("q", 0): {"verdict": "no_code"}}
+    solved = solved_from(rows)
+    assert solved == {"p": [True, None], "q": [False]}
+    questions = [{"problem_id": name, "platform": "", "difficulty": ""} for name in solved]
+    assert [(c["platform"], c["difficulty"]) for c in accuracy_grid(questions, solved, ks=[1])] == [("all", "all")]

@@ -1,0 +1,139 @@
+"""`microcoder serve` as its own process: what it says, how it starts and how it ends."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from microcoder.cli import main
+from microcoder.judge.core.types import Program
+from microcoder.judge.fleet.client import JudgeClient
+
+from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
+
+SERVE = [sys.executable, "-m", "microcoder", "serve"]
+SLEEP = "import time\ntime.sleep({})\n" + ADD + "  # {}"
+
+
+@contextmanager
+def serve(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = subprocess.Popen([*SERVE, "--port", "0", *options], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        found = re.search(r"serving on (https?://\S+),", process.stderr.readline())
+        assert found, process.stderr.read()
+        yield found[1], process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ask(url: str, seconds: float, number: int) -> httpx.Response:
+    programs = [{"problem": 0, "code": SLEEP.format(seconds, number)}]
+    message = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
+    return httpx.post(f"{url}/v1/judge", json=message, timeout=60)
+
+
+def test_asked_to_end_it_finishes_what_it_has_and_takes_nothing_more() -> None:
+    with serve("--workers", "2", "--time-scale", "1") as (url, process), ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(ask, url, 0.3, number) for number in range(8)]
+        while "microcoder_queued_programs 8.0" not in httpx.get(f"{url}/metrics").text:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        answers = [future.result() for future in waiting]
+        assert process.wait(20) == 0
+        assert process.stderr is not None
+        assert "the service has ended" in process.stderr.read()
+        assert [answer.status_code for answer in answers] == [200] * 8
+        verdicts = [answer.json()["verdicts"][0] for answer in answers]
+        assert {(verdict["outcome"], verdict["detail"]) for verdict in verdicts} == {("accepted", "")}
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/healthz")
+
+
+def test_what_is_left_after_the_grace_is_given_back() -> None:
+    options = ("--workers", "1", "--no-self-test", "--time-scale", "1", "--grace-seconds", "0.5")
+    with serve(*options) as (url, process), ThreadPoolExecutor(6) as pool:
+        waiting = [pool.submit(ask, url, 2.0, number) for number in range(6)]
+        while "microcoder_queued_programs 6.0" not in httpx.get(f"{url}/metrics").text:
+            time.sleep(0.02)
+        children = [int(pid) for task in Path(f"/proc/{process.pid}/task").iterdir() for pid in _children(task)]
+        process.send_signal(signal.SIGTERM)
+        answers = [future.result() for future in waiting]
+        assert process.wait(20) == 0
+    assert {answer.status_code for answer in answers} <= {200, 503}
+    given_back = [answer for answer in answers if answer.status_code == 503]
+    assert len(given_back) >= 4
+    assert all("shutting down" in answer.json()["detail"] and answer.headers["Retry-After"] for answer in given_back)
+    assert children
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+def test_it_serves_over_tls_and_a_handshake_that_does_not_come_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a certificate")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2"]
+    subprocess.run(
+        [*made, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True
+    )
+    options = ("--workers", "1", "--no-self-test", "--tls-cert", cert, "--tls-key", key, "--head-seconds", "0.5")
+    with serve(*options) as (url, _):
+        assert url.startswith("https://")
+        answer = httpx.get(f"{url}/healthz", verify=ssl.create_default_context(cafile=cert))
+        assert answer.json() == {"status": "ok"}
+        monkeypatch.setenv("SSL_CERT_FILE", cert)
+        with JudgeClient(url) as client:
+            assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
+        with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), 60) as silent:
+            assert silent.recv(1) == b""
+
+
+def _children(task: Path) -> list[str]:
+    return (task / "children").read_text().split()
+
+
+def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tokens").write_text("short\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for options, words in (
+            (["--max-queued", "0"], "--max-queued 0: must be 1 or more."),
+            (["--max-qeued", "7"], "--max-queued"),
+            (["--host", "0.0.0.0"], "--token-file"),
+            (["--host", "no.such.host.invalid"], "cannot listen"),
+            (["--token-file", str(tmp_path / "none")], "cannot be read"),
+            (["--token-file", str(tmp_path / "tokens")], "too weak"),
+            (["--require", "cobol"], "cobol"),
+            (["--tls-cert", str(tmp_path / "tokens")], "give both, or neither"),
+            (["--tls-cert", str(tmp_path / "tokens"), "--tls-key", str(tmp_path / "tokens")], "cannot be used"),
+            (["--grace-seconds", "inf"], "--grace-seconds inf: must be"),
+            (["--grace-seconds", "nan"], "--grace-seconds nan: must be"),
+            (["--grace-seconds", "-1"], "--grace-seconds -1: must be 0 or more"),
+            (["--request-seconds", "inf"], "--request-seconds inf: must be"),
+            (["--max-cpu-seconds", "inf"], "--max-cpu-seconds inf: must be"),
+            (["--workers", "0"], "workers = 0"),
+            (["--port", "99999"], "port = 99999"),
+            (["--port", port], f"cannot listen on 127.0.0.1:{port}"),
+        ):
+            with pytest.raises(SystemExit) as ended:
+                main(["serve", *options])
+            said = capsys.readouterr()
+            assert (ended.value.code, said.out) == (2, ""), options
+            assert words in said.err
+            assert len(said.err.strip().splitlines()) == 1, said.err

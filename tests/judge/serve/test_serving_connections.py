@@ -1,0 +1,176 @@
+"""Connections that ask nothing, ask slowly, or are too many: the service answers everybody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.serve.connections import bound_connections
+from microcoder.judge.serve.settings import ServiceSettings
+
+from .conftest import Running, serving  # pyrefly: ignore[missing-import]
+
+PATIENCE_SECONDS = 60.0
+
+
+@contextlib.contextmanager
+def connected(port: int, num: int = 1, address: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as opened:
+        yield [
+            opened.enter_context(
+                socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS, source_address=(address, 0))
+            )
+            for _ in range(num)
+        ]
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    """Return what comes until the server closes; that it does so is the point."""
+    connection.settimeout(PATIENCE_SECONDS)
+    content = b""
+    with contextlib.suppress(ConnectionResetError):
+        while block := connection.recv(1 << 16):
+            content += block
+    return content
+
+
+def closed(running: Running, why: str) -> float:
+    value = running.service.metrics.registry.get_sample_value("microcoder_connections_closed_total", {"why": why})
+    return value or 0.0
+
+
+def wait_until(running: Running, metric: str, value: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while running.service.metrics.registry.get_sample_value(metric) != value:
+        assert time.monotonic() < deadline, f"{metric} never was {value}"
+        time.sleep(0.01)
+
+
+def test_a_connection_without_a_request_is_closed(judge: Judge) -> None:
+    with serving(judge, head_seconds=0.3) as running, connected(running.server.port, 3) as (silent, slow, dripping):
+        slow.sendall(b"GET /healthz HT")
+        dripping.sendall(b"GET /healthz HTTP/1.1\r\n")
+        with contextlib.suppress(OSError):
+            for number in range(100):  # More than the deadline allows, whatever the pace.
+                dripping.sendall(b"X-%d: y\r\n" % number)
+                time.sleep(0.02)
+        assert read_to_end(silent) == b""
+        assert b"408 Request Timeout" in read_to_end(slow)
+        assert b"200 OK" not in read_to_end(dripping)
+        assert closed(running, "no_head") == 3
+        wait_until(running, "microcoder_connections", 0)
+
+
+def test_a_head_in_pieces_and_a_second_request_are_answered(running: Running) -> None:
+    with connected(running.server.port) as (connection,):
+        for piece in (b"GET /heal", b"thz HTTP/1.1\r\nHo", b"st: x\r\n\r\n"):
+            connection.sendall(piece)
+            time.sleep(0.02)
+        assert b"200 OK" in connection.recv(1 << 16)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b"200 OK" in read_to_end(connection)
+
+
+def test_a_slow_second_head_is_closed_and_so_is_an_idle_connection(judge: Judge) -> None:
+    settings = {"head_seconds": 0.3, "idle_seconds": 1}
+    with serving(judge, **settings) as running, connected(running.server.port, 2) as (idle, slow):
+        for connection in (idle, slow):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            while b'"ok"' not in answer:
+                answer += connection.recv(1 << 16)
+        slow.sendall(b"GET /hea")
+        assert b"408" in read_to_end(slow)
+        assert b"HTTP" not in read_to_end(idle)
+        assert (closed(running, "no_head"), closed(running, "idle")) == (1, 1)
+
+
+def test_a_long_answer_outlives_the_deadline_of_heads(judge: Judge) -> None:
+    with serving(judge, head_seconds=0.2) as running:
+        said = running.post("/v1/run", {"code": "import time\ntime.sleep(1)\nprint('late')"}).json()
+        assert said["stdout"] == "late\n"
+
+
+def test_many_from_one_address_leave_room_for_themselves_and_others(judge: Judge) -> None:
+    with serving(judge, max_connections=20, max_connections_per_client=12, head_seconds=60) as running:
+        port = running.server.port
+        with connected(port, 30), connected(port, 2, "127.0.0.2"):
+            assert httpx.get(f"{running.url}/healthz").status_code == 200
+            assert closed(running, "client_limit") >= 18
+            with connected(port, 12, "127.0.0.3") as others:
+                # The total is full, and the address with the most idle ones makes room.
+                others[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b"200 OK" in others[-1].recv(1 << 16)
+                assert closed(running, "total_limit") >= 1
+        wait_until(running, "microcoder_connections", 0)
+
+
+def test_busy_connections_are_not_reset_for_new_ones(judge: Judge) -> None:
+    settings = {"max_connections": 2, "max_connections_per_client": 2}
+    with serving(judge, **settings) as running, connected(running.server.port, 2) as working:
+        for connection in working:
+            body = b'{"code": "import time\\ntime.sleep(1)\\nprint(1)"}'
+            head = b"POST /v1/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        wait_until(running, "microcoder_queued_programs", 2)
+        with connected(running.server.port) as (third,):
+            assert b"503 Service Unavailable" in read_to_end(third)
+        assert all(b"200 OK" in read_to_end(connection) for connection in working)
+
+
+SERVER = """
+import sys
+from microcoder.judge import Judge
+from microcoder.judge.serve.app import JudgeServer
+from microcoder.judge.serve.service import Service
+from microcoder.judge.serve.settings import ServiceSettings
+with Judge(workers=1, time_scale=1.0) as judge:
+    service = Service(judge, ServiceSettings(head_seconds=2.0, max_connections_per_client=2000, max_connections=2000))
+    JudgeServer(service, host="127.0.0.1", port=0, on_start=lambda port: print(port, flush=True)).run()
+"""
+
+
+def test_more_idle_connections_than_descriptors(judge: Judge) -> None:
+    """The service has 400 descriptors, a client opens 600 connections and says nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 800:
+        pytest.skip("this process may not open 800 files")
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard)),
+    )
+    try:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        url = f"http://127.0.0.1:{port}"
+        with connected(port, 600):
+            assert httpx.get(f"{url}/healthz", timeout=PATIENCE_SECONDS).status_code == 200
+            ran = httpx.post(f"{url}/v1/run", json={"code": "print(1)"}, timeout=PATIENCE_SECONDS)
+            assert ran.json()["stdout"] == "1\n"
+            assert 'why="total_limit"' in httpx.get(f"{url}/metrics", timeout=PATIENCE_SECONDS).text
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(PATIENCE_SECONDS)
+
+
+def test_too_few_descriptors_are_said_at_the_start() -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    num_open = len(os.listdir("/proc/self/fd"))
+    assert bound_connections(ServiceSettings(max_connections=1), 1) == 1
+    with pytest.raises(ConfigError, match=rf"{soft} open files are allowed, 40000 workers .*`ulimit -n"):
+        bound_connections(ServiceSettings(), 40_000)
+    assert len(os.listdir("/proc/self/fd")) == num_open

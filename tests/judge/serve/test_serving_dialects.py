@@ -1,0 +1,208 @@
+"""What others' clients send, and what they read in the answers; their own code where it is installed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from microcoder.judge import Judge
+
+from .conftest import ADD, Running, serving  # pyrefly: ignore[missing-import]
+
+CPP = "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }"
+JAVA = """import java.util.*;
+class Main {
+    public static void main(String[] a) {
+        Scanner in = new Scanner(System.in);
+        System.out.println(in.nextInt() + in.nextInt());
+    }
+}"""
+JAVASCRIPT = """const [a, b] = require('fs').readFileSync(0, 'utf8').split(' ');
+console.log(Number(a) + Number(b))"""
+LOOP = "while True: pass"
+
+
+def run_code(running: Running, code: str, stdin: str | None = "1 2", **options: object) -> dict[str, Any]:
+    message = {"code": code, "stdin": stdin, "language": "python", "memory_limit_MB": 1024, "files": {}, **options}
+    answer = running.post("/run_code", {"compile_timeout": 10, "run_timeout": 10, "fetch_files": [], **message})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "status", "run_status", "return_code"),
+    [
+        (ADD, {}, "Success", "Finished", 0),
+        ("import sys; sys.exit(3)", {}, "Failed", "Finished", 3),
+        ("import os; os.abort()", {}, "Failed", "Finished", -6),
+        ("x =", {}, "Failed", "Finished", 1),
+        (LOOP, {"run_timeout": 0.2}, "Failed", "TimeLimitExceeded", None),
+        ("x = bytearray(1 << 30)", {"memory_limit_MB": 64}, "Failed", "Finished", 1),
+        ("print(open('d/a.txt').read())", {"files": {"d/a.txt": "Mw=="}}, "Success", "Finished", 0),
+    ],
+)
+def test_sandbox_fusion_runs(
+    running: Running, code: str, options: dict[str, Any], status: str, run_status: str, return_code: int | None
+) -> None:
+    answer = run_code(running, code, **options)
+    assert (answer["status"], answer["compile_result"]) == (status, None)
+    assert (answer["run_result"]["status"], answer["run_result"]["return_code"]) == (run_status, return_code)
+    if status == "Success":
+        assert answer["run_result"]["stdout"] == "3\n"
+
+
+def test_sandbox_fusion_tells_the_compiler_from_the_program(running: Running) -> None:
+    right = run_code(running, CPP, language="cpp")
+    assert (right["status"], right["compile_result"]["return_code"]) == ("Success", 0)
+    assert right["run_result"]["stdout"] == "3\n"
+    wrong = run_code(running, "int main() {", language="cpp")
+    assert (wrong["status"], wrong["run_result"]) == ("Failed", None)
+    assert wrong["compile_result"]["return_code"] == 1
+    assert "error" in wrong["compile_result"]["stderr"]
+
+
+@pytest.mark.parametrize(("code", "passed"), [(ADD, [True, True]), ("print(3)", [True, False])])
+def test_sandbox_fusion_submits(running: Running, code: str, passed: list[bool]) -> None:
+    tests = [
+        {"input": {"stdin": "1 2"}, "output": {"stdout": "3"}},
+        {"input": {"stdin": "4 5"}, "output": {"stdout": "9"}},
+    ]
+    config = {"language": "python", "dataset_type": "CommonOJDataset", "provided_data": {"test": json.dumps(tests)}}
+    message = {"dataset": "any", "id": 7, "completion": f"So:\n```python\n{code}\n```", "config": config}
+    answer = running.post("/submit", message).json()
+    assert (answer["id"], answer["accepted"]) == (7, all(passed))
+    assert [test["passed"] for test in answer["tests"]] == passed
+    assert answer["extracted_code"].strip() == code
+
+
+def test_verl_itself_gets_right_verdicts(running: Running) -> None:
+    fusion = pytest.importorskip("verl.utils.reward_score.sandbox_fusion.utils", exc_type=ImportError)
+    cases = {"inputs": ["1 2", "4 5"], "outputs": ["3", "9"]}
+    calls = {"inputs": ["1\n2"], "outputs": ["3"], "fn_name": "add"}
+    for generation, given, expected in (
+        (ADD, cases, [True, True]),
+        ("print(3)", cases, [True, False]),
+        ("1 / 0", cases, [-2, -2]),
+        ("class Solution:\n    def add(self, a, b):\n        return a + b", calls, [True]),
+    ):
+        results, _ = fusion.check_correctness(f"{running.url}/run_code", given, generation, timeout=5)
+        assert results == expected
+
+
+def execute(running: Running, status: int = 200, **message: object) -> dict[str, Any]:
+    answer = running.post("/api/v2/execute", {"language": "python", "version": "*", **message})
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def files(*contents: str) -> list[dict[str, str]]:
+    return [{"content": content} for content in contents]
+
+
+def test_piston_lists_runtimes_that_it_then_runs(running: Running) -> None:
+    runtimes = httpx.get(f"{running.url}/api/v2/runtimes").json()
+    assert {"python", "cpp", "java", "javascript"} >= {runtime["language"] for runtime in runtimes}
+    for runtime in runtimes:
+        code = {"python": ADD, "cpp": CPP, "java": JAVA, "javascript": JAVASCRIPT}[runtime["language"]]
+        found = execute(
+            running, language=runtime["language"], version=runtime["version"], files=files(code), stdin="1 2"
+        )
+        assert (found["run"]["stdout"], found["run"]["code"], found["run"]["signal"]) == ("3\n", 0, None)
+        assert ("compile" in found) == (runtime["language"] != "python")
+
+
+def test_piston_programs_of_several_files_import_each_other(running: Running) -> None:
+    sent = [{"name": "main.py", "content": "import util\nprint(util.x)"}, {"name": "util.py", "content": "x = 7"}]
+    run = execute(running, files=sent)["run"]
+    assert (run["stdout"], run["stderr"]) == ("7\n", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "code_and_signal", "status"),
+    [
+        ("import sys; sys.exit(3)", {}, (3, None), "RE"),
+        (LOOP, {"run_timeout": 200}, (None, "SIGKILL"), "TO"),
+        ("import os; os.abort()", {}, (None, "SIGABRT"), "RE"),
+    ],
+)
+def test_piston_tells_how_a_program_ended(
+    running: Running, code: str, options: dict[str, Any], code_and_signal: tuple[int | None, str | None], status: str
+) -> None:
+    run = execute(running, files=files(code), **options)["run"]
+    assert ((run["code"], run["signal"]), run["status"]) == (code_and_signal, status)
+
+
+def test_piston_lays_files_beside_the_program(running: Running) -> None:
+    beside = [{"name": "data/in.txt", "content": "6869", "encoding": "hex"}]
+    code = "import sys; print(open('data/in.txt').read(), sys.argv[1:])"
+    found = execute(running, files=[*files(code), *beside], args=["-v"])
+    assert found["run"]["stdout"] == "hi ['-v']\n"
+
+
+CHECKER = "import sys\ngiven, answer, output = (open(name).read() for name in sys.argv[1:])\n"
+CHECKER += "print(int(abs(int(output)) == abs(int(answer))))"
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "checker", "compiled", "said"),
+    [
+        ("cf_python3", ADD, None, 0, "1\n"),
+        ("cf_python3", "print(4)", None, 0, "0\n"),
+        ("cf_python3", "1 / 0", None, 0, "0\n"),
+        ("cf_python3", LOOP, None, 0, "0\n"),
+        ("cf_python3", "print(-3)", CHECKER, 0, "1\n"),
+        ("cf_python3", "print(2)", CHECKER, 0, "0\n"),
+        ("c++17", CPP, None, 0, "1\n"),
+        ("c++17", "int main() {", None, 1, ""),
+    ],
+)
+def test_piston_grades_for_open_r1(
+    running: Running, language: str, code: str, checker: str | None, compiled: int, said: str
+) -> None:
+    given = {
+        "main.py": code,
+        **({"checker.py": checker} if checker else {}),
+        "input.txt": "1 2\r\n",
+        "correct_output.txt": "3\n",
+        "grader_config": "TIME_LIMIT=0.5\nMEMORY_LIMIT=256.0\nINPUT_MODE=stdio",
+    }
+    named = [{"name": name, "content": content} for name, content in given.items()]
+    found = execute(running, language=language, files=named, run_timeout=10_500)
+    assert (found["compile"]["code"], found["run"]["code"], found["run"]["stdout"]) == (compiled, 0, said)
+
+
+def test_who_names_no_limit_gets_what_the_service_allows(judge: Judge) -> None:
+    tests = [{"input": {"stdin": "1 2"}, "output": {"stdout": "3"}}]
+    config = {"language": "python", "provided_data": {"test": tests}}
+    graded = {"main.py": ADD, "input.txt": "1 2", "correct_output.txt": "3", "grader_config": ""}
+    named = [{"name": name, "content": content} for name, content in graded.items()]
+    piston = {"language": "python", "version": "*"}
+    with serving(judge, max_cpu_seconds=2, max_memory_mib=128, grace_seconds=0) as small:
+        for path, message, explicit in (
+            ("/v1/run", {"code": ADD, "stdin": "1 2"}, {"memory_limit_mib": 512}),
+            ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"run_timeout": 10}),
+            ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"memory_limit_MB": 512}),
+            ("/submit", {"id": 1, "completion": f"```python\n{ADD}\n```", "config": config}, None),
+            ("/api/v2/execute", {**piston, "files": files(ADD), "stdin": "1 2"}, {"run_cpu_time": 9000}),
+            ("/api/v2/execute", {**piston, "files": named}, None),
+        ):
+            assert small.post(path, message).status_code == 200, path
+            if explicit:
+                answer = small.post(path, {**message, **explicit})
+                assert (answer.status_code, "limit of" in answer.text) == (422, True), answer.text
+
+
+def test_piston_refuses_in_its_own_words(running: Running) -> None:
+    for message, words in (
+        ({"language": "cobol", "files": files("x")}, "cobol-* runtime is unknown"),
+        ({"version": "2.7", "files": files("x")}, "python-2.7 runtime is unknown"),
+        ({"files": [{"content": "zz", "encoding": "hex"}]}, "at least one utf8"),
+        ({"files": [*files("x"), {"name": "../../etc/x", "content": ""}]}, "plain relative path"),
+        ({"language": "cms_ioi", "files": files("x")}, "runtime is unknown"),
+    ):
+        answer = running.post("/api/v2/execute", {"language": "python", "version": "*", **message})
+        assert answer.status_code in (400, 422)
+        assert words in answer.json()["message"]

@@ -1,0 +1,161 @@
+"""The judge on a Ray cluster of two nodes: verdicts are told once, also when actors and nodes die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
+from microcoder.judge.fleet.ray import allow_slow_start
+
+ray: Any = pytest.importorskip("ray")
+pytestmark = pytest.mark.timeout(900)
+
+ADD = "a, b = map(int, input().split())\nprint(a + b)"
+PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(input="4 5", output="9")))
+
+
+def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
+    """Return programs, each its own, every third of them wrong; and which are right."""
+    numbers = range(60)
+    right = [number % 3 != 0 for number in numbers]
+    return [Program(ADD.replace("a + b", f"a + b + {int(not right[n])}") + f"  # {what} {n}") for n in numbers], right
+
+
+def test_a_start_may_be_slow_and_what_a_user_has_set_stays() -> None:
+    environment = {"RAY_raylet_start_wait_time_s": "7"}
+    allow_slow_start(environment)
+    assert environment["RAY_raylet_start_wait_time_s"] == "7"
+    assert int(environment["RAY_gcs_server_port_wait_time_s"]) > 30
+
+
+def test_a_judge_without_a_cluster_is_refused() -> None:
+    from microcoder.judge.fleet.ray import RayJudge
+
+    if not ray.is_initialized():
+        with pytest.raises(ConfigError, match=r"call ray\.init"):
+            RayJudge()
+
+
+def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nodes: Any) -> None:
+    from microcoder.judge.fleet.ray import RayJudge
+
+    with RayJudge(time_scale=1.0) as judge:
+        while len(judge.nodes) < 2:
+            time.sleep(0.05)
+        for what in ("actor", "node"):
+            programs, right = programs_to_judge(what)
+            told: list[int] = []
+            killed = threading.Event()
+
+            def kill(what: str = what, killed: threading.Event = killed) -> None:
+                if what == "actor":
+                    handle = next(iter(judge._nodes.values())).handle
+                    os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+                else:
+                    two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
+                killed.set()
+
+            def note(index: int, verdict: object, told: list[int] = told, kill: Any = kill) -> None:
+                told.append(index)
+                if len(told) == 10:
+                    threading.Thread(target=kill).start()
+
+            verdicts = judge.judge(programs, [PROBLEM] * len(programs), on_verdict=note)
+            assert [verdict.is_accepted for verdict in verdicts] == right
+            assert sorted(told) == list(range(len(programs)))
+            assert killed.wait(30)
+        assert judge.submit(Program(f"{ADD} # after"), PROBLEM).result(60).is_accepted
+        assert judge.num_losses >= 1
+
+
+def test_it_answers_as_a_judge_in_process_does(two_nodes: Any) -> None:
+    from microcoder.judge.fleet.ray import RayJudge
+
+    with RayJudge(time_scale=1.0) as judge:
+        assert judge.judge([Program(None, reason="cut")], [PROBLEM])[0].outcome is Outcome.NO_CODE
+        assert judge.judge([], []) == []
+        assert asyncio.run(judge.judge_async(Program("print(3)"), PROBLEM)).outcome is Outcome.WRONG_ANSWER
+        with pytest.raises(DataError, match="1 programs but 0 problems"):
+            judge.judge([Program(ADD)], [])
+        with pytest.raises(DataError, match="'cpp', problem sum wants 'python 3"):
+            judge.judge([Program(ADD), Program(ADD, "cpp")], [PROBLEM, PROBLEM])
+        with pytest.raises(DataError, match="the program is in 'cpp'"):
+            judge.submit(Program(ADD, "cpp"), PROBLEM)
+        assert judge.num_losses == 0
+        waiting = [judge.submit(Program(f"while True: pass  # {n}"), PROBLEM) for n in range(20)]
+    assert {future.result(10).outcome for future in waiting} == {Outcome.SANDBOX_FAULT}
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judge.submit(Program(ADD), PROBLEM)
+
+
+def test_a_judge_that_reserves_nothing_counts_real_processors(two_nodes: Any) -> None:
+    from microcoder.judge.fleet.ray import RayJudge
+
+    with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
+        handle = next(node.handle for node in judge._nodes.values() if node.workers)
+        num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
+    assert num_workers == len(os.sched_getaffinity(0))
+
+
+def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(two_nodes: Any) -> None:
+    from microcoder.judge.fleet.ray import RayJudge
+
+    with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
+        RayJudge(time_scale=1.0, layers=("limits",))
+
+
+def test_a_problem_is_sent_to_a_node_once_whatever_the_order_of_its_programs(two_nodes: Any) -> None:
+    from microcoder.judge.fleet.ray import RayJudge
+
+    tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(10)]
+    first_line = ADD.replace("input()", "input()[:9]")
+    with RayJudge(time_scale=1.0) as judge:
+        for round_number in range(3):
+            # Each time other objects of the same content, and programs of a problem far from each other.
+            problems = [Problem(id=f"p{n}", tests=tests[n % 10]) for n in range(40)]
+            programs = [Program(f"{first_line}  # {round_number} {n}") for n in range(40)]
+            assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
+        assert 10 <= judge.num_problems_sent <= 10 * len(judge.nodes)
+
+
+@pytest.mark.long
+def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no_other_with_it(two_nodes: Any) -> None:
+    from microcoder.judge.fleet.ray import RayJudge
+
+    slow = Problem(id="slow", tests=(TestCase(input="", output=""),), time_limit_seconds=60)
+    is_over = threading.Event()
+    killed: set[int] = set()
+
+    def kill_whoever_has_it(judge: Any) -> None:
+        """End each actor that has the one program, as if the program did."""
+        while not is_over.wait(0.05):
+            for node in tuple(judge._nodes.values()):
+                if any(item.program.code == deadly.code for item in tuple(node.items.values())):
+                    # It may be dead already, and not known to be.
+                    with suppress(ray.exceptions.RayActorError, ProcessLookupError):
+                        pid = ray.get(node.handle.__ray_call__.remote(lambda self: os.getpid()))
+                        os.kill(pid, signal.SIGKILL)
+                        killed.add(pid)
+
+    deadly = Program("import time; time.sleep(50)")
+    with RayJudge(time_scale=1.0) as judge:
+        others, right = programs_to_judge("beside")
+        killer = threading.Thread(target=kill_whoever_has_it, args=(judge,), daemon=True)
+        last = judge.submit(deadly, slow)
+        killer.start()
+        verdicts = judge.judge(others, [PROBLEM] * len(others))
+        verdict = last.result(120)
+        is_over.set()
+        killer.join()
+    assert [each.is_accepted for each in verdicts] == right
+    assert (verdict.outcome, verdict.detail[:18]) == (Outcome.SANDBOX_FAULT, "lost 4 times with ")
+    assert len(killed) == 4

@@ -1,0 +1,371 @@
+"""Our own API; who is let in; and what hostile requests get."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import socket
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.run.verdicts import fault_reason
+from microcoder.judge.serve.reading import ValueCounter
+from microcoder.judge.serve.settings import ServiceSettings, read_tokens
+
+from .conftest import ADD, PROBLEM, TOKEN, Running, serving  # pyrefly: ignore[missing-import]
+
+SUM = {"id": "sum", "tests": [{"input": "1 2", "output": "3"}]}
+
+
+def asking(code: str | None = ADD, **problem: object) -> dict[str, Any]:
+    return {"problems": [{**SUM, **problem}], "programs": [{"problem": 0, "code": code}]}
+
+
+def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
+    request = {"problems": [SUM], "programs": [{"problem": 0, "code": code} for code in (ADD, "print(4)", None)]}
+    verdicts = running.post("/v1/judge", request).json()["verdicts"]
+    assert [(verdict["outcome"], verdict["detail"]) for verdict in verdicts] == [
+        ("accepted", ""),
+        ("wrong_answer", 'test 1: line 1: expected "3", got "4"'),
+        ("no_code", ""),
+    ]
+    assert verdicts[0]["tests"][0]["verdict"] == "accepted"
+    ran = running.post("/v1/run", {"code": "print(open('x/y').read())", "files": {"x/y": "hi"}}).json()
+    assert (ran["failure"], ran["stdout"], ran["exit_code"]) == (None, "hi\n", 0)
+    about = httpx.get(f"{running.url}/v1/about").json()
+    assert about["isolation"]["level"] == running.judge.isolation.level
+    schema = httpx.get(f"{running.url}/openapi.json").json()
+    assert {"/v1/judge", "/v1/run", "/run_code", "/submit", "/api/v2/execute"} <= schema["paths"].keys()
+    metrics = httpx.get(f"{running.url}/metrics").text
+    assert 'microcoder_requests_total{route="/v1/judge",status="200"}' in metrics
+    assert "microcoder_judge_judged_total" in metrics
+
+
+def run(options: dict[str, object]) -> dict[str, object]:
+    return {"code": "print('A')", "language": "python", **options}
+
+
+def piston(*names: str, **options: object) -> dict[str, object]:
+    """Return a request with a file for each name, or one without a name."""
+    files = [{"name": name, "content": "print('A')"} for name in names] or [{"content": "print('A')"}]
+    return {"language": "python", "version": "*", "files": files, **options}
+
+
+HOSTILE: dict[str, tuple[str, Any, int, str]] = {
+    "malformed": ("/v1/judge", b"{", 422, "JSON"),
+    "nested": ("/v1/judge", b"[" * 20_000, 422, ""),
+    "many values": ("/v1/judge", b"[1" + b",1" * 400_000, 413, "values in one request; send at most 256 problems"),
+    "many problems": (
+        "/v1/judge",
+        {"problems": [SUM] * 300, "programs": [{"problem": n % 300, "code": "x"} for n in range(50)]},
+        422,
+        "problem 50 is named by no program",
+    ),
+    "values in a function's test": (
+        "/v1/judge",
+        asking(fn_name="f", tests=[{"input": "1", "output": "[" + "," * 1_000_000}]),
+        413,
+        "1000001 values in a function's test in one request; send at most 1000000",
+    ),
+    "values in a text": (
+        "/submit",
+        {"id": 1, "completion": "x", "config": {"language": "python", "provided_data": {"test": "[" + "1," * 99_999}}},
+        413,
+        "values in one request",
+    ),
+    "secret outputs": (
+        "/v1/judge",
+        asking(fn_name="f", tests=[{"input": "1", "output": "SECRET"}]),
+        422,
+        "problem 0, test 1: its input or output is not what",
+    ),
+    "secret arguments": (
+        "/v1/judge",
+        asking(fn_name="f", tests=[{"input": "1\nSECRET", "output": "1"}]),
+        422,
+        "problem 0, test 1: its input or output is not what",
+    ),
+    "secret trees": (
+        "/v1/judge",
+        asking(fn_name="f", call={"parameters": ["TreeNode"]}, tests=[{"input": '"SECRET"', "output": '"SECRET"'}]),
+        422,
+        "problem 0, test 1: its input or output is not what",
+    ),
+    "not json": ("/run_code", b"\xff\xfe\x00", 422, ""),
+    "no fields": ("/v1/judge", {}, 422, "problems"),
+    "no tests": ("/v1/judge", asking(tests=[]), 422, "tests"),
+    "unknown key": ("/v1/judge", {**asking(), "tests": 1}, 422, "not permitted"),
+    "no character": ("/v1/judge", {**asking(), "\ud800": 1}, 422, "escape"),
+    "10,000 tests": ("/v1/judge", asking(tests=SUM["tests"] * 10_000), 413, "10000 tests; send at most 100"),
+    "10,000 programs": (
+        "/v1/judge",
+        {"problems": [SUM], "programs": [{"problem": 0, "code": "x"}] * 10_000},
+        413,
+        "send at most 64",
+    ),
+    "no such problem": ("/v1/judge", {"problems": [SUM], "programs": [{"problem": 1, "code": "x"}]}, 422, "count from"),
+    "oversized": ("/v1/judge", asking("#" * (2 << 20)), 413, "at most 1 MiB"),
+    "unknown language": ("/v1/judge", asking(language="cobol"), 422, "language = 'cobol'"),
+    "unknown language to run": ("/run_code", {"code": "x", "language": "cobol"}, 422, "language = 'cobol'"),
+    "endless limit": ("/v1/judge", asking(time_limit_seconds=600), 422, "time limit of 600 s"),
+    "infinite limit": (
+        "/run_code",
+        b'{"code": "x", "language": "python", "run_timeout": Infinity}',
+        422,
+        "run_timeout",
+    ),
+    "no number": ("/run_code", b'{"code": "x", "language": "python", "run_timeout": NaN}', 422, "run_timeout"),
+    "huge memory": ("/run_code", {"code": "x", "language": "python", "memory_limit_MB": 1 << 40}, 422, "memory limit"),
+    "negative problem": ("/v1/judge", {"problems": [SUM], "programs": [{"problem": -1, "code": "x"}]}, 422, "problem"),
+    "path up": ("/run_code", {"code": "x", "language": "python", "files": {"../x": ""}}, 422, "plain relative path"),
+    "path abs": ("/run_code", {"code": "x", "language": "python", "files": {"/etc/x": ""}}, 422, "plain relative path"),
+    "path nul": ("/run_code", {"code": "x", "language": "python", "files": {"a\0b": ""}}, 422, "plain relative path"),
+    "many files": (
+        "/run_code",
+        {"code": "x", "language": "python", "files": {str(n): "" for n in range(99)}},
+        422,
+        "99",
+    ),
+    "not base64": ("/run_code", {"code": "x", "language": "python", "files": {"a": "?"}}, 422, "base64"),
+    "fetch": ("/run_code", {"code": "x", "language": "python", "fetch_files": ["/etc/passwd"]}, 422, "fetch_files"),
+    "no data": ("/submit", {"id": 1, "completion": "x", "config": {"language": "python"}}, 422, "provided_data"),
+    "bad data": (
+        "/submit",
+        {"id": 1, "completion": "x", "config": {"language": "python", "provided_data": {"test": "[{}]"}}},
+        422,
+        "stdin",
+    ),
+    "code to extract code": (
+        "/submit",
+        {"id": 1, "completion": "x", "config": {"language": "python", "custom_extract_logic": "import os"}},
+        422,
+        "custom_extract_logic",
+    ),
+    "no such route": ("/v1/../../etc/passwd", {}, 404, "Not Found"),
+    "endless wall time": ("/api/v2/execute", piston(run_timeout=1e14, run_cpu_time=1000), 400, "run_timeout: 1e+14 ms"),
+    "days of wall time": ("/api/v2/execute", piston(run_timeout=1e9, run_cpu_time=1000), 400, "use at most 181000"),
+    "infinite wall time": ("/api/v2/execute", piston(run_timeout="@"), 422, "run_timeout"),
+    "infinite memory": ("/api/v2/execute", piston(run_memory_limit="@"), 422, "run_memory_limit"),
+    "long number": ("/api/v2/execute", piston(run_memory_limit=10**400), 422, "run_memory_limit"),
+    "first name": ("/api/v2/execute", piston("a/../b"), 422, "plain relative path"),
+    "same names": ("/api/v2/execute", piston("a", "b", "b"), 400, "'b' is there twice"),
+    "file and folder": ("/run_code", run({"files": {"a": "", "a/b": ""}}), 422, "for a file or a folder"),
+    "long name": ("/v1/run", run({"files": {"\u00e9" * 200: ""}}), 422, "400 bytes; use at most 200"),
+    "no name": ("/run_code", run({"files": {"\ud800": ""}}), 422, ""),
+    "long arguments": ("/v1/run", run({"arguments": ["x" * 100_000]}), 422, "arguments: 100004 bytes"),
+    "long arguments of a checker": (
+        "/v1/judge",
+        asking(checker={"type": "program", "code": "1", "arguments": ["x" * 100_000]}),
+        422,
+        "checker.arguments: 100004 bytes",
+    ),
+    "long function name": (
+        "/v1/judge",
+        asking(fn_name="f" * 100_000, tests=[{"input": "1", "output": "1"}]),
+        422,
+        "fn_name has 100000 characters",
+    ),
+    "empty code": ("/api/v2/execute", {"language": "python", "version": "*", "files": []}, 422, "files"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_requests_are_refused_in_words(
+    running: Running, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, message, status, words = HOSTILE[name]
+    content = message if isinstance(message, bytes) else json.dumps(message).replace('"@"', "1e400").encode()
+    # A folder of this test's own: judges of other tests make theirs in the usual one at the same time.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    answer = httpx.post(running.url + path, content=content, headers={"Content-Type": "application/json"}, timeout=60)
+    text = answer.json().get("detail") or answer.json().get("message")
+    assert answer.status_code in (status, 400 if status == 422 else status), text
+    assert words in text
+    assert len(text) < 2000
+    assert "Traceback" not in text
+    assert "SECRET" not in text
+    assert not list(tmp_path.iterdir())
+    assert httpx.get(f"{running.url}/readyz").status_code == 200
+    assert running.service.metrics.queued._value.get() == 0
+
+
+def test_a_body_that_grows_without_a_stated_size_is_cut_off(running: Running) -> None:
+    answer = httpx.post(f"{running.url}/v1/judge", content=(b" " * 65536 for _ in range(40)), timeout=60)
+    assert (answer.status_code, answer.json()["detail"]) == (413, "the request is too large; send at most 1 MiB")
+
+
+def test_a_body_that_does_not_arrive_and_rubbish_end_in_4xx(judge: Judge) -> None:
+    with serving(judge, body_seconds=0.2, grace_seconds=0) as running:
+        for sent, status in (
+            (b"POST /v1/judge HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", b"408"),
+            (b"POST /v1/judge HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"400"),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"400"),
+        ):
+            with socket.create_connection(("127.0.0.1", running.server.port), 30) as connection:
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR) if status == b"400" else None
+                assert connection.recv(1000).split()[1] == status
+
+
+SMUGGLED = b"5\r\n{...}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST /v1/run HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", b"400"),
+        (b"POST /v1/run HTTP/1.1\r\ntransfer-encoding: Chunked\r\ncontent-length: 0", b"400"),
+        (b"POST /healthz HTTP/1.0\r\nTransfer-Encoding: chunked", b"400"),
+        (b"POST /v1/run HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6", b"400"),
+        (b"POST /v1/run HTTP/1.1\r\nTransfer-Encoding: chunked, identity", b"501"),
+        (b"GET /healthz HTTP/9.9", b"505"),
+        (b"GET /healthz HTTP/2.0", b"505"),
+    ],
+)
+def test_a_request_that_a_proxy_may_read_otherwise_is_refused_and_nothing_behind_it_is_served(
+    running: Running, head: bytes, status: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", running.server.port), 30) as connection:
+        connection.sendall(head + b"\r\nHost: x\r\n\r\n" + SMUGGLED)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while block := connection.recv(1 << 16):
+                answer += block
+    assert answer.split()[1] in (status, b"400")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_strangers_write_no_line_into_the_log(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    answers = []
+    for sent in (upgrade, b"no request\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", running.server.port), 30) as connection:
+            connection.sendall(sent)
+            answers.append(connection.recv(1000).split()[1])
+    assert answers == [b"200", b"400"]
+    assert caplog.records == []
+    labels = {"why": "malformed"}
+    assert running.service.metrics.registry.get_sample_value("microcoder_connections_closed_total", labels)
+
+
+def test_wrong_tokens_are_counted_and_an_address_that_shows_many_has_to_wait(judge: Judge) -> None:
+    with serving(judge, tokens=(TOKEN, TOKEN + "2"), grace_seconds=0) as running:
+
+        def show(token: str) -> httpx.Response:
+            return httpx.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {token}"})
+
+        assert show(TOKEN).status_code == 200
+        assert [show(f"wrong {number}").status_code for number in range(12)] == [401] * 10 + [429] * 2
+        # A right token that is new here learns nothing either; one that was right before goes on.
+        refused = show(TOKEN + "2")
+        assert (refused.status_code, 1 <= int(refused.headers["Retry-After"]) <= 60) == (429, True)
+        assert show(TOKEN).status_code == 200
+        with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
+            answer = elsewhere.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {TOKEN}2"})
+            assert answer.status_code == 200
+        page = httpx.get(f"{running.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+        assert 'microcoder_tokens_refused_total{why="wrong"} 10.0' in page
+        assert 'microcoder_tokens_refused_total{why="not_looked_at"} 3.0' in page
+
+
+@given(st.recursive(st.text('a"\\,[{\U0001f600', max_size=8) | st.integers(), st.lists), st.randoms())
+def test_values_are_counted_the_same_however_a_body_is_cut(value: object, chance: random.Random) -> None:
+    def num_values(inner: object) -> int:
+        # An opening bracket, and the commas between its items.
+        return sum(map(num_values, inner)) + max(1, len(inner)) if isinstance(inner, list) else 0
+
+    content = json.dumps(value, ensure_ascii=chance.random() < 0.5).encode()
+    counter = ValueCounter(ServiceSettings())
+    while content:
+        size = chance.randint(1, 5)
+        counter.add(content[:size])
+        content = content[size:]
+    assert counter.num_values == num_values(value)
+
+
+def test_what_a_request_holds_in_memory_is_counted_by_its_values(judge: Judge) -> None:
+    problem = {"id": "sum", "tests": SUM["tests"] * 1000}
+    request = {"problems": [problem] * 9, "programs": [{"problem": n, "code": "x"} for n in range(9)]}
+    with serving(judge, max_total_body_mib=4, grace_seconds=0) as running:
+        assert running.post("/v1/judge", request).status_code == 429
+        while running.service.metrics.body_bytes._value.get():  # given back once the answer is sent
+            time.sleep(0.01)
+        request = {"problems": [problem] * 3, "programs": request["programs"][:3]}
+        assert running.post("/v1/judge", request).status_code == 200
+
+
+def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# for tests\n\n{TOKEN}\n")
+    with serving(judge, tokens=tuple(read_tokens(file)), grace_seconds=0) as running:
+        addresses = (f"127.0.0.{number}" for number in range(2, 100))
+        basic = running.url.replace("http://", f"http://any:{TOKEN}@")
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"{running.url}/healthz").status_code == 200
+        assert httpx.post(f"{basic}/v1/judge", json=asking(), timeout=60).status_code == 200
+        assert running.post("/v1/judge", asking(), headers=bearer).status_code == 200
+        for shown in (None, "Bearer wrong", "Basic ???", "x", b"Basic \xe9"):
+            headers = {"Authorization": shown} if shown else {}
+            for path in ("/v1/judge", "/run_code", "/api/v2/execute", "/metrics", "/openapi.json", "/nowhere"):
+                # From another address each time: wrong tokens make the next ones wait.
+                with httpx.Client(transport=httpx.HTTPTransport(local_address=next(addresses))) as stranger:
+                    answer = stranger.post(running.url + path, json=asking(), headers=headers)  # type: ignore[arg-type]
+                assert answer.status_code == 401
+                assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "holds no token"), ("short\n", "5 characters is too weak")])
+def test_weak_tokens_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "tokens").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        read_tokens(tmp_path / "tokens")
+
+
+def test_what_is_judged_is_what_the_evaluator_says(running: Running) -> None:
+    programs = [ADD, "print(3)", "1 / 0"]
+    request = {
+        "problems": [PROBLEM.model_dump(mode="json")],
+        "programs": [{"problem": 0, "code": f"{code}  # own"} for code in programs],
+    }
+    verdicts = running.post("/v1/judge", request).json()["verdicts"]
+    assert [(verdict["outcome"], verdict["detail"]) for verdict in verdicts] == [
+        ("accepted", ""),
+        ("wrong_answer", 'test 2: line 1: expected "9", got "3"'),
+        ("runtime_error", "test 1: ZeroDivisionError: division by zero"),
+    ]
+
+
+def test_programs_without_a_verdict_are_counted_by_reason(running: Running) -> None:
+    checker = {"type": "program", "code": "1 / 0"}
+    request = {
+        "problems": [{**PROBLEM.model_dump(mode="json"), "checker": checker}],
+        "programs": [{"problem": 0, "code": f"{ADD}  # checked"}],
+    }
+    (verdict,) = running.post("/v1/judge", request).json()["verdicts"]
+    assert verdict["outcome"] == "sandbox_fault"
+    assert "ZeroDivisionError" in verdict["detail"]
+    assert 'microcoder_faults_total{reason="checker"} 1.0' in httpx.get(f"{running.url}/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("detail", "reason"),
+    [
+        ("test 3: no answer within 11 s", "no_answer"),
+        ("test 1: it hung up (Broken pipe)", "ended"),
+        ("the sandbox did not start: it ended; it said nothing", "not_started"),
+        ("test 1: the file system of /tmp was full before a test had written what it may", "full_disk"),
+        ("SystemError: something else", "other"),
+    ],
+)
+def test_the_reason_of_a_fault_is_one_of_few_words(detail: str, reason: str) -> None:
+    assert fault_reason(detail) == reason

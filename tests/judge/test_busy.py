@@ -1,0 +1,222 @@
+"""A busy machine: waiting is not idleness, neighbours are measured, a stalled compiler is no verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Program, Repeat
+from microcoder.judge.languages import Language, find_language
+from microcoder.judge.run import supervisor, watch
+from microcoder.judge.run.builds import build_program
+from microcoder.judge.run.problem import PreparedProblem, limits_for
+from microcoder.judge.run.sandboxes import SandboxKind
+from microcoder.judge.run.session import Session
+from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied
+from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Pace
+from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.watch import Attendance
+from microcoder.judge.sandbox.protocol import SLICE, Request, pack_seconds
+
+from .conftest import make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+
+ONE_TEST = ("", "3")
+
+
+def burn(cpu_seconds: float) -> str:
+    return f"import time\nwhile time.process_time() < {cpu_seconds}: pass\nprint(3)"
+
+
+@contextmanager
+def one_contended_processor() -> Iterator[None]:
+    """This thread, and what it starts, on one processor beside a busy loop in a session of its own."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    hog = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+        hog.kill()
+        hog.wait()
+
+
+def test_a_nice_program_that_waits_its_turn_is_given_the_time() -> None:
+    # A tenth of a processor: 0.35 s of CPU time take about 3.5 s, beyond the wall limit of 2.2 s.
+    with one_contended_processor(), Judge(workers=1, time_scale=1, nice=10) as judging:
+        verdict = run(judging, burn(0.35), make_problem(ONE_TEST, time_limit_seconds=0.4))
+        statistics = judging.statistics
+    assert verdict.is_accepted, verdict.detail
+    assert statistics.extended
+    assert not statistics.blind
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+        "import time\nwhile True: time.sleep(0.001)",
+        "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()",
+        "import threading, time\ndef wake():\n    while True: time.sleep(0.01)\n"
+        "for _ in range(100): threading.Thread(target=wake).start()",
+    ],
+)
+def test_no_program_stays_by_being_idle(judge_one: Judge, code: str) -> None:
+    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=0.2)).outcome is Outcome.TIME_LIMIT
+
+
+def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fault() -> None:
+    counts = watch.TimeLimitCounts()
+    with subprocess.Popen(["sleep", "99"]) as sleeper:
+        try:
+            while watch.is_held_up(sleeper.pid):
+                time.sleep(0.01)  # It still starts.
+            limits = {"limit_seconds": 1.0, "counts": counts}
+            assert watch.extend(sleeper.pid, counted_seconds=1.1, real_seconds=1.1, **limits)[0] == 0
+            with pytest.raises(EvaluatorFault, match="the machine is stuck"):
+                watch.extend(sleeper.pid, counted_seconds=1.1, real_seconds=101, **limits)
+        finally:
+            sleeper.kill()
+    assert counts == watch.TimeLimitCounts()
+
+
+def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
+    counts = watch.TimeLimitCounts()
+    for seconds, more in ((1.1, 1.9), (3.0, 0.0)):
+        given, _ = watch.extend(0, limit_seconds=1, counted_seconds=seconds, real_seconds=seconds, counts=counts)
+        assert given == pytest.approx(more)
+    assert counts.blind == 1
+
+
+def test_a_sandbox_that_was_stopped_answers_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_GRACE_SECONDS", 0.1)
+    limits = limits_for(0.2, 128, 16)
+    with closing(Sandbox()) as sandbox, closing(LoadedProgram(burn(0.1))) as program:
+        family = list(watch._family(sandbox.pid))
+        for pid in family:
+            os.kill(pid, signal.SIGSTOP)
+        # Later than the answer was due.
+        go_on = threading.Timer(limits.wall_seconds + 1, lambda: [os.kill(pid, signal.SIGCONT) for pid in family])
+        go_on.start()
+        result = sandbox.run(program.task(b""), limits).result
+        go_on.join()
+    assert (result.exit_code, result.expired) == (0, 0)
+
+
+def test_neighbours_count_as_the_fixed_program_shows() -> None:
+    pace = Pace()
+    pace.learn(PROGRAM, 1.0)
+    assert pace.measure(PROGRAM, lambda: 1.05) == 1.0 == pace.slowdown
+    seconds = iter([1.2, 3.0, 1.3])
+    assert pace.measure(PROGRAM, lambda: next(seconds)) == 1.3 == pace.slowdown
+    assert pace.measure(PROGRAM, lambda: 9.0) == MAX_SLOWDOWN
+    for _ in range(4):
+        pace.measure(PROGRAM, lambda: 1.0)
+    assert pace.slowdown == 1.0
+
+
+@contextmanager
+def slowed_session() -> Iterator[Session]:
+    """A session on a machine that was much faster once."""
+    pace = Pace()
+    pace.learn(PROGRAM, 0.001)
+    with closing(Session(pace=pace)) as session:
+        yield session
+
+
+def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
+    with slowed_session() as session:
+        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+        verdict = session.judge(Program(burn(0.4)), problem, "first_limit")
+        assert verdict.is_accepted, verdict.detail
+        assert verdict.tests[0].cpu_seconds < 0.3
+        # Once with more room, once alone.
+        assert session.counts.reruns == 2
+        assert session.judge(Program(burn(0.7)), problem, "first_limit").outcome is Outcome.TIME_LIMIT
+
+
+def test_an_only_try_on_a_slowed_machine_is_not_cut_off_for_its_neighbours() -> None:
+    with slowed_session() as session, closing(LoadedProgram(burn(0.4))) as program:
+        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+        run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        assert run.stdout == b"3\n"
+        assert run.cpu_seconds < 0.3
+        # Once only, for its time.
+        assert [loss.reason for loss in session._timed.losses] == [Repeat.NEAR_LIMIT]
+
+
+def test_an_endless_program_is_run_again_once_at_most() -> None:
+    with slowed_session() as session:
+        problem = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
+        assert session.judge(Program("while True: pass"), problem, "never").outcome is Outcome.TIME_LIMIT
+        assert session.counts.reruns == 1
+
+
+@pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
+def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error() -> None:
+    def build(script: str) -> None:
+        cpp = find_language("cpp")
+        language = Language(
+            name="slow", source_file="main", compilers=("sh",), build=("{compiler}", "-c", script), build_seconds=0.2
+        )
+        with closing(Sandbox(toolchain=cpp.readable)) as sandbox:
+            made = build_program(sandbox, language, "")
+        assert made.message == "the compiler took more than 0.2 s of CPU time"
+
+    # As compilers are: the command itself waits for the process that does the work.
+    build("sh -c 'while :; do :; done'; true")
+    with pytest.raises(SandboxDied, match="the compiler stood still"):
+        build("sleep 99; true")
+
+
+def test_niceness_is_checked() -> None:
+    with pytest.raises(ConfigError, match="nice = 20; use 0 to 19"):
+        Judge(nice=20)
+
+
+def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
+    with Judge(workers=1, time_scale=1, nice=7) as judging:
+        future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
+        sandbox = workers_of(judging).sessions[0]._sandboxes._started[SandboxKind()]
+        while len(family := list(watch._family(sandbox.pid))) < 2 + judging.isolation.enforced.count("pid_namespace"):
+            time.sleep(0.01)
+        assert os.getpriority(os.PRIO_PROCESS, family[-1]) >= 7
+        try:
+            with open(f"/proc/{family[-1]}/autogroup") as file:
+                assert file.read().split("nice ")[1].strip() == str(os.getpriority(os.PRIO_PROCESS, family[-1]))
+        except FileNotFoundError:
+            pass  # This kernel groups no sessions.
+        assert not future.result().is_accepted
+
+
+@pytest.mark.parametrize(("held_mib", "answers"), [(0, (0.0, 1.1)), (200, (0.0, 0.0))])
+def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, answers: tuple[float, ...]) -> None:
+    code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
+    request = Request(cpu_seconds=1.3, wall_seconds=3.0, memory_bytes=1 << 30, file_bytes=1)
+    attendance = Attendance(request, WorkerTurn(), watch.TimeLimitCounts(), lambda: None, small_cpu_seconds=1.1)
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        found = tuple(attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0))
+        child.kill()
+    assert found == answers
+
+
+def test_what_ends_a_little_late_in_much_memory_is_timed_again_alone() -> None:
+    holds = "import sys, time\nheld = bytearray(b'x') * (100 << 20)\n"
+    late = "while time.process_time() < 0.58: pass\nprint(3)"
+    with Judge(workers=1, time_scale=1) as judging:
+        problem = make_problem(ONE_TEST, time_limit_seconds=0.5, memory_limit_mib=256)
+        # Whether it is right then is a matter of the machine.
+        assert run(judging, holds + late, problem).outcome in (Outcome.ACCEPTED, Outcome.TIME_LIMIT)
+        assert judging.statistics.reruns == 1

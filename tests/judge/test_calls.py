@@ -1,0 +1,383 @@
+"""Function-call problems beyond plain JSON: nodes, changes in place, design classes, iterators, checker programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from pydantic import ValidationError
+
+from microcoder.judge import Judge, check_problem
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.signatures import find_call
+from microcoder.judge.core.types import Call, Checker, Outcome, Problem
+from microcoder.judge.run.workers import ProblemShelf
+
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+
+
+def call(
+    arguments: list[object], expected: object, call: Mapping[str, object] | None = None, **options: object
+) -> Problem:
+    test = ("\n".join(map(json.dumps, arguments)), json.dumps(expected))
+    return make_problem(test, fn_name="solve", call=call and Call.model_validate(call), **options)
+
+
+LIST = {"parameters": ["ListNode"], "returns": "ListNode"}
+TREE = {"parameters": ["TreeNode"], "returns": "TreeNode"}
+REVERSE = """
+class Solution:
+    def solve(self, head: Optional[ListNode]) -> Optional[ListNode]:
+        last = None
+        while head: head.next, last, head = last, head, head.next
+        return last
+"""
+MIRROR = """
+class Solution:
+    def solve(self, root: Optional['TreeNode']) -> Optional['TreeNode']:
+        waiting = [root] if root else []
+        for node in waiting:
+            node.left, node.right = node.right, node.left
+            waiting += [child for child in (node.left, node.right) if child]
+        return root
+"""
+OWN_CLASS = """
+class ListNode:
+    __slots__ = ('val', 'next')
+    def __init__(self, val, next=None): self.val, self.next = val, next
+"""
+COPY_GRAPH = """
+def solve(node):
+    made = {}
+    def copy(one):
+        if one.val not in made:
+            made[one.val] = Node(one.val)
+            made[one.val].neighbors = [copy(other) for other in one.neighbors]
+        return made[one.val]
+    return copy(node) if node else None
+"""
+COPY_RANDOM = """
+def solve(head):
+    import copy
+    sys.setrecursionlimit(10 ** 5)
+    return copy.deepcopy(head)
+"""
+CONNECT = """
+def solve(root):
+    level = [root] if root else []
+    while level:
+        for a, b in zip(level, level[1:]): a.next = b
+        level = [child for node in level for child in (node.left, node.right) if child]
+    return root
+"""
+COMMON_ANCESTOR = """
+def solve(root, p, q):
+    if root in (None, p, q): return root
+    left, right = solve(root.left, p, q), solve(root.right, p, q)
+    return root if left and right else left or right
+"""
+GRAPH = {"parameters": ["Node.neighbors"], "returns": "Node.neighbors", "is_copy": True}
+RANDOM = {"parameters": ["Node.random"], "returns": "Node.random", "is_copy": True}
+ANCESTOR = {"parameters": ["TreeNode", "TreeNode.val", "TreeNode.val"], "returns": "TreeNode.val"}
+DEEP = [n if n % 2 else None for n in range(1, 200_000)]
+"""A tree that only ever goes right: 1, null, 3, null, 5, ..."""
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "expected", "said"),
+    [
+        (REVERSE, [[1, 2, 3]], [3, 2, 1], LIST),
+        (REVERSE, [[]], [], LIST),
+        (REVERSE, [None], None, LIST),
+        (OWN_CLASS + REVERSE, [[1, 2, 3]], [3, 2, 1], LIST),
+        (OWN_CLASS + "def solve(n): return ListNode(n, ListNode(5))", [4], [4, 5], {"returns": "ListNode"}),
+        (REVERSE, [list(range(100_000))], list(range(99_999, -1, -1)), LIST),
+        (MIRROR, [[1, 2, 3, None, 4]], [1, 3, 2, None, None, 4], TREE),
+        (MIRROR, [[1, None, 2, None, None]], [1, 2, None], TREE),
+        ("def solve(root): return root", [DEEP], DEEP, TREE),
+        ("def solve(root): return root.right.val", [[1, None, 2]], 2, {"parameters": ["TreeNode"]}),
+        ("def solve(lists): return lists[1]", [[[1], [2, 3]]], [2, 3], {**LIST, "parameters": ["list[ListNode]"]}),
+        (
+            "def solve():\n    leaf = TreeNode(0)\n    return [TreeNode(1, leaf, leaf), None, leaf]",
+            [],
+            [[1, 0, 0], [], [0]],
+            {"returns": "list[TreeNode]"},
+        ),
+        (COMMON_ANCESTOR, [[3, 5, 1, 6, 2], 6, 2], 5, ANCESTOR),
+        (COPY_GRAPH, [[[2, 4], [1, 3], [2, 4], [1, 3]]], [[2, 4], [1, 3], [2, 4], [1, 3]], GRAPH),
+        (COPY_GRAPH, [[]], [], GRAPH),
+        (COPY_RANDOM, [[[7, None], [13, 0], [11, 1]]], [[7, None], [13, 0], [11, 1]], RANDOM),
+        (
+            CONNECT,
+            [[1, 2, 3, 4, 5, None, 7]],
+            [1, "#", 2, 3, "#", 4, 5, 7, "#"],
+            {"parameters": ["Node.next"], "returns": "Node.next"},
+        ),
+        (
+            "def solve(root): return [child.val for child in root.children[1].children]",
+            [[1, None, 2, 3, None, None, 5, 6]],
+            [5, 6],
+            {"parameters": ["Node.children"]},
+        ),
+        (
+            "def solve(root):\n    root.children.append(Node(9, [Node(8)]))\n    return root",
+            [[1, None, 2, 3, None, 4]],
+            [1, None, 2, 3, 9, None, 4, None, None, 8],
+            {"parameters": ["Node.children"], "returns": "Node.children"},
+        ),
+        ("def solve(nums): nums.reverse()", [[1, 2, 3]], [3, 2, 1], {"result": 0}),
+        (
+            "def solve(k, nums):\n    nums[:] = nums[k:] + nums[:k]\n    return 5",
+            [1, [1, 2, 3]],
+            [2, 3, 1],
+            {"result": 1},
+        ),
+        ("def solve(head): head.next = None", [[1, 2, 3]], [1], {"parameters": ["ListNode"], "result": 0}),
+    ],
+)
+def test_kinds(judge_one: Judge, code: str, arguments: list[object], expected: object, said: dict[str, object]) -> None:
+    verdict = run(judge_one, code, call(arguments, expected, said))
+    assert verdict.is_accepted, verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "detail"),
+    [
+        ("def solve(head): return head", LIST, "expected 3, got 1"),
+        ("def solve(head):\n    head.next.next.next = head\n    return head", LIST, "ListNode has a cycle"),
+        ("def solve(head): return [3, 2, 1]", LIST, "expected a ListNode, got list"),
+        ("def solve(head): return 3", LIST, "expected a ListNode, got int"),
+        ("def solve(head): return ListNode(3, ListNode(2, ListNode(None)))", LIST, "whose val is None"),
+        (
+            "def solve(head):\n    n = TreeNode(3)\n    n.right = n\n    return n",
+            {"returns": "TreeNode"},
+            "has a cycle",
+        ),
+        ("def solve(head): return ListNode(3)", {}, "type ListNode, which cannot be compared"),
+        (
+            "def solve(head): return head",
+            {"parameters": ["Node.random"], "returns": "Node.random", "is_copy": True},
+            "shares a node with an argument",
+        ),
+    ],
+)
+def test_wrong_nodes(judge_one: Judge, code: str, said: dict[str, object], detail: str) -> None:
+    given: list[object] = [[[1, None]]] if "is_copy" in said else [[1, 2, 3]]
+    expected = [[1, None]] if "is_copy" in said else [3, 2, 1]
+    verdict = run(judge_one, code, call(given, expected, said))
+    assert verdict.outcome in (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR)
+    assert detail in verdict.detail
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def solve(a):\n    for x in a: yield x * 2",
+        "def solve(a): return map(lambda x: x * 2, a)",
+        "def solve(a): return filter(None, [2, 0, 4, 6])",
+        "def solve(a): return itertools.chain([2], iter([4, 6]))",
+        "def solve(a): return reversed([6, 4, 2])",
+        "class It:\n    n = 0\n    def __iter__(self): return self\n    def __next__(self):\n"
+        "        self.n += 2\n        if self.n > 6: raise StopIteration\n        return self.n\n"
+        "def solve(a): return It()",
+    ],
+)
+def test_iterators_are_their_items(judge_one: Judge, code: str) -> None:
+    assert run(judge_one, code, call([[1, 2, 3]], [2, 4, 6])).is_accepted
+    assert run(judge_one, code, call([[1, 2, 3]], [2, 4])).outcome is Outcome.WRONG_ANSWER
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def solve():\n    while True: yield 1",
+        "def solve(): return itertools.repeat(None)",
+        "class N:\n    val = 1\n    next = property(lambda self: N())\ndef solve(): return N()",
+        "class N:\n    val = 1\n    left = right = property(lambda self: N())\ndef solve(): return N()",
+    ],
+)
+def test_what_never_ends_is_ended(judge_one: Judge, code: str) -> None:
+    said = {"returns": "TreeNode" if "left" in code else "ListNode"} if "class N" in code else None
+    verdict = run(judge_one, code, call([], [1], said, time_limit_seconds=0.5, memory_limit_mib=256))
+    ends = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.RUNTIME_ERROR)
+    assert verdict.outcome in ends, verdict.detail
+    assert run(judge_one, "def solve(): return [1]", call([], [1])).is_accepted
+
+
+COUNTER = """
+class Counter2:
+    def __init__(self, start): self.n, self.history = start, []
+    def add(self, k):
+        self.n += k
+        self.history.append(self.n)
+    def seen(self) -> List[int]: return self.history
+"""
+
+
+def design(results: list[object], **options: object) -> Problem:
+    operations = ["Counter2", "add", "seen", "add", "seen"]
+    test = (f"{json.dumps(operations)}\n[[5], [1], [], [2], []]", json.dumps(results))
+    return make_problem(test, fn_name="Counter2", call=Call(style="design"), **options)
+
+
+def test_design_classes(judge_one: Judge) -> None:
+    assert run(judge_one, COUNTER, design([None, None, [6], None, [6, 8]])).is_accepted
+    verdict = run(judge_one, COUNTER, design([None, None, [6], None, [6, 9]]))
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert "value[4][1]: expected 9, got 8" in verdict.detail
+    missing = run(judge_one, "class Other: pass", design([None] * 5))
+    assert "defines no class Counter2" in missing.detail
+
+
+def test_a_design_class_takes_nodes(judge_one: Judge) -> None:
+    starter = (
+        "# Definition for a binary tree node.\n# class TreeNode:\n#     def __init__(self, val=0):\n"
+        "class BSTIterator:\n\n    def __init__(self, root: Optional[TreeNode]):\n\n    def next(self) -> int:\n"
+    )
+    code = "class BSTIterator:\n    def __init__(self, root): self.n = root.left.val\n    def next(self): return self.n"
+    test = ('["BSTIterator", "next"]\n[[[7, 3, 15]], []]', "[null, 3]")
+    problem = make_problem(test, fn_name="BSTIterator", starter_code=starter)
+    assert run(judge_one, code, problem).is_accepted
+
+
+def test_names_of_nodes_are_there(judge_one: Judge) -> None:
+    code = (
+        "class Solution:\n    def solve(self, a: Optional[TreeNode], b: List[ListNode], c: 'Node' = Node()): return a"
+    )
+    assert run(judge_one, code, call([1, 2], 1)).is_accepted
+
+
+def starter(head: str, before: str = "") -> str:
+    return f"{before}class Solution:\n    def solve(self, {head}:\n        "
+
+
+NARY = (
+    '"""\n# Definition for a Node.\nclass Node:\n    def __init__(self, val=None, children=None):\n'
+    '        self.val = val\n        self.children = children\n"""\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected", "said"),
+    [
+        (starter("head: Optional[ListNode]) -> 'ListNode'"), "[1]", Call.model_validate(LIST)),
+        (starter("a: List[Optional[TreeNode]], k: int) -> int"), "1", Call(parameters=("list[TreeNode]", "json"))),
+        (starter("root: 'Node') -> List[int]", NARY), "[1]", Call(parameters=("Node.children",))),
+        (starter("root: TreeNode | None) -> bool"), "true", Call(parameters=("TreeNode",))),
+        (starter("nums: List[int]) -> None"), "[1]", Call(parameters=("json",), result=0)),
+        (starter("k: int, head: ListNode) -> None"), "[1]", Call(parameters=("json", "ListNode"), result=1)),
+        (starter("nums: List[int]) -> None"), "null", None),
+        (starter("root: Node) -> int"), "1", None),
+        (starter("nums: List[int]) -> List[int]"), "[1]", None),
+        ("this is no code (", "1", None),
+    ],
+)  # fmt: skip
+def test_starter_code_says_how_a_function_is_called(source: str, expected: str, said: Call | None) -> None:
+    assert find_call(make_problem(("[1]\n2", expected), fn_name="solve", starter_code=source)) == said
+
+
+def test_what_the_problem_says_wins_over_its_starter_code(judge_one: Judge) -> None:
+    source = starter("head: ListNode) -> int")
+    problem = make_problem(("[4]", "4"), fn_name="solve", starter_code=source)
+    assert run(judge_one, "def solve(head): return head.val", problem).is_accepted
+    plain = problem.model_copy(update={"call": Call()})
+    assert run(judge_one, "def solve(head): return head[0]", plain).is_accepted
+
+
+def test_problems_that_call_in_another_way_are_other_problems() -> None:
+    shelf = ProblemShelf(time_scale=1.0)
+    one, other = call([[1]], [1]), call([[1]], [1], LIST)
+    assert shelf.prepare(one) is not shelf.prepare(other)
+    assert shelf.prepare(one) is shelf.prepare(one.model_copy(update={"id": "again"}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "said", "message"),
+    [
+        ([5], [], TREE, r"problem bad, test 1, argument 1 is no TreeNode: 5 \(no list\); write it as a level-order"),
+        ([[1, None, None, 2]], [], TREE, "item 4 has no parent"),
+        ([[1]], 7, TREE, "the expected output is no TreeNode: 7"),
+        ([[1, None]], [], LIST, "argument 1 is no ListNode"),
+        ([[1], 9], None, {"parameters": ["TreeNode", "TreeNode.val"]}, "argument 2 is no TreeNode.val: 9"),
+        ([[[3]]], [], GRAPH, "numbered from 1 to 1"),
+        ([[[7, 4]]], [], RANDOM, "no node has index 4"),
+        ([[1, 2]], 1, {"parameters": ["Node.children"]}, "a null must follow the root"),
+        ([[1]], [1], {"result": 3}, "the result is argument 3, counted from 0, of 1"),
+    ],
+)  # fmt: skip
+def test_values_that_do_not_fit(
+    arguments: list[object], expected: object, said: dict[str, object], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        check_problem(call(arguments, expected, said, id="bad"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ('["Counter2"]', "takes two lines of input"),
+        ('["Counter2", "add"]\n[[]]', "2 operations, 1 lists of arguments, 2 results"),
+        ('["add", "Counter2"]\n[[], []]', "the first operation must be 'Counter2'"),
+        ('["Counter2", "add"]\n[[], 1]', "arguments come as a list per operation"),
+    ],
+)
+def test_operations_that_do_not_fit(given: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_problem(make_problem((given, "[null, null]"), fn_name="Counter2", call=Call(style="design")))
+
+
+def test_records_that_contradict_themselves() -> None:
+    for said, message in (
+        ({"parameters": ["Tree"]}, "not a kind"),
+        ({"parameters": ["list[TreeNode"]}, "not a kind"),
+        ({"methods": [{"name": "add"}]}, "takes no methods"),
+        ({"style": "design", "result": 0}, "takes no result"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            Call.model_validate(said)
+    with pytest.raises(ValidationError, match="give fn_name"):
+        make_problem(("1", "1"), call=Call())
+
+
+DIVISOR = """
+import json, sys
+given, output, answer = (json.loads(open(path).read()) for path in sys.argv[1:4])
+if type(output) is not int: sys.exit("no integer: " + repr(output)[:50])
+sys.exit(0 if 1 < output < given and given % output == 0 else 1)
+"""
+
+
+def test_checker_programs_decide_about_returned_values(judge_one: Judge) -> None:
+    checker = Checker(type="program", code=DIVISOR)
+    problem = call([91], 7, checker=checker)
+    assert run(judge_one, "def solve(n): return 13", problem).tests[0].method == "program"
+    assert run(judge_one, "def solve(n): return 7", problem).is_accepted
+    assert run(judge_one, "def solve(n): return 8", problem).outcome is Outcome.WRONG_ANSWER
+    assert run(judge_one, "def solve(n): return {7}", problem).outcome is Outcome.WRONG_ANSWER
+    assert run(judge_one, "def solve(n): return solve", problem).outcome is Outcome.RUNTIME_ERROR
+    assert run(judge_one, "def solve(n): exit()", problem).outcome is Outcome.RUNTIME_ERROR
+
+
+@pytest.mark.parametrize(
+    ("lists", "value", "is_right"),
+    [
+        ("outermost", "[[3], [1, 2]]", True),
+        ("outermost", "[[3], [2, 1]]", False),
+        ("inner", "[[2, 1], [3]]", True),
+        ("inner", "[[3], [2, 1]]", False),
+        ("inner", "[[2, 1], [3], []]", False),
+        ("all", "[[3], [2, 1]]", True),
+        ("all", "[[3], {2, 1}]", True),
+        ("all", "[[3], [2, 1, 1]]", False),
+    ],
+)
+def test_lists_in_any_order(judge_one: Judge, lists: str, value: str, is_right: bool) -> None:
+    checker = Checker.model_validate({"type": "unordered", "lists": lists})
+    problem = call([], [[1, 2], [3]], checker=checker)
+    assert run(judge_one, f"def solve(): return {value}", problem).is_accepted == is_right
+
+
+def test_a_design_class_has_an_order() -> None:
+    with pytest.raises(DataError, match="could swap"):
+        check_problem(design([None] * 5, checker=Checker(type="unordered")))

@@ -1,0 +1,316 @@
+"""Comparison of outputs: lenient about layout, never gullible."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.judge import compare_output, compare_value
+from microcoder.judge.core.types import Checker
+
+from .decisions import read_decisions, unescape  # pyrefly: ignore[missing-import]
+from .output_pairs import PAIRS  # pyrefly: ignore[missing-import]
+
+DEFAULT, TOKENS, EXACT = Checker(), Checker(type="tokens"), Checker(type="exact")
+FLOAT, UNORDERED = Checker(type="float"), Checker(type="unordered")
+
+
+def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
+    decisions = read_decisions("Outputs")
+    assert len(decisions) > 90
+    for output, expected, is_right in decisions:
+        comparison = compare_output(unescape(output), unescape(expected))
+        assert comparison.accepted is is_right, (output, expected, comparison)
+
+
+@pytest.mark.parametrize(("checker", "is_right", "output", "expected"), PAIRS)
+def test_pairs_get_the_verdict_of_a_careful_judge(checker: Checker, is_right: bool, output: str, expected: str) -> None:
+    assert compare_output(output, expected, checker).accepted is is_right
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "method"),
+    [
+        ("3\n", "3", "exact"),
+        ("", "", "exact"),
+        ("3 \n\n", "3\n", "lines"),
+        ("1\r\n2\r\n", "1\n2\n", "lines"),
+        ("\ufeff3\n", "3\n", "lines"),
+        ("  3\n", "3\n", "tokens"),
+        ("\n\n3\n", "3\n", "lines"),
+        ("1\r2\r", "1\n2\n", "lines"),
+        ("1 2\n3\n", "1\n2\n3\n", "tokens"),
+        ("0.333333333\n", "0.3333333333\n", "numeric"),
+        ("x = 2.5000001", "x = 2.5", "numeric"),
+        ("2.5e0", "2.5", "numeric"),
+        ("1000000.0000005", "1000000.0", "numeric"),
+        ("1", "1.0", "numeric"),
+        ("3.0", "3", "numeric"),
+        ("3.", "3", "numeric"),
+        ("-0", "0", "numeric"),
+        ("123456789012345678901234567890.0", "123456789012345678901234567890", "numeric"),
+        ("1e-07", "0.0000001", "numeric"),
+        ("-nan Infinity", "nan inf", "numeric"),
+        ("-0.0", "0.0", "numeric"),
+        ("NaN inf", "nan INF", "numeric"),
+        ("[1,2]", "[1, 2]", "value"),
+        ("['a', \"b\"]", '["a","b"]', "value"),
+        ("{'a': True, 'b': None}", '{"a": true, "b": null}', "value"),
+        ("{'b': None, 'a': (1, 2.0)}", '{"a": [1, 2], "b": null}', "value"),
+        ("{2, 1, 2}", "{1, 2}", "value"),
+        ("(1, 2)", "[1, 2]", "value"),
+        ("[[1, 2],\n [3, 4]]", "[[1,2],[3,4]]", "value"),
+        ("[1, 2,]", "[1, 2]", "value"),
+        ("'ab'", '"ab"', "value"),
+        ("ab", '"ab"', "value"),
+        ("(1,2)\n[ 3 ]", "(1, 2)\n[3]", "value_lines"),
+        ("[(1,), true]\n((2, (3,)))", "[[1,], True]\n[[2, [3,]]]", "value_lines"),
+        ("2\n[3,4]\nyes", "2\n[3, 4]\nYES", "value_lines"),
+        ("[0.1000000001]", "[0.1]", "value"),
+        ("True", "true", "words"),
+        ("1\nFalse\n", "1\nfalse\n", "words"),
+        ("Yes 3.0\nNO", "YES 3\nno", "words"),
+        (r"['it\'s']", '["it\'s"]', "value"),
+    ],
+)
+def test_default_accepts(output: str, expected: str, method: str) -> None:
+    comparison = compare_output(output, expected, DEFAULT)
+    assert (comparison.accepted, comparison.method, comparison.detail) == (True, method, "")
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("", "0"),
+        ("0", ""),
+        ("1000000007", "1000000006"),
+        ("12345678901234567890", "12345678901234567891"),
+        ("1 1 2", "1 2 2"),
+        ("3 2 1", "1 2 3"),
+        ("1\n2", "1\n2\n3"),
+        ("1\n2\n3", "1\n2"),
+        ("debug\n3", "3"),
+        ("Answer: 3", "3"),
+        ("Cat", "CAT"),
+        ("y", "yes"),
+        ("a\u00a0b", "a b"),
+        ("'ab'", "ab"),
+        ("[1] [2]", "[[1], [2]]"),
+        ("1 2", "[1, 2]"),
+        ("[1, 2]", "1 2"),
+        ("{1, 2}", "[1, 2]"),
+        ("{1: 2}", "{1, 2}"),
+        ("{1: 2, 3: 5}", "{1: 2, 3: 4}"),
+        ("[1, 1]", "{1}"),
+        ("cat", "dog"),
+        ("0.3334", "0.3333"),
+        ("0.33", "0.333333"),
+        ("3.0000001", "3"),
+        ("1e18", "1000000000000000000"),
+        ("007", "7"),
+        ("+7", "7"),
+        ("1_000.0", "1000.0"),
+        ("inf", "-inf"),
+        ("inf", "1e400"),
+        ("nan", "1.0"),
+        ("[2, 1]", "[1, 2]"),
+        ("[True]", "[1]"),
+        ("['1']", "[1]"),
+        ("[1, 2, 2]", "[1, 2]"),
+        ("[1 2]", "[1, 2]"),
+        ("['a b']", "['ab']"),
+        ("true", "1"),
+        ("null", "None"),
+        ("true story", "True story"),
+        ("\u0663", "3"),
+        ("[1 2]\n[3 4]", "(1 2)\n(3 4)"),
+        ("[1,2][3,4]\n[5]", "(1,2)(3,4)\n(5)"),
+        ("[true]x\n[5]", "[True]x\n[5]"),
+        ("(1,2]\n(3,4]", "[1,2)\n[3,4)"),
+        ("(1,2]\n[3,4)", "[1,2]\n[3,4]"),
+        ("(1, 2]", "[1, 2]"),
+        ("[f[x]]\n[1]", "[f(x)]\n[1]"),
+        ("[" * 100_000, "[" * 99_999 + "]"),
+    ],
+)
+def test_default_refuses(output: str, expected: str) -> None:
+    comparison = compare_output(output, expected, DEFAULT)
+    assert (comparison.accepted, comparison.method) == (False, "")
+    assert comparison.detail
+    assert len(comparison.detail) <= 200
+    assert "\n" not in comparison.detail
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "detail"),
+    [
+        ("1\n5\n3", "1\n2\n3", 'line 2: expected "2", got "5"'),
+        ("1 5 3", "1 2 3", 'line 1: token 2: expected "2", got "5"'),
+        ("1", "1\n2", 'line 2: expected "2", the output ends (1 lines)'),
+        ("1\n2", "1", 'line 2: expected the end (1 lines), got "2"'),
+        ("1 2", "1 2 3", "line 1: expected 3 tokens, got 2"),
+        ("\n", "3", 'no output, expected "3"'),
+        ("a\x00b", "ab", 'line 1: expected "ab", got "a\\x00b"'),
+    ],
+)
+def test_detail_names_the_first_difference(output: str, expected: str, detail: str) -> None:
+    assert compare_output(output, expected, DEFAULT).detail == detail
+
+
+@pytest.mark.parametrize(
+    ("checker", "output", "expected", "accepted"),
+    [
+        (EXACT, "a\n", "a", True),
+        (EXACT, "a\n\n", "a", False),
+        (EXACT, "a ", "a", False),
+        (EXACT, "a\r\n", "a\n", False),
+        (TOKENS, " 1\n2 ", "1 2", True),
+        (TOKENS, "1.0", "1", False),
+        (TOKENS, "12", "1 2", False),
+        (FLOAT, "0.5000001 x", "0.5 x", True),
+        (FLOAT, "0.50001", "0.5", False),
+        (FLOAT, "1000001 yes", "1000000 yes", True),
+        (FLOAT, "3", "3.0000001", True),
+        (FLOAT, "no", "yes", False),
+        (FLOAT, "1 2", "1", False),
+        (FLOAT, "nan", "NaN", True),
+        (FLOAT, "nan", "1", False),
+        (Checker(type="float", tolerance=0.01), "1.005", "1", True),
+        (Checker(type="float", tolerance=0.01), "1.02", "1", False),
+        (Checker(type="float", tolerance=0.01), "1005", "1000", True),
+        (Checker(type="float", absolute=0.01), "1005", "1000", False),
+        (Checker(type="float", relative=0.01), "1005", "1000", True),
+        (Checker(type="float", case_sensitive=False), "YES 1.0000001", "yes 1", True),
+        (Checker(type="tokens", case_sensitive=False), "Cat", "CAT", True),
+        (UNORDERED, "b 2\na 1", "a 1\nb 2\n", True),
+        (UNORDERED, "2 b\na 1", "a 1\nb 2\n", False),
+        (UNORDERED, "a\na\nb", "a\nb\nb", False),
+        (UNORDERED, "2.0\n1", "1\n2", True),
+        (Checker(type="unordered", by="tokens"), "3 1\n2", "1 2 3", True),
+        (Checker(type="unordered", by="tokens"), "3 1 1", "1 3 3", False),
+        (Checker(type="unordered", case_sensitive=False), "B\na", "A\nb", True),
+    ],
+)
+def test_named_checkers(checker: Checker, output: str, expected: str, accepted: bool) -> None:
+    comparison = compare_output(output, expected, checker)
+    assert comparison.accepted is accepted
+    assert comparison.method == (checker.type if accepted else "")
+    assert bool(comparison.detail) is not accepted
+
+
+@given(st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT, UNORDERED]))
+def test_any_output_equals_itself(output: str, checker: Checker) -> None:
+    assert compare_output(output, output, checker).accepted
+
+
+@given(st.text(), st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT, UNORDERED]))
+def test_detail_is_one_short_printable_line_or_nothing(output: str, expected: str, checker: Checker) -> None:
+    comparison = compare_output(output, expected, checker)
+    assert bool(comparison.detail) is not comparison.accepted
+    assert bool(comparison.method) is comparison.accepted
+    assert len(comparison.detail) <= 200
+    comparison.detail.encode()
+
+
+@given(st.lists(st.integers().map(str), min_size=2, unique=True), st.randoms(use_true_random=False))
+def test_permuted_lines_are_refused(lines: list[str], random: object) -> None:
+    shuffled = lines[1:] + lines[:1]
+    assert not compare_output("\n".join(shuffled), "\n".join(lines), DEFAULT).accepted
+    assert not compare_output(repr(shuffled), repr(lines), DEFAULT).accepted
+
+
+@given(st.integers(), st.sampled_from([-1, 1]), st.sampled_from([DEFAULT, TOKENS, EXACT]))
+def test_integers_off_by_one_are_refused(number: int, step: int, checker: Checker) -> None:
+    assert not compare_output(str(number + step), str(number), checker).accepted
+    assert not compare_output(f"{number + step}.0", str(number), checker).accepted
+    assert not compare_value(number + step, number).accepted
+
+
+@given(st.lists(st.text("abc01", min_size=1), min_size=1), st.integers(0))
+def test_extra_and_missing_tokens_are_refused(tokens: list[str], position: int) -> None:
+    expected = " ".join(tokens)
+    position %= len(tokens)
+    assert not compare_output(" ".join([*tokens, "x"]), expected, DEFAULT).accepted
+    assert not compare_output(" ".join(tokens[:position] + tokens[position + 1 :]), expected, DEFAULT).accepted
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.01, 1e6))
+def test_reals_far_apart_are_refused(number: float, factor: float) -> None:
+    other = number + factor * max(1.0, abs(number))
+    assert not compare_output(repr(other), repr(number), DEFAULT).accepted
+    assert not compare_output(repr(other), repr(number), FLOAT).accepted
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+def test_a_printed_container_equals_its_json(value: object) -> None:
+    import json
+
+    if isinstance(value, list) and "\\" not in json.dumps(value) + repr(value):
+        comparison = compare_output(repr(value), json.dumps(value), DEFAULT)
+        assert comparison.accepted, comparison.detail
+
+
+@given(st.text("[](){},:'\"1a. \n\\"), st.text("[](){},:'\"1a. \n\\"))
+def test_nearly_literals_never_crash_and_equal_what_they_are(output: str, expected: str) -> None:
+    compare_output(output, expected, DEFAULT)
+    assert compare_output(expected, expected, DEFAULT).accepted
+
+
+@given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
+def test_unordered_means_equal_as_often(output: list[int], expected: list[int]) -> None:
+    comparison = compare_output("\n".join(map(str, output)), "\n".join(map(str, expected)), UNORDERED)
+    assert comparison.accepted is (sorted(output) == sorted(expected))
+    assert compare_value(output, expected, UNORDERED).accepted is (sorted(output) == sorted(expected))
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("[" * 200_000 + "1" + "]" * 200_000, "[" * 200_000 + " 2" + "]" * 200_000),
+        ("[" + "9" * 300_000 + "]", "[ " + "8" * 300_000 + "]"),
+        ("1e999999999", "1.0"),
+        ("[" + "1," * 300_000 + "]", "[" + "1, " * 300_000 + "2]"),
+        ("'" + "\\" * 300_001, "'" + "\\" * 300_000 + "'"),
+        ("9" * 2_000_000, "9" * 1_000_000 + ".5"),
+        ('"' * 2_000_000, '"' + "a" * 300_000 + '"'),
+        ("1" + "\r" * 2_000_000 + "1", "1\n" * 300_000),
+        ("1" + " " * 2_000_000 + "1", "1\n" * 300_000),
+        ("\U0001f600" * 500_000, "1\n" * 300_000),
+        ("[" + ", " * 1_000_000 + "]", "[" + "1, " * 300_000 + "1]"),
+        ("{" + "1," * 1_000_000 + "}", "{" + "1, " * 300_000 + "2}"),
+    ],
+)
+def test_huge_outputs_are_refused_in_time(output: str, expected: str) -> None:
+    assert not compare_output(output, expected, DEFAULT).accepted
+
+
+def test_output_far_longer_than_expected_is_wrong_unread() -> None:
+    assert compare_output("3" + " " * 10**6, "3").accepted
+    refused = compare_output("3" + " " * 2 * 10**6, "3")
+    assert (refused.accepted, refused.detail) == (False, "the output is 2000001 characters long, the expected one 1")
+    assert compare_output("1\n" * 10**6, "1 " * 10**6).accepted
+
+
+def test_large_right_outputs_in_another_spelling_are_right() -> None:
+    numbers = [number * 7919 % 1_000_003 for number in range(100_000)]
+    table = {str(number): number / 7 for number in range(50_000)}
+    backwards = dict(reversed(table.items()))
+    for output, expected, method in (
+        (str(numbers).replace(" ", ""), str(numbers), "value"),
+        (str([(n, n + 1) for n in numbers]), json.dumps([[n, n + 1] for n in numbers]), "value"),
+        (str([str(n) for n in numbers]), json.dumps([str(n) for n in numbers]), "value"),
+        (str(table), json.dumps(table), "value"),
+        (str(backwards), json.dumps(table), "value"),
+        ("[1,2]\n" * 100_000, "[1, 2]\n" * 100_000, "value_lines"),
+        ("(1,2)\n" * 400_000, "[1, 2]\n" * 400_000, "value_lines"),
+        ("(true,2)\n" * 100_000, "[True, 2]\n" * 100_000, "value_lines"),
+        ("Yes\n" * 100_000, "YES\n" * 100_000, "words"),
+        ("0.50\n" * 100_000, "0.5\n" * 100_000, "numeric"),
+        ("1 \n" * 100_000, "1\n" * 100_000, "lines"),
+        ("1 " * 100_000, "1\n" * 100_000, "tokens"),
+    ):
+        comparison = compare_output(output, expected)
+        assert (comparison.accepted, comparison.method) == (True, method), comparison.detail

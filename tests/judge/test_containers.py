@@ -1,0 +1,292 @@
+"""As in a container that grants no namespaces and mounts: all is judged and nothing left, or one line says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.languages import LANGUAGES
+from microcoder.judge.run import isolation
+from microcoder.judge.run.builds import build_program
+from microcoder.judge.run.supervisor import Sandbox
+from microcoder.judge.sandbox.folders import empty_folder, measure_folder
+from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
+
+from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+
+NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
+LONG = ("nobody", "root in a container")
+NEEDS_CPP = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")
+ENDLESS_TO_COMPILE = """
+template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v; };
+template <int M> struct A<0, M> { static const long v = M; };
+int main() { return A<25, 1>::v; }
+"""
+JUDGE_AND_WAIT = """
+import time
+from microcoder.judge import Judge
+from microcoder.judge.sandbox.layers import LAYERS
+judging = Judge(workers=1, layers=[layer for layer in LAYERS if not layer.endswith("namespace")])
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
+)
+def test_everything_is_judged_everywhere(setting: str) -> None:
+    result = run_python(["-m", "judge.everything"], setting)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["complaints"] == []
+    assert found["level"] == "degraded" or "container" not in setting
+
+
+@pytest.mark.parametrize("place", PLACES_TOO_OPEN)
+def test_what_cannot_be_closed_is_refused_in_one_line(place: str) -> None:
+    result = run_python(["-m", "microcoder", "doctor"], place)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr == ""
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("isolation: none."))
+    assert "mount_namespace or landlock missing" in line
+    assert "docs/serving.md" in line
+
+
+@pytest.mark.parametrize("place", PLACES_TOO_OPEN)
+def test_what_cannot_be_closed_judges_on_the_users_word(place: str) -> None:
+    result = run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place)
+    found = json.loads(result.stdout)
+    assert found["isolation"]["level"] == "unsafe"
+    failed = {row["name"] for row in found["self_test"] if not row["ok"]}
+    assert failed == {"users are not listed"}
+
+
+def test_doctor_says_what_degraded_means() -> None:
+    result = run_python(["-m", "microcoder", "doctor"], "nobody in a container")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "isolation: degraded: everything is judged" in result.stdout
+
+
+@NEEDS_CPP
+def test_a_compiler_has_as_long_as_the_judge_says() -> None:
+    problem = make_problem(("", ""), language="cpp")
+    with Judge(workers=1, build_seconds=0.3) as judging:
+        (verdict,) = judging.judge([Program(ENDLESS_TO_COMPILE, "cpp")], [problem])
+    assert verdict.outcome is Outcome.COMPILE_ERROR
+    # Longer by the factor by which this machine is slow just now, as a program's time limit is.
+    assert re.search(r"the compiler took more than 0\.\d+ s of CPU time", verdict.detail)
+
+
+@NEEDS_CPP
+def test_a_compiler_that_does_not_end_leaves_nothing() -> None:
+    language = LANGUAGES["cpp"].model_copy(update={"build_seconds": 0.3})
+    sandbox = Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)
+    try:
+        build = build_program(sandbox, language, ENDLESS_TO_COMPILE)
+        assert build.message == "the compiler took more than 0.3 s of CPU time"
+    finally:
+        sandbox.close()
+    end = time.monotonic() + 20
+    while _has_members(sandbox.pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not _has_members(sandbox.pid)
+
+
+def _has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_folder_ends_with_its_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tmp_path.chmod(0o755)
+    with Judge(workers=1, layers=NO_NAMESPACES) as judging:
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert not isolation.is_abandoned(str(folder))
+        endless = "open('x', 'w').write('x')\nwhile True: pass"
+        problem = make_problem(("", ""), time_limit_seconds=0.1)
+        assert run(judging, endless, problem).outcome is Outcome.TIME_LIMIT
+        assert run(judging, "print(__import__('os').listdir())", make_problem(("", "[]"))).is_accepted
+        assert list(folder.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    killed = subprocess.Popen([sys.executable, "-c", JUDGE_AND_WAIT], env=environment, stdout=subprocess.PIPE)
+    with killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"ready\n"
+        (folder,) = tmp_path.iterdir()
+        os.utime(folder, (0, 0))
+        isolation.sweep.cache_clear()
+        isolation.sweep(str(tmp_path))
+        assert folder.exists()
+        killed.send_signal(signal.SIGKILL)
+    end = time.monotonic() + 20
+    while not isolation.is_abandoned(str(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    (folder / "left").write_text("x")
+    os.utime(folder, (0, 0))
+    isolation.sweep.cache_clear()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Judge(workers=1, layers=NO_NAMESPACES):
+        assert not folder.exists()
+
+
+def test_a_place_without_a_folder_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(EvaluatorFault, match=r"cannot be made \(No such file or directory\).* set TMPDIR"):
+        Judge(workers=1, layers=set(LAYERS) - {MOUNT_NAMESPACE})
+
+
+def test_a_folder_is_measured_and_emptied_however_it_was_left(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    folder = tmp_path / "folder"
+    folder.mkdir(0o700)
+    (folder / "link").symlink_to(outside)
+    (folder / "file").write_bytes(bytes(100_000))
+    (folder / "closed" / "inner").mkdir(parents=True)
+    (folder / "closed").chmod(0)
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("d" * 200, dir_fd=here)
+        here, above = os.open("d" * 200, os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)
+    num_entries, num_bytes = measure_folder(str(folder))
+    assert num_entries >= 303
+    assert 100_000 <= num_bytes < 200_000
+    empty_folder(str(folder), 0o700)
+    assert list(folder.iterdir()) == []
+    assert (outside / "kept").read_text() == "x"
+
+
+_HONEST_FILES = """
+import os, shutil, sqlite3, tempfile, threading
+for _ in range(12):
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(3 << 20))
+        file.seek(0)
+        assert len(file.read()) == 3 << 20
+for _ in range(40):
+    file = open("x", "wb")
+    os.remove("x")
+    file.write(bytes(1 << 20))
+    file.close()
+with sqlite3.connect("rows.db") as rows:
+    rows.execute("create table numbers (n)")
+    rows.executemany("insert into numbers values (?)", [(n,) for n in range(100)])
+rows.close()
+os.remove("rows.db")
+for number in range(30):
+    os.makedirs(f"tree/{number}")
+    open(f"tree/{number}/leaf", "w").close()
+shutil.rmtree("tree")
+failed = []
+def work(name):
+    try:
+        for _ in range(10):
+            with open(name, "w") as file: file.write(name)
+            os.replace(name, name + "-moved")
+            assert open(name + "-moved").read() == name
+            os.remove(name + "-moved")
+    except BaseException as error: failed.append(error)
+threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(failed, os.listdir())
+"""
+
+
+def test_a_program_may_use_and_give_back_its_space_again_and_again() -> None:
+    problem = make_problem(("", "[] []\n"), time_limit_seconds=20.0)
+    with Judge(workers=1, layers=NO_NAMESPACES) as judging:
+        verdict = run(judging, _HONEST_FILES, problem)
+        assert (verdict.outcome, verdict.detail) == (Outcome.ACCEPTED, "")
+
+
+_ON_A_FULL_DISK = """
+import os, sys, tempfile
+from pathlib import Path
+from microcoder.judge import Judge
+from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.kernel import CLONE_NEWNS, mount, unshare
+from microcoder.judge.core.types import Problem, Program, TestCase
+unshare(CLONE_NEWNS)
+mount("none", "/", None, 16384 | 1 << 18)
+mount("tmpfs", sys.argv[1], "tmpfs", 0, "size=8m,mode=1777")
+tempfile.tempdir = sys.argv[1]
+writes = Program("with open('x', 'wb') as file: file.write(bytes(4 << 20))\\nprint('right')")
+hides = Program("try: open('x', 'wb').write(bytes(4 << 20))\\nexcept OSError: print('wrong')\\nelse: print('right')")
+with Judge(workers=1, cache_size=0, layers=[l for l in LAYERS if not l.endswith("namespace")]) as judging:
+    problem = Problem(id="p", tests=[TestCase(input="", output="right")])
+    def judge(*programs):
+        for program in programs:
+            (verdict,) = judging.judge([program], [problem])
+            print(verdict.outcome, verdict.detail)
+    hog = Path(sys.argv[1], "hog")
+    hog.write_bytes(bytes(7 << 20))
+    judge(writes, hides, Program("print('right')"))
+    print(judging.statistics.retries)
+    hog.unlink()
+    judge(writes)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
+def test_a_full_disk_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert f"microcoder: a program stays unscored: test 1: the file system of {tmp_path} was full" in result.stderr
+    writes, hides, other, retries, freed = result.stdout.splitlines()
+    full = f"sandbox_fault test 1: the file system of {tmp_path} was full before a test had written what it may"
+    assert writes == hides == full
+    assert other.split() == ["accepted"]
+    assert int(retries) >= 2
+    assert freed.split() == ["accepted"]
+
+
+_HOLDS = """
+import os, time
+held = []
+try:
+    for _ in range(60):
+        held.append(os.open("u", os.O_CREAT | os.O_RDWR))
+        os.unlink("u")
+        os.write(held[-1], bytes(15 << 20))
+    time.sleep(3)
+except OSError: pass
+print("right")
+"""
+_WRITES = "with open('x', 'wb') as file:\n    for _ in range(8): file.write(bytes(1 << 20))\nprint('right')"
+
+
+def test_who_fills_its_folder_harms_no_neighbour() -> None:
+    problem = make_problem(("", "right"), time_limit_seconds=5.0)
+    programs = [Program(_HOLDS), Program(_HOLDS + " "), *(Program(f"{_WRITES} #{n}") for n in range(10))]
+    with Judge(workers=3, layers=NO_NAMESPACES, cache_size=0) as judging:
+        verdicts = judging.judge(programs, [problem] * len(programs))
+    assert [verdict.outcome for verdict in verdicts[:2]] == [Outcome.OUTPUT_LIMIT] * 2
+    assert {(verdict.outcome, verdict.detail) for verdict in verdicts[2:]} == {(Outcome.ACCEPTED, "")}

@@ -1,0 +1,223 @@
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microcoder import extract_program
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.extract import USUAL, load_extractor, read_block
+from microcoder.judge.core.types import Outcome, Rollout, Verdict
+from microcoder.train.metrics import ScoredRollout, rollout_row
+from microcoder.train.runs import read_rollouts, write_rollouts
+from response_layouts import LAYOUTS  # pyrefly: ignore[missing-import]
+
+CODE = "print(1)\n"
+
+
+def fenced(code: str, tag: str = "python", fence: str = "```") -> str:
+    return f"{fence}{tag}\n{code}{fence}\n"
+
+
+@pytest.mark.parametrize("tag", ["python", "py", "Python3", "", "c++", "python title=a.py"])
+def test_takes_the_block_whatever_its_language_tag(tag: str) -> None:
+    program = extract_program("Here:\n" + fenced(CODE, tag))
+    assert (program.code, program.reason, program.is_incomplete) == (CODE, "last_closed_code_block", False)
+
+
+def test_takes_the_last_of_two_blocks() -> None:
+    assert extract_program(fenced("draft()\n") + "Better:\n" + fenced(CODE)).code == CODE
+
+
+def test_tilde_fences_and_backticks_do_not_close_each_other() -> None:
+    assert extract_program(fenced("x = '''\n```\n'''\n", fence="~~~")).code == "x = '''\n```\n'''\n"
+
+
+def test_a_longer_fence_keeps_shorter_ones_inside() -> None:
+    inner = "s = '''\n```\n'''\n"
+    assert extract_program(fenced(inner, fence="````")).code == inner
+
+
+def test_a_closing_fence_may_be_longer_than_the_opening_one() -> None:
+    assert extract_program(f"```python\n{CODE}`````\n").code == CODE
+
+
+def test_windows_line_ends_are_kept_in_the_code_and_do_not_hide_the_fence() -> None:
+    assert extract_program("```python\r\nprint(1)\r\n```\r\n").code == "print(1)\r\n"
+
+
+def test_an_indented_fence_in_a_list_counts() -> None:
+    assert extract_program(f"1. so:\n   ```python\n{CODE}   ```\n").code == CODE
+
+
+@pytest.mark.parametrize("response", ["Just text.", "", "Inline ```print(1)``` is no block.", "`print(1)`"])
+def test_no_fence_is_no_code(response: str) -> None:
+    program = extract_program(response)
+    assert (program.code, program.reason, program.is_incomplete) == (None, "no_code_block", False)
+    assert extract_program(response, is_truncated=True).is_incomplete
+
+
+@pytest.mark.parametrize("body", ["", "\n", "  \n\t\n"])
+def test_an_empty_block_is_no_code(body: str) -> None:
+    assert extract_program(fenced(body)).reason == "empty_code_block"
+
+
+def test_an_unclosed_block_is_a_program_that_was_cut_off() -> None:
+    program = extract_program(f"```python\n{CODE}", is_truncated=True)
+    assert (program.code, program.reason, program.is_incomplete) == (None, "unclosed_code_block", True)
+    assert not extract_program(f"```python\n{CODE}").is_incomplete
+
+
+def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
+    response = fenced("draft()\n") + f"Better:\n```python\n{CODE}"
+    assert extract_program(response, is_truncated=True).reason == "unclosed_code_block"
+    assert extract_program(response).code == "draft()\n"
+
+
+def test_a_truncated_response_whose_last_block_closed_has_a_program() -> None:
+    program = extract_program(fenced(CODE) + "This works bec", is_truncated=True)
+    assert (program.code, program.is_incomplete) == (CODE, False)
+
+
+def test_code_in_the_thinking_is_a_draft() -> None:
+    response = f"<think>\n{fenced('draft()')}</think>\n{fenced(CODE)}"
+    assert extract_program(response).code == CODE
+    assert extract_program(f"<think>{fenced('draft()')}</think>\nNo idea.").reason == "no_code_block"
+    assert extract_program(f"{fenced('draft()')}</think>\n{fenced(CODE)}").code == CODE  # <think> came from the prompt
+
+
+@pytest.mark.parametrize(
+    "response", [f"<think>\n{fenced(CODE)}", f"<think>a</think>\n{fenced(CODE)}<think> wait\n{fenced('draft()')}"]
+)
+def test_a_response_that_ended_while_thinking_has_no_program(response: str) -> None:
+    assert extract_program(response).reason == "no_answer_after_thinking"
+    assert extract_program(response, is_truncated=True).is_incomplete
+
+
+@pytest.mark.parametrize("filler", ["a", " ", "\t", "`", "#"])
+def test_repetition_after_a_fence_costs_linear_time(filler: str) -> None:
+    started = time.perf_counter()
+    extract_program("```" + filler * 100_000 + "!`\n")
+    assert time.perf_counter() - started < 2
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_any_text_gives_a_program_or_a_reason(response: str) -> None:
+    program = extract_program(response)
+    assert program.reason
+    assert program.code is None or program.code.strip()
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="`~", exclude_categories=["Cs"])), st.text(alphabet="abc .\n"))
+@settings(deadline=None)
+def test_what_is_fenced_comes_out_unchanged(code: str, prose: str) -> None:
+    code = "#" + code  # Indentation of the first line is a matter of layout.
+    assert extract_program(f"{prose}\n```python\n{code}\n```\n{prose}").code == code + "\n"
+
+
+def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> None:
+    answers = {"text": "x", "nothing": None, "blank": " ", "number": 7}
+    (tmp_path / "own.py").write_text(f"def take(response, is_truncated):\n    return {answers}[response]\n")
+    take = load_extractor(f"{tmp_path}/own.py:take")
+    program = take("text", language="cpp")
+    assert (program.code, program.language, program.reason) == ("x", "cpp", "take")
+    for response in ("nothing", "blank"):
+        program = take(response, is_truncated=True)
+        assert (program.code, program.is_incomplete) == (None, True)
+        assert program.reason.startswith("nothing_by_")
+    with pytest.raises(ConfigError, match="returned 7; return the program as a text, or None"):
+        take("number")
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_program_is_found_where_a_human_finds_it(name: str) -> None:
+    response, code = LAYOUTS[name]
+    program = extract_program(response)
+    assert program.code == code
+    (taken,) = (block for block in program.blocks if block.is_taken)
+    assert read_block(response, taken) == code
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "tag"),
+    [
+        ("cpp", "int main() {\n    // </think>\n    return 0;\n}\n", "cpp"),
+        ("java", "class Main {\n}\n", "java"),
+        ("javascript", "console.log(1);\n", "js"),
+    ],
+)
+def test_other_languages_are_told_by_their_tag(language: str, code: str, tag: str) -> None:
+    for fence_tag in (tag, ""):
+        shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
+        assert extract_program(shown, language=language).code == code
+    draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
+    assert extract_program(draft, language=language).code == code
+
+
+@pytest.mark.parametrize(
+    ("language", "tag", "code"),
+    [("cpp", "cpp", "int main() {}\n"), ("javascript", "js", "console.log(1);\n"), ("python", "py", "print(2)\n")],
+)
+def test_the_usual_extractor_takes_the_problem_s_language(language: str, tag: str, code: str) -> None:
+    other = "cpp" if language == "python" else "python"
+    response = f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n"
+    program = USUAL(response, language=language)
+    assert (program.code, program.language) == (code, language)
+    if language != "python":
+        assert [block.compiles for block in program.blocks] == [None, None]
+
+
+def test_another_rule_can_be_replayed_over_stored_rows(tmp_path: Path) -> None:
+    """LiveCodeBench's: what stands between the last two lines that hold a fence."""
+    rows = [
+        rollout_row(
+            ScoredRollout(
+                Rollout("p", "", response, (1,), False),
+                extract_program(response),
+                Verdict(Outcome.ACCEPTED, (), 1),
+                1.0,
+                0.0,
+                "",
+                None,
+                index,
+            ),
+            step=1,
+            temperature=1.0,
+        )
+        for index, (response, _) in enumerate(LAYOUTS.values())
+    ]
+    write_rollouts(tmp_path / "rows.parquet", rows)
+    replayed = dict(zip(LAYOUTS, map(replay_livecodebench, read_rollouts(tmp_path / "rows.parquet")), strict=True))
+    unlike = set()
+    for name, (response, _) in LAYOUTS.items():
+        lines = response.split("\n")
+        fences = [number for number, line in enumerate(lines) if "```" in line]
+        if replayed[name].rstrip("\n") != "\n".join(lines[fences[-2] + 1 : fences[-1]]):
+            unlike.add(name)
+    # There it takes what no block is: a part of one, or less than its last line.
+    assert unlike == {
+        "the closing fence behind the code",
+        "a docstring with fences",
+        "a docstring with tagged fences",
+        "a program that prints fences",
+    }
+    differ = {name for name, (_, code) in LAYOUTS.items() if replayed[name].strip() != code.strip()}
+    assert {"a shell line behind it", "indented in a list item", "the output behind it"} <= differ
+    assert "bold text before the fence" not in differ
+
+
+def replay_livecodebench(row: dict[str, Any]) -> str:
+    last = row["blocks"][-1]
+    return row["completion"][last["start"] : last["end"]]
+
+
+@pytest.mark.parametrize(
+    "text", ["</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n", "<think>\n```"]
+)
+def test_many_fences_and_marks_cost_linear_time(text: str) -> None:
+    started = time.process_time()
+    extract_program(text * 20_000)
+    assert time.process_time() - started < 10

@@ -1,0 +1,139 @@
+"""Correct but unusual programs behave in the sandbox as under plain `python`: same output, same exit code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import microcoder
+from microcoder.judge import Judge
+from microcoder.judge.languages.interpreter import current_interpreter
+from microcoder.judge.languages.packages import PROFILES, provide_packages
+from microcoder.judge.run.inputs import names_input, names_output
+from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox
+from microcoder.judge.sandbox.protocol import STDIN_FILE
+
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .fidelity_programs import CALLS, INPUT, PROGRAMS  # pyrefly: ignore[missing-import]
+
+LIMITS = Limits(cpu_seconds=20.0, wall_seconds=60.0, memory_bytes=1 << 30, output_bytes=1 << 24)
+PACKAGES = ("numpy", "sortedcontainers")
+
+
+@pytest.fixture(scope="module")
+def sandboxes() -> Iterator[dict[str, Sandbox]]:
+    packages = provide_packages(PROFILES["standard"], current_interpreter()).folder
+    if not packages:
+        pytest.skip("the packages that programs may import are not installed")
+    sandboxes = {"": Sandbox(packages=packages), "numpy": Sandbox(packages=packages, preload=["numpy"])}
+    yield sandboxes
+    for sandbox in sandboxes.values():
+        sandbox.close()
+
+
+OTHER_LAST_LINES = {"sys.exit beyond a long", "cached recursion"}
+"""Python 3.13 says of the first what only C sees, and words of the second how many frames of C are below it."""
+
+
+def need_packages_of(code: str) -> None:
+    for package in PACKAGES:
+        if package in code.lower():
+            pytest.importorskip(package)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_behaves_as_under_plain_python(sandboxes: dict[str, Sandbox], name: str, tmp_path: Path) -> None:
+    code = PROGRAMS[name]
+    need_packages_of(code)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "main.py").write_bytes(code.encode())
+    (tmp_path / "stdin").write_bytes(INPUT)
+    with open(tmp_path / "stdin", "rb") as stdin, open(tmp_path / "stdout", "w+b") as stdout:
+        plain = subprocess.run(
+            [sys.executable, "main.py"],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "PATH": os.environ["PATH"]},
+            timeout=120,
+            check=False,
+        )
+    expected = (tmp_path / "stdout").read_bytes()
+    program = LoadedProgram(code)
+    files = {STDIN_FILE: INPUT} if names_input(code) else None
+    task = program.task(INPUT, files=files or {}, has_named_streams=names_output(code))
+    for _ in range(2):  # compiled, then from the bytecode that was kept
+        found = sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS)
+        assert (found.stdout, found.result.exit_code) == (expected, plain.returncode), found.stderr
+        if plain.returncode and name not in OTHER_LAST_LINES:
+            assert found.stderr.strip().splitlines()[-1:] == plain.stderr.decode().strip().splitlines()[-1:]
+    program.close()
+
+
+def test_a_coding_cookie_does_not_change_a_text(judge_one: Judge) -> None:
+    for cookie in ("latin-1", "gbk", "utf-8"):
+        code = f"# -*- coding: {cookie} -*-\nprint('é', len('变'))  # 注释"
+        verdict = run(judge_one, code, make_problem(("", "é 1")))
+        assert verdict.is_accepted, verdict.detail
+
+
+def test_a_traceback_names_the_program_only(sandboxes: dict[str, Sandbox]) -> None:
+    program = LoadedProgram("def f(): return 1 / 0\nf()")
+    found = sandboxes[""].run(program.task(b""), LIMITS)
+    program.close()
+    files = [line.split('"')[1] for line in found.stderr.splitlines() if line.startswith("  File")]
+    assert files == ["main.py", "main.py"]
+
+
+def test_local_time_is_utc_wherever_the_machine_stands(judge_one: Judge) -> None:
+    code = "import time, datetime as d\nprint(time.tzname, time.localtime(0).tm_hour, d.datetime.fromtimestamp(0).hour)"
+    assert run(judge_one, code, make_problem(("", "('UTC', 'UTC') 0 0"))).is_accepted
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_function_is_accepted_in_every_test(judge_one: Judge, name: str) -> None:
+    code = CALLS[name]
+    need_packages_of(code)
+    verdict = run(judge_one, code, make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve"))
+    assert verdict.is_accepted, verdict.detail
+
+
+def test_output_may_take_any_way_to_stdout_once_it_stands_there(judge_one: Judge) -> None:
+    code = "import os, sys\nprint('wrong', flush=True)\nos.ftruncate(1, 0)\nos.lseek(1, 0, 0)\nos.write(1, b'3')"
+    assert run(judge_one, code, make_problem(("1 2", "3"))).is_accepted
+
+
+SHALLOW = """
+from microcoder.judge import Invocation, Judge
+from microcoder.judge.fleet.probes import run_probes
+from microcoder.judge.core.types import Program
+PROGRAM = "def f(n): return 0 if n == 0 else 1 + f(n - 1)\\nprint(f(985))\\nf(1000)"
+with Judge(workers=1, packages="none") as judging:
+    execution = judging.run(Invocation(Program(PROGRAM)))
+    print(judging.environment.as_record()["call_stack"])
+    print(execution.stdout.decode(), execution.stderr.count("main.py"), execution.stderr.count("frames.py"))
+    print([finding.name for finding in run_probes(judging) if not finding.is_ok])
+"""
+
+
+def test_an_interpreter_that_keeps_its_calls_elsewhere_judges_and_says_so(tmp_path: Path) -> None:
+    shutil.copytree(Path(microcoder.__file__).parent, tmp_path / "microcoder")
+    frames = tmp_path / "microcoder" / "judge" / "sandbox" / "runner.py"
+    known = frames.read_text()
+    frames.write_text(known.replace("((3, 11), (3, 12), (3, 13))", "((0, 0),)"))
+    assert frames.read_text() != known
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", SHALLOW]
+    result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    problem, depth, rest, failures = result.stdout.splitlines()
+    assert "programs recurse a few calls less deep than under plain python" in problem
+    assert (depth, rest.split()[1]) == ("985", "0")
+    assert failures == "[]"

@@ -1,0 +1,79 @@
+"""Hostile programs end in their outcome, and the next program in the same sandbox does not notice."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Outcome
+
+from .as_user import SETTINGS, run_python  # pyrefly: ignore[missing-import]
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .hostile_programs import HUNT_FOR_EXPECTED  # pyrefly: ignore[missing-import]
+from .safety_suites import BEYOND_TIME_AND_MEMORY  # pyrefly: ignore[missing-import]
+
+
+@pytest.mark.parametrize(
+    ("setting", "names"),
+    [
+        pytest.param("ourselves", (), id="ourselves"),
+        pytest.param("nobody in a container", BEYOND_TIME_AND_MEMORY, id="nobody in a container, in part"),
+        *(pytest.param(name, (), id=name, marks=pytest.mark.long) for name in SETTINGS if name != "ourselves"),
+    ],
+)
+def test_hostile_programs_are_contained(setting: str, names: tuple[str, ...]) -> None:
+    result = run_python(["-m", "judge.safety_suites", "hostile", *names], setting)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["level"] in ("full", "degraded")
+    assert report["complaints"] == {}
+    assert report["left"] == []
+
+
+@pytest.mark.long
+def test_hostile_programs_are_contained_where_tests_share_a_process() -> None:
+    result = run_python(["-m", "judge.safety_suites", "hostile", "--together"], "ourselves")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["complaints"] == {}
+    assert report["left"] == []
+
+
+def test_expected_output_is_nowhere_in_the_sandbox(judge_one: Judge) -> None:
+    verdict = run(judge_one, HUNT_FOR_EXPECTED, make_problem(("1\n", "SECRET-ANSWER\n")))
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert 'got "nothing"' in verdict.detail
+
+
+def test_data_on_disk_cannot_be_read(judge_one: Judge, tmp_path: Path) -> None:
+    secret = tmp_path / "expected.txt"
+    secret.write_text("SECRET-ANSWER\n")
+    secret.chmod(0o644)
+    verdict = run(judge_one, f"print(open({str(secret)!r}).read())", make_problem(("", "SECRET-ANSWER\n")))
+    assert verdict.outcome is Outcome.RUNTIME_ERROR
+    assert "No such file" in verdict.detail
+
+
+def test_source_of_the_package_cannot_be_read(judge_one: Judge) -> None:
+    import microcoder
+
+    code = (
+        f"import os\nprint(os.path.exists({os.path.dirname(microcoder.__file__)!r}), os.path.exists({os.getcwd()!r}))"
+    )
+    assert run(judge_one, code, make_problem(("", "False False"))).is_accepted
+
+
+def test_tests_of_one_program_share_no_state(judge_one: Judge) -> None:
+    code = """
+import os, builtins, sys
+seen = os.path.exists("/tmp/mark") or hasattr(builtins, "mark")
+open("/tmp/mark", "w").close()
+builtins.mark = True
+print(seen)
+"""
+    verdict = run(judge_one, code, make_problem(("1", "False"), ("2", "False"), ("3", "False")))
+    assert verdict.is_accepted, verdict.detail

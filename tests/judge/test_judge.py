@@ -1,0 +1,302 @@
+"""The batch API: order, stop rules, sharing, faults, and living inside another process."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge import Invocation, Judge, StopRule, judge
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
+from microcoder.judge.run.session import Session
+from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
+from microcoder.judge.run.verdicts import fault_reason
+
+from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+
+FIVE_TESTS = tuple((f"{n} 1", str(n + 1)) for n in range(5))
+
+
+def outcomes(verdict: Verdict) -> list[str]:
+    return [test.verdict.value for test in verdict.tests]
+
+
+def test_order_is_kept_and_callbacks_come_from_the_calling_thread() -> None:
+    programs = [Program(f"# {n}\n{ADD}" if n % 3 else f"print({n})") for n in range(12)]
+    seen: list[tuple[int, Verdict]] = []
+    threads = set()
+
+    def note(index: int, verdict: Verdict) -> None:
+        seen.append((index, verdict))
+        threads.add(threading.current_thread())
+
+    with Judge(workers=2) as judging:
+        verdicts = judging.judge(programs, [make_problem(("1 2", "3"))] * 12, on_verdict=note)
+    assert [verdict.is_accepted for verdict in verdicts] == [n % 3 != 0 or n == 3 for n in range(12)]
+    assert sorted(index for index, _ in seen) == list(range(12))
+    assert all(verdicts[index] == verdict for index, verdict in seen)
+    assert threads == {threading.current_thread()}
+
+
+def test_judge_function_and_empty_batch() -> None:
+    assert judge([], [], workers=1) == []
+    assert judge([Program(ADD)], [make_problem(("1 2", "3"))], workers=1)[0].is_accepted
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "expected"),
+    [
+        ("first_failure", "print(2)", ["wrong_answer"]),
+        ("first_failure", ADD, ["accepted"] * 5),
+        ("first_limit", "print(2)", ["wrong_answer", "accepted", "wrong_answer", "wrong_answer", "wrong_answer"]),
+        ("first_limit", "n = int(input().split()[0])\nwhile n == 1: pass\nprint(n + 1)", ["accepted", "time_limit"]),
+        ("first_limit", "1 / 0", ["runtime_error"] * 5),
+        ("first_limit", "x =", ["compile_error"]),
+        ("never", "x =", ["compile_error"]),
+        (
+            "never",
+            "n = int(input().split()[0])\nwhile n == 1: pass\nprint(n + 1)",
+            ["accepted", "time_limit", "accepted", "accepted", "accepted"],
+        ),
+    ],
+)
+def test_stop_rules(stop: StopRule, code: str, expected: list[str]) -> None:
+    problem = make_problem(*FIVE_TESTS, time_limit_seconds=0.2)
+    with Judge(workers=1, stop=stop) as judging:
+        verdict = run(judging, code, problem)
+    assert outcomes(verdict) == expected
+    assert verdict.tests_total == 5
+
+
+def test_identical_pairs_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = []
+    original = Session.judge
+    monkeypatch.setattr(Session, "judge", lambda self, *given: judged.append(given) or original(self, *given))
+    one, equal, other = make_problem(("1 2", "3")), make_problem(("1 2", "3"), id="q"), make_problem(("1 2", "4"))
+    with Judge(workers=2) as judging:
+        verdicts = judging.judge([Program(ADD)] * 4, [one, one, equal, other])
+    assert [verdict.is_accepted for verdict in verdicts] == [True, True, True, False]
+    assert len(judged) == 2
+
+
+@pytest.mark.parametrize(
+    ("programs", "problems", "message"),
+    [
+        ([Program("x")], [], "1 programs but 0 problems"),
+        ([Program("x", language="cpp")], [make_problem(("", ""))], "program 0 is in 'cpp'"),
+    ],
+)
+def test_wrong_arguments(judge_one: Judge, programs: list[Program], problems: list[Problem], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        judge_one.judge(programs, problems)
+
+
+def test_wrong_settings() -> None:
+    with pytest.raises(ConfigError, match="workers = 0"):
+        Judge(workers=0)
+    with pytest.raises(ConfigError, match=r"checker_seconds = 0; use more than 0, at most 3600"):
+        Judge(checker_seconds=0)
+    with pytest.raises(ConfigError, match=r"build_seconds = nan; use more than 0, at most 3600"):
+        Judge(build_seconds=float("nan"))
+    with pytest.raises(ConfigError, match="first_failure, first_limit, never"):
+        Judge(stop="first")  # type: ignore[arg-type]
+
+
+def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:
+    slow = "import time\nwhile time.process_time() < 0.5: pass\n" + ADD
+    programs = [Program(f"{slow}# {n}") for n in range(4)]
+    with Judge(workers=1) as judging:
+        run(judging, ADD, make_problem(("1 2", "3")))
+        (first,) = workers_of(judging).sessions[0]._sandboxes._started.values()
+        killer = threading.Timer(0.6, os.kill, (first.pid, signal.SIGKILL))
+        killer.start()
+        verdicts = judging.judge(programs, [make_problem(("1 2", "3"))] * 4)
+        (second,) = workers_of(judging).sessions[0]._sandboxes._started.values()
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 4
+    assert first.pid != second.pid
+
+
+def test_a_fork_server_killed_in_its_first_start_is_started_again() -> None:
+    before, killed = set(_children()), []
+
+    def kill_the_first() -> None:
+        while not killed and not stop.wait(0.001):
+            for pid in sorted(_children() - before):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                break
+
+    stop = threading.Event()
+    killer = threading.Thread(target=kill_the_first)
+    killer.start()
+    with Judge(workers=1) as judging:
+        verdict = run(judging, ADD, make_problem(("1 2", "3")))
+    stop.set()
+    killer.join()
+    assert killed
+    assert verdict.is_accepted
+
+
+def _children() -> set[int]:
+    """Return the process ids of this process's children."""
+    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
+def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
+    session = Session()
+    session.open()
+    limits = Limits(5.0, 5.0, 1 << 30, 1 << 20)
+    with closing(LoadedProgram("print('first')")) as first, closing(LoadedProgram("print('second')")) as second:
+        sandbox = Sandbox()
+        with pytest.raises(OverflowError):
+            sandbox.run(first.task(b""), replace(limits, wall_seconds=1e14))
+        time.sleep(0.1)
+        with pytest.raises(SandboxDied):
+            sandbox.run(second.task(b""), limits)
+        sandbox.close()
+    with pytest.raises(OverflowError):
+        session.run(Invocation(Program("print('A')"), wall_seconds=1e14), 1.0)
+    for word in "BC":
+        assert session.run(Invocation(Program(f"print('{word}')")), 1.0).stdout == f"{word}\n".encode()
+    session.close()
+
+
+def test_a_second_death_is_a_fault_of_that_program_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def kill_whatever_runs() -> None:
+        while not stop.wait(0.15):
+            for sandbox in list(workers_of(judging).sessions[0]._sandboxes._started.values()):
+                sandbox.interrupt()
+
+    stop = threading.Event()
+    slow = Program("import time\ntime.sleep(1)")
+    with Judge(workers=1) as judging:
+        killer = threading.Thread(target=kill_whatever_runs)
+        killer.start()
+        verdict = judging.judge([slow], [make_problem(("1 2", ""), ("3 4", ""))])[0]
+        stop.set()
+        killer.join()
+        assert verdict.outcome is Outcome.SANDBOX_FAULT
+        assert not verdict.is_scorable
+        assert outcomes(verdict) == ["sandbox_fault"]
+        assert caplog.messages == [f"microcoder: a program stays unscored: {verdict.detail}"]
+        assert fault_reason(verdict.detail) in ("ended", "not_started")
+        assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
+
+
+def test_works_from_a_thread_and_for_several_callers_at_once(judge_one: Judge) -> None:
+    results: list[list[Verdict]] = []
+    problem = make_problem(("1 2", "3"))
+
+    def call(number: int) -> None:
+        results.append(judge_one.judge([Program(f"{ADD}# {number} {n}") for n in range(5)], [problem] * 5))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [verdict.is_accepted for verdicts in results for verdict in verdicts] == [True] * 15
+
+
+def test_close_ends_a_running_batch_quickly() -> None:
+    judging = Judge(workers=1)
+    endless = make_problem(("", ""), time_limit_seconds=60)
+    verdicts: list[Verdict] = []
+    caller = threading.Thread(target=lambda: verdicts.extend(judging.judge([Program("while True: pass")], [endless])))
+    caller.start()
+    time.sleep(0.3)
+    started = time.monotonic()
+    judging.close()
+    caller.join(5)
+    assert time.monotonic() - started < 5
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.SANDBOX_FAULT]
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judging.judge([], [])
+
+
+BATCH_WITHOUT_END = """
+import sys
+from microcoder import Problem, Program
+from microcoder.judge import Judge
+problem = Problem(id="p", tests=[{"input": "", "output": ""}], time_limit_seconds=60)
+with Judge(workers=2) as judging:
+    judging.judge([Program("")], [problem])
+    sandboxes = [s.pid for session in judging._pool.sessions for s in session._sandboxes._started.values()]
+    print(*sandboxes, flush=True)
+    judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+def test_nothing_outlives_the_calling_process(number: signal.Signals) -> None:
+    caller = subprocess.Popen([sys.executable, "-c", BATCH_WITHOUT_END], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert caller.stdout is not None
+    pids = [int(pid) for pid in caller.stdout.readline().split()]
+    assert pids
+    time.sleep(0.3)
+    caller.send_signal(number)
+    caller.communicate(timeout=20)
+    deadline = time.monotonic() + 60
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, pids))
+
+
+def test_a_problem_is_let_go_of_with_its_verdict_where_few_tests_are_kept() -> None:
+    held = []
+    gc.disable()
+    try:
+        with Judge(workers=1, tests_mib=1, cache_size=0) as judging:
+            for number in range(4):
+                problem = make_problem((f"{number} {'1' * (1 << 20)}", f"{number}"))
+                held.append(weakref.ref(problem))
+                assert judging.judge([Program("print(input()[0])")], [problem])[0].is_accepted
+                del problem
+            # The latest is kept for the next program.
+            assert [one() is not None for one in held[:3]] == [False] * 3
+    finally:
+        gc.enable()
+
+
+def test_import_needs_neither_torch_nor_numpy() -> None:
+    code = "import sys, microcoder.judge\nprint([m for m in ('torch', 'numpy', 'trl') if m in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"
+
+
+def test_what_the_machine_refuses_once_is_asked_for_again_in_a_fresh_sandbox() -> None:
+    seen: list[int] = []
+
+    def use(sandbox: Sandbox) -> str:
+        seen.append(sandbox.pid)
+        if len(seen) == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return "done"
+
+    sandboxes = Sandboxes()
+    try:
+        assert sandboxes.use(SandboxKind(), use) == "done"
+        assert len({*seen}) == 2
+        assert sandboxes.retries == 1
+    finally:
+        sandboxes.close()

@@ -1,0 +1,280 @@
+"""Workers spread over several processes: the same verdicts, whatever happens to a process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge import Invocation, Judge
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.fleet.alone import SharedGate, Turns
+from microcoder.judge.fleet.processes import Processes
+from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.workers import count_processes
+
+from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
+
+SUM = make_problem(("1 2", "3"), ("4 5", "9"), ("-1 1", "0"))
+FUNCTION = make_problem(("[3, 1]", "[1, 3]"), ("[]", "[]"), fn_name="order")
+CHECKED = make_problem(
+    ("5", "5"),
+    checker={"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) < 5)"},
+)
+MIXED: list[tuple[str | None, Problem]] = [
+    (ADD, SUM),
+    ("print(3)", SUM),
+    ("1 / 0", SUM),
+    ("x =", SUM),
+    (None, SUM),
+    ("print('\\ud800'.encode('utf-8', 'surrogatepass'))  # \ud800", SUM),
+    ("def order(items): return sorted(items)", FUNCTION),
+    ("def order(items): return items", FUNCTION),
+    ("print(7)", CHECKED),
+    ("print(4)", CHECKED),
+    ("while True: pass", make_problem(("", ""), time_limit_seconds=0.3)),
+    ("x = bytearray(1 << 30)", SUM),
+    ("print('a' * (20 << 20))", SUM),
+]
+CPP = '#include <cstdio>\nint main() { int a, b; scanf("%d %d", &a, &b); printf("%d\\n", a + b); }'
+
+
+@pytest.fixture(scope="module")
+def judge_two() -> Iterator[Judge]:
+    with Judge(workers=2, processes=2, time_scale=1) as judging:
+        yield judging
+
+
+def pool_of(judging: Judge) -> Processes:
+    assert isinstance(judging._pool, Processes)
+    return judging._pool
+
+
+def processes_of(judging: Judge) -> list[int]:
+    return [member.process.pid for member in pool_of(judging).members if member.process is not None]
+
+
+def children_of(pid: int) -> list[int]:
+    found = [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
+    return found + [below for child in found for below in children_of(child)]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids: list[int]) -> bool:
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(map(is_alive, pids))
+
+
+def essence(verdict: Verdict) -> tuple[object, ...]:
+    """All of a verdict but its figures, and what is said about these."""
+    tests = [(test.verdict, test.method, test.output) for test in verdict.tests]
+    return verdict.outcome, verdict.tests_total, verdict.isolation, tests
+
+
+def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -> None:
+    codes, problems = zip(*MIXED, strict=True)
+    programs = [Program(code, reason="" if code else "none") for code in codes]
+    problems = list(problems)
+    if shutil.which("g++"):
+        cpp = SUM.model_copy(update={"language": "cpp"})
+        programs += [Program(CPP, language="cpp"), Program("int main() {", language="cpp")]
+        problems += [cpp, cpp]
+    seen: list[tuple[int, Verdict]] = []
+    verdicts = judge_two.judge(programs, problems, on_verdict=lambda index, verdict: seen.append((index, verdict)))
+    assert list(map(essence, verdicts)) == list(map(essence, judge_one.judge(programs, problems)))
+    assert sorted(index for index, _ in seen) == list(range(len(programs)))
+    assert len(processes_of(judge_two)) == 2
+
+
+def test_what_was_judged_is_counted_over_all_processes(judge_two: Judge) -> None:
+    before = judge_two.statistics
+    problem = make_problem(*((f"{n} 1", str(n + 1)) for n in range(5)))
+    assert all(v.is_accepted for v in judge_two.judge([Program(f"{ADD}# {n}") for n in range(8)] * 2, [problem] * 16))
+    after = judge_two.statistics
+    assert (after.judged - before.judged, after.from_cache - before.from_cache) == (8, 8)
+    assert after.shared - before.shared == 8 * 5
+    assert after.retries == before.retries
+
+
+def test_a_run_and_what_cannot_be_judged(judge_two: Judge) -> None:
+    assert judge_two.run(Invocation(Program("print(input())"), stdin=b"hello")).stdout == b"hello\n"
+    with pytest.raises(DataError, match="no code"):
+        judge_two.run(Invocation(Program(None)))
+
+
+def test_nobody_waits_for_a_cancelled_program(judge_two: Judge) -> None:
+    endless = make_problem(("", ""), ("1", ""), time_limit_seconds=0.5)
+    judged = judge_two.statistics.judged
+    futures = [judge_two.submit(Program(f"while True: pass  # {n}"), endless) for n in range(40)]
+    time.sleep(0.1)
+    assert all(future.cancel() for future in futures)
+    assert run(judge_two, f"{ADD}# after", SUM).is_accepted
+    assert judge_two.statistics.judged - judged < 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_is_ended_costs_no_verdict(number: signal.Signals) -> None:
+    slow = "import time\ntime.sleep(0.3)\n" + ADD
+    with Judge(workers=2, processes=2, time_scale=1) as judging:
+        run(judging, ADD, SUM)
+        (first,) = processes_of(judging)
+        sandboxes = children_of(first)
+        killer = threading.Timer(0.5, os.kill, (first, number))
+        killer.start()
+        verdicts = judging.judge([Program(f"{slow}# {n}") for n in range(4)], [SUM] * 4)
+        killer.join()
+        assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 4
+        assert judging.statistics.retries > 0
+        assert sandboxes
+        assert wait_until_gone([first, *sandboxes])
+
+
+def test_a_program_whose_process_ends_twice_is_a_fault() -> None:
+    stop = threading.Event()
+
+    def kill_whatever_works() -> None:
+        while not stop.wait(0.2):
+            for member in pool_of(judging).members:
+                if member.items and member.process is not None:
+                    member.process.kill()
+
+    with Judge(workers=1, processes=1, time_scale=1) as judging:
+        run(judging, ADD, SUM)
+        killer = threading.Thread(target=kill_whatever_works)
+        killer.start()
+        verdict = run(judging, "import time\ntime.sleep(3)", SUM)
+        stop.set()
+        killer.join()
+        assert verdict.outcome is Outcome.SANDBOX_FAULT
+        assert "ended twice" in verdict.detail
+        assert run(judging, f"{ADD}# again", SUM).is_accepted
+
+
+def test_close_ends_everything_at_once() -> None:
+    judging = Judge(workers=2, processes=2)
+    verdicts: list[Verdict] = []
+    endless = make_problem(("", ""), time_limit_seconds=60)
+    programs = [Program("while True: pass"), Program("while 1: pass")]
+    caller = threading.Thread(target=lambda: verdicts.extend(judging.judge(programs, [endless] * 2)))
+    caller.start()
+    while len(pids := processes_of(judging)) < 2 or not all(map(children_of, pids)):
+        time.sleep(0.05)
+    pids += [child for pid in pids for child in children_of(pid)]
+    judging.close()
+    caller.join(5)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.SANDBOX_FAULT] * 2
+    assert wait_until_gone(pids)
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judging.judge([], [])
+
+
+BATCH_WITHOUT_END = """
+import os, time
+from microcoder import Problem, Program
+from microcoder.judge import Judge
+problem = Problem(id="p", tests=[{"input": "", "output": ""}], time_limit_seconds=60)
+with Judge(workers=2, processes=2, time_scale=1) as judging:
+    judging.judge([Program(""), Program("#")], [problem] * 2)
+    if os.fork() == 0:  # it has the sockets, too
+        time.sleep(60)
+        os._exit(0)
+    print(*(member.process.pid for member in judging._pool.members if member.process), flush=True)
+    judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_outlives_the_calling_process(number: signal.Signals) -> None:
+    caller = subprocess.Popen([sys.executable, "-c", BATCH_WITHOUT_END], stdout=subprocess.PIPE, start_new_session=True)
+    assert caller.stdout is not None
+    pids = [int(pid) for pid in caller.stdout.readline().split()]
+    assert pids
+    time.sleep(0.5)
+    pids += [child for pid in pids for child in children_of(pid)]
+    caller.send_signal(number)
+    caller.wait(20)
+    assert wait_until_gone(pids)
+    os.killpg(caller.pid, signal.SIGKILL)
+    caller.stdout.close()
+
+
+def test_a_judge_that_cannot_start_says_why() -> None:
+    with pytest.raises(ConfigError, match="no-such-file"):
+        Judge(workers=2, processes=2, packages="no-such-file.txt")
+    with pytest.raises(EvaluatorFault, match="lacks isolation here: seccomp"):
+        Judge(workers=2, processes=2, layers=("resource_limits",))
+    with pytest.raises(ConfigError, match="processes = 3; use 0 to 2"):
+        Judge(workers=2, processes=3)
+
+
+@pytest.mark.parametrize(("workers", "processes"), [(1, 0), (8, 0), (9, 2), (16, 2), (64, 8)])
+def test_processes_by_workers(workers: int, processes: int) -> None:
+    assert count_processes(workers) == processes
+
+
+class Peer:
+    """A process in the eyes of `Turns`, with a gate of its own."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.gate = SharedGate(
+            ask=lambda: turns.ask(self),
+            paused=lambda number: turns.note_paused(self, number),
+            over=lambda: turns.end(self),
+        )
+        self.pause, self.grant, self.resume = self.gate.pause, self.gate.grant, self.gate.resume
+        turns.join(self)
+
+
+def test_alone_is_alone_among_all_processes() -> None:
+    turns = Turns()
+    peers = [Peer(turns) for _ in range(3)]
+    running, lock, trouble, done = [0, 0], threading.Lock(), [], []
+
+    def work(peer: Peer, number: int) -> None:
+        for turn in range(40):
+            is_alone = (turn + number) % 4 == 0
+            with peer.gate.alone() if is_alone else WorkerTurn(peer.gate).shared():
+                with lock:
+                    running[is_alone] += 1
+                    if running[1] > 1 or (running[1] and running[0]):
+                        trouble.append(tuple(running))
+                time.sleep(0.0005)
+                with lock:
+                    running[is_alone] -= 1
+        done.append(number)
+
+    threads = [threading.Thread(target=work, args=(peer, number), daemon=True) for peer in peers for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not trouble
+    assert len(done) == len(threads)
+
+
+def test_a_process_that_ends_in_its_turn_holds_up_nobody() -> None:
+    turns = Turns()
+    ending, staying = Peer(turns), Peer(turns)
+    turns.ask(ending)
+    turns.leave(ending)
+    with WorkerTurn(staying.gate).shared():
+        pass
+    with staying.gate.alone():
+        pass

@@ -1,0 +1,249 @@
+"""What programs may import does not depend on the host's environment, and a promise that is not kept scores nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.types import Outcome
+from microcoder.judge.languages.interpreter import current_interpreter
+from microcoder.judge.languages.packages import (
+    PROFILES,
+    ROOT_VARIABLE,
+    find_folder,
+    find_roots,
+    folder_digest,
+    install_packages,
+    load_profile,
+    provide_packages,
+)
+from wheels import make_wheel
+
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+
+CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+SUM = make_problem(("1 2\n", "3\n"))
+USES = {
+    "numpy": "import numpy as np\nprint(np.array(input().split(), dtype=int).sum())",
+    "sortedcontainers": "from sortedcontainers import SortedList\nprint(sum(SortedList(map(int, input().split()))))",
+    "tzdata": "from zoneinfo import ZoneInfo\nZoneInfo('Asia/Tokyo')\nprint(sum(map(int, input().split())))",
+}
+PLAIN = "print(sum(map(int, input().split())))"
+
+
+@pytest.fixture
+def nothing_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty folder for packages, no package index, and a package that the host does not have in this version."""
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "packages"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    pins = tmp_path / "own.txt"
+    pins.write_text("sortedcontainers==0.0.1\n")
+    return str(pins)
+
+
+@pytest.mark.parametrize("package", USES)
+def test_promised_packages_can_be_imported(judge_one: Judge, package: str) -> None:
+    verdict = run(judge_one, USES[package], SUM)
+    assert verdict.is_accepted, verdict.detail
+
+
+def test_other_packages_of_the_host_cannot(judge_one: Judge) -> None:
+    verdict = run(judge_one, "import pydantic\n" + PLAIN, SUM)
+    assert (verdict.outcome, verdict.is_scorable) == (Outcome.RUNTIME_ERROR, True)
+    assert "No module named 'pydantic'" in verdict.detail
+
+
+def test_without_packages_an_import_is_the_programs_own_mistake() -> None:
+    with Judge(workers=1, time_scale=1, packages="none") as judging:
+        for package in ("numpy", "sortedcontainers"):
+            verdict = run(judging, USES[package], SUM)
+            assert verdict.outcome is Outcome.RUNTIME_ERROR, verdict.detail
+        assert judging.environment.as_record()["packages"]["pins"] == []
+
+
+def test_a_promise_that_is_not_kept_scores_nothing(nothing_to_be_had: str, caplog: pytest.LogCaptureFixture) -> None:
+    call = make_problem(("[1]", "1"), fn_name="solve")
+    with Judge(workers=1, time_scale=1, packages=nothing_to_be_had) as judging:
+        faults = [
+            run(judging, USES["sortedcontainers"], SUM),
+            run(judging, "try:\n    import sortedcontainers\nexcept ImportError: pass\n" + PLAIN, SUM),
+            run(judging, "def solve(a): return SortedList(a)[0]", call),
+            run(judging, USES["sortedcontainers"], call.model_copy(update={"harness": "def main(code): exec(code)"})),
+        ]
+        scored = [
+            run(judging, PLAIN, SUM),
+            run(judging, "# import sortedcontainers\n'import sortedcontainers'\n" + PLAIN, SUM),
+            run(judging, "raise ModuleNotFoundError(\"No module named 'sortedcontainers'\")", SUM),
+            run(judging, USES["numpy"], SUM),
+            run(judging, "def solve(a): return a[0]", call),
+        ]
+        missing, counted = judging.environment.missing, judging.statistics.missing_packages
+    assert counted == len(faults)
+    for verdict in faults:
+        assert verdict.outcome is Outcome.SANDBOX_FAULT
+        assert "sortedcontainers, and the packages of profile own are missing" in verdict.detail
+        assert "microcoder packages install" in verdict.detail
+    outcomes = [verdict.outcome for verdict in scored]
+    assert outcomes == [Outcome.ACCEPTED] * 2 + [Outcome.RUNTIME_ERROR] * 2 + [Outcome.ACCEPTED]
+    assert missing in caplog.text
+
+
+def test_packages_are_installed_where_they_are_first_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By pip; the next one finds them."""
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    make_wheel(tmp_path, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
+    pins = tmp_path / "own.txt"
+    pins.write_text("sortedcontainers == 2.4.0  # a comment\n")
+    with Judge(workers=1, time_scale=1, packages=str(pins)) as judging:
+        assert run(judging, USES["sortedcontainers"], SUM).is_accepted
+        assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR
+    assert caplog.text.count("installing the packages") == 1
+    provided = provide_packages(load_profile(str(pins)), current_interpreter())
+    assert provided.folder == str(tmp_path / folder_digest(provided.profile, current_interpreter()))
+    assert caplog.text.count("installing the packages") == 1
+    # A program runs as a user of its own.
+    assert all(path.stat().st_mode & 0o004 for path in Path(provided.folder).rglob("*"))
+    assert not list(tmp_path.glob(".*-*")), "what was begun is not left behind"
+
+
+@pytest.mark.parametrize(
+    ("wheel", "needs", "message"),
+    [
+        ("other", "", "failed: ERROR"),
+        ("thing", "Requires-Dist: numpy>=2\n", "thing needs numpy, which is not pinned; add a line numpy==VERSION"),
+    ],
+)
+def test_what_programs_could_not_import_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: str, needs: str, message: str
+) -> None:
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "packages"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    make_wheel(tmp_path, wheel, "1.0", "", needs=needs)
+    (tmp_path / "own.txt").write_text("thing==1.0\n")
+    profile = load_profile(str(tmp_path / "own.txt"))
+    with pytest.raises(EvaluatorFault, match=message):
+        install_packages(profile, current_interpreter())
+    assert find_folder(profile, current_interpreter()) is None
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "file" / "packages"))
+    with pytest.raises(EvaluatorFault, match=f"set {ROOT_VARIABLE} to a folder that can"):
+        install_packages(PROFILES["standard"], current_interpreter())
+
+
+def test_where_folders_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ROOT_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert find_roots() == (tmp_path / "microcoder" / "packages", Path("/var/cache/microcoder/packages"))
+    monkeypatch.setenv(ROOT_VARIABLE, "/shared/packages")
+    assert find_roots() == (Path("/shared/packages"),)
+
+
+def test_a_profile_is_distinguished_by_its_pins(tmp_path: Path) -> None:
+    assert len({profile.digest for profile in PROFILES.values()}) == len(PROFILES)
+    for name, text in (("a.txt", "numpy==2.4.6\nTZdata==2026.6\n"), ("b.txt", "tzdata==2026.6\n\nnumpy == 2.4.6\n")):
+        (tmp_path / name).write_text(text)
+    first, second = (load_profile(str(tmp_path / name)) for name in ("a.txt", "b.txt"))
+    assert (first.digest, first.name) == (second.digest, "a")
+    assert first.digest != PROFILES["standard"].digest
+    # What is known about a package holds for a user's own list too.
+    assert first.preload_for("import numpy") == ("numpy",)
+    assert first.find_needed("import zoneinfo", is_function=False)
+
+
+def test_pins_are_those_that_the_tests_run_with() -> None:
+    tested = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
+    for profile in PROFILES.values():
+        for package in profile.packages:
+            assert tested.get(package.name, package.version) == package.version, package.pin
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("nonesuch", None, "use one of atcoder, none, standard, or the path"),
+        ("gone.txt", None, "cannot be read"),
+        ("own.txt", "numpy>=2\n", "write exact pins, such as numpy==2.4.6"),
+        ("own.txt", "--index-url==http://x\n", "write exact pins"),
+        ("own.txt", "numpy==2.4.6\nNumPy==2.4.6\n", "pins numpy twice"),
+        ("own.toml", 'name = "own"\npackages = [{pin = "numpy"}]\n', "write exact pins"),
+        ("own.toml", "name = \n", "is not valid TOML"),
+    ],
+)
+def test_a_profile_that_is_none_is_refused(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+    path = str(tmp_path / name) if "." in name else name
+    if text is not None:
+        Path(path).write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "needed"),
+    [
+        ("import sys, numpy as np", "numpy"),
+        ("x = 1; from numpy import array", "numpy"),
+        ("np = __import__('numpy')", "numpy"),
+        ("numpy = int(input())", None),
+        ("from mynumpy import x", None),
+        ("import sys", None),
+        ("import numpy.linalg", "numpy"),
+        ("import os.path, numpy.random as r", "numpy"),
+        ("import importlib\nimportlib.import_module('numpy.fft')", "numpy"),
+        ("if False:\n    from numpy.linalg import det", "numpy"),
+        ("# import numpy\nprint(1)", None),
+        ("'import numpy'\nprint('from numpy import array')", None),
+        ('"""\nimport numpy\n"""', None),
+        ("from . import numpy", None),
+        # What the judge's own grammar does not know may be a newer Python's, and a long source is not parsed.
+        ("import numpy\nmatch = lambda: yes yes", "numpy"),
+        ("print(\n'numpy'", None),
+        ("import numpy\n" + "x = 1\n" * 20_000, "numpy"),
+        ("x = 'numpy'\n" * 10_000, None),
+        ("sortedcontainers = SortedList = 1", None),
+        ("import " + "import " * 200_000 + "nump", None),
+    ],
+)
+def test_what_a_source_asks_for(code: str, needed: str | None) -> None:
+    found = PROFILES["standard"].find_needed(code, is_function=False)
+    assert (found and found.name) == needed
+
+
+def test_a_parser_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: str, mode: str) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    monkeypatch.setattr("ast.parse", fail)
+    found = PROFILES["standard"].find_needed("import numpy", is_function=False)
+    assert found is not None
+    assert found.name == "numpy"
+
+
+def test_a_judge_goes_on_when_its_packages_are_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    make_wheel(tmp_path, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
+    pins = tmp_path / "own.txt"
+    pins.write_text("sortedcontainers==2.4.0\n")
+    with Judge(workers=1, time_scale=1, packages=str(pins), renew_after=1) as judging:
+        assert run(judging, PLAIN, SUM).is_accepted
+        os.rename(
+            *(tmp_path / name for name in (folder_digest(load_profile(str(pins)), current_interpreter()), "away"))
+        )
+        verdict = run(judging, PLAIN + "  ", SUM)
+    assert verdict.outcome is Outcome.SANDBOX_FAULT
+    assert "is gone; type `microcoder packages install`" in verdict.detail

@@ -1,0 +1,70 @@
+"""Record files: all lines or none, and one clear line for what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from microcoder.data import read_problems, write_problems
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Checker, Problem, TestCase
+
+GOOD = '{"id": "a", "statement": "s", "tests": [{"input": "1", "output": "2"}]}'
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "b", ', "line 2 is not JSON"),
+        ('{"id": "b", "tests": []}', "line 2: tests"),
+        ('{"id": "b"}', "key tests is missing"),
+        ('{"id": "b", "test": []}', "unknown key test; did you mean tests?"),
+        ('{"id": "b", "tests": [{"imput": "1", "output": ""}]}', "unknown key tests.0.imput; did you mean input?"),
+        (GOOD, "id 'a' was already used on line 1"),
+        (GOOD.replace('"a"', '"b"').replace('"s"', '" "'), "no statement"),
+        (GOOD.replace('"a"', '"b", "language": "cobol"'), "language = 'cobol'"),
+        (
+            GOOD.replace('"a"', '"b", "checker": {"type": "exact", "tolerance": 0.1}'),
+            'checker type "exact" takes no tolerance',
+        ),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    file = tmp_path / "problems.jsonl"
+    file.write_text(f"{GOOD}\n{line}\n")
+    with pytest.raises(DataError) as caught:
+        read_problems(file)
+    assert message in str(caught.value)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_empty_and_damaged_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        read_problems(tmp_path / "no.jsonl")
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("\n")
+    with pytest.raises(DataError, match="holds no record"):
+        read_problems(empty)
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes(gzip.compress(GOOD.encode() * 100)[:-20])
+    with pytest.raises(DataError, match="cannot be read"):
+        read_problems(cut)
+
+
+def test_what_is_written_is_read_again_gzipped_or_not(tmp_path: Path) -> None:
+    problems = [
+        Problem(
+            id=f"p{number}",
+            statement="Ångström\u2028",
+            tests=(TestCase(input="1\n", output="2\n"),),
+            checker=Checker(type="float", tolerance=1e-3),
+        )
+        for number in range(3)
+    ]
+    plain, packed = tmp_path / "p.jsonl", tmp_path / "p.jsonl.gz"
+    write_problems(plain, problems)
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_problems(plain) == read_problems(packed) == problems

@@ -1,0 +1,189 @@
+"""Languages that need a runtime, and language files of the user's own: what they get, and what they do not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.types import Outcome, Problem, Program
+from microcoder.judge.languages import LANGUAGES, LANGUAGES_VARIABLE, add_language, find_language
+
+from . import hostile_runtimes as hostile  # pyrefly: ignore[missing-module-attribute]
+from .conftest import make_problem  # pyrefly: ignore[missing-import]
+
+RUST = Path(__file__).parents[2] / "examples/extensions/rust.toml"
+NEEDS = {
+    name: pytest.mark.skipif(bool(LANGUAGES[name].find_problem()), reason=LANGUAGES[name].find_problem())
+    for name in ("java", "javascript")
+}
+JAVA_ADD = hostile.JAVA_ADDS_IN_THREADS
+AWK = """\
+name = "awk"
+source_file = "main.awk"
+compilers = ["sh"]
+build = ["{compiler}", "-c", "cp main.awk main"]
+readable = ["/bin", "/usr/bin"]
+install = "apt install mawk"
+
+[runtime]
+commands = ["mawk", "gawk"]
+program_file = "main.awk"
+run = ["{runtime}", "-f", "main.awk"]
+links = {"/proc/self/exe" = "{runtime}"}
+texts = {"/proc/cpuinfo" = "processor : 0\\n"}
+address_space_mib = 512
+"""
+AWK_PROBES = """
+{ sum = $1 + $2 }
+END {
+    if (getline line < "/proc/cpuinfo" != 1 || line != "processor : 0") print "HARM cpuinfo";
+    if (getline byte < "/proc/self/exe" != 1) print "HARM no link";
+    if (getline line < "/proc/1/status" == 1 || getline line < "/etc/passwd" == 1) print "HARM reads";
+    if (system("true") == 0) print "HARM starts";
+    print sum
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_languages() -> Iterator[None]:
+    """Forget the languages of a test, in this process and for those after it."""
+    before = os.environ.get(LANGUAGES_VARIABLE)
+    yield
+    os.environ.pop(LANGUAGES_VARIABLE, None)
+    if before is not None:
+        os.environ[LANGUAGES_VARIABLE] = before
+
+
+def problem(language: str, **options: object) -> Problem:
+    settings = {"memory_limit_mib": 256, "time_limit_seconds": 10.0, **options}
+    return make_problem(("1 2\n", "3\n"), language=language, **settings)
+
+
+def check(judge: Judge, language: str, code: str, outcome: Outcome) -> None:
+    seconds = 0.5 if outcome is Outcome.TIME_LIMIT else 20.0
+    (verdict,) = judge.judge([Program(code, language)], [problem(language, time_limit_seconds=seconds)])
+    assert verdict.outcome is outcome, (verdict.detail, verdict.tests)
+
+
+@NEEDS["java"]
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (JAVA_ADD, Outcome.ACCEPTED),
+        (JAVA_ADD.replace("() + in", "() - in"), Outcome.WRONG_ANSWER),
+        ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
+        ("public class Main { public static void main(String[] a) { throw new Error(); } }", Outcome.RUNTIME_ERROR),
+        (hostile.JAVA_RECURSES, Outcome.ACCEPTED),
+        (hostile.JAVA_PROBES, Outcome.ACCEPTED),
+        (hostile.JAVA_SPINS, Outcome.TIME_LIMIT),
+        (hostile.JAVA_SPINS_IN_THREADS, Outcome.TIME_LIMIT),
+        (hostile.JAVA_TAKES_HEAP, Outcome.MEMORY_LIMIT),
+        (hostile.JAVA_TAKES_THREADS, Outcome.ACCEPTED),
+    ],
+    ids=["adds", "wrong", "no java", "throws", "deep", "probes", "spins", "threads spin", "heap", "threads"],
+)
+def test_java(judge_one: Judge, code: str, outcome: Outcome) -> None:
+    check(judge_one, "java", code, outcome)
+
+
+@NEEDS["javascript"]
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (hostile.JAVASCRIPT_ADDS, Outcome.ACCEPTED),
+        (hostile.JAVASCRIPT_ADDS.replace("a + b", "a - b"), Outcome.WRONG_ANSWER),
+        ("let x = ;", Outcome.COMPILE_ERROR),
+        ("throw new Error('no')", Outcome.RUNTIME_ERROR),
+        (hostile.JAVASCRIPT_RECURSES, Outcome.ACCEPTED),
+        (hostile.JAVASCRIPT_PROBES, Outcome.ACCEPTED),
+        (hostile.JAVASCRIPT_SPINS, Outcome.TIME_LIMIT),
+        (hostile.JAVASCRIPT_SPINS_IN_WORKERS, Outcome.TIME_LIMIT),
+        (hostile.JAVASCRIPT_TAKES_HEAP, Outcome.MEMORY_LIMIT),
+        (hostile.JAVASCRIPT_TAKES_BUFFERS, Outcome.MEMORY_LIMIT),
+        (hostile.LEAVES_A_FILE, Outcome.ACCEPTED),
+        (hostile.FINDS_A_FILE, Outcome.ACCEPTED),
+    ],
+    ids=[
+        *("adds", "wrong", "no javascript", "throws", "deep", "probes", "spins", "workers spin", "heap", "buffers"),
+        *("leaves", "finds nothing left"),
+    ],
+)
+def test_javascript(judge_one: Judge, code: str, outcome: Outcome) -> None:
+    check(judge_one, "javascript", code, outcome)
+
+
+@NEEDS["javascript"]
+def test_a_checker_may_be_written_in_a_language_with_a_runtime(judge_one: Judge) -> None:
+    code = "const fs = require('fs'); process.exit(fs.readFileSync(process.argv[3], 'utf8').trim() === '3' ? 0 : 1);"
+    checker = {"type": "program", "code": code, "language": "javascript", "protocol": "testlib"}
+    asked = make_problem(("1 2\n", "3\n"), checker=checker)
+    right, wrong = judge_one.judge([Program("print(3)"), Program("print(4)")], [asked, asked])
+    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (right, wrong)
+
+
+def test_a_language_file_adds_a_language(judge_one: Judge) -> None:
+    rust = add_language(RUST)
+    if rust.find_problem():
+        pytest.skip(rust.find_problem())
+    code = "fn main() { let a = std::io::stdin().lines().next().unwrap().unwrap(); " + (
+        "println!(\"{}\", a.split(' ').map(|x| x.parse::<i64>().unwrap()).sum::<i64>()); }"
+    )
+    check(judge_one, "rs", code, Outcome.ACCEPTED)
+    check(judge_one, "rust", "fn main() { 1 }", Outcome.COMPILE_ERROR)
+    assert find_language("rust").digest
+
+
+def test_a_runtime_sees_of_proc_what_its_file_puts_there(judge_one: Judge, tmp_path: Path) -> None:
+    if not (shutil.which("mawk") or shutil.which("gawk")):
+        pytest.skip("no awk")
+    (tmp_path / "awk.toml").write_text(AWK)
+    add_language(tmp_path / "awk.toml")
+    check(judge_one, "awk", AWK_PROBES, Outcome.ACCEPTED)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"-f", "main.awk"]\n', '"-f", "{main}"]\n', r"awk.toml line 11: .*\{main\}.*run knows \{runtime\}"),
+        ("/proc/self/exe", "/proc/self/fd/0", r"awk.toml line 12: .*/proc/self/fd/0: use a path below"),
+        ("/proc/cpuinfo", "/usr/lib/x", r"awk.toml line 13: .*/usr/lib/x: use a path below"),
+        ("address_space_mib = 512", "address_space = 512", "awk.toml line 14: runtime.address_space"),
+        ('name = "awk"', 'name = "py"', "py is a language already; use another name"),
+        ('name = "awk"', "name = awk", "at line 1"),
+        ('build = ["{compiler}", "-c", "cp main.awk main"]\n', "", "a runtime needs a `build`"),
+    ],
+)
+def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in AWK
+    (tmp_path / "awk.toml").write_text(AWK.replace(old, new))
+    with pytest.raises(ConfigError, match=message):
+        add_language(tmp_path / "awk.toml")
+    with pytest.raises(DataError, match="language = 'awk'; use one of"):
+        find_language("awk")
+
+
+JAVA_PRINT = (
+    "public static void main(String[] a) { System.out.println(new java.util.Scanner(System.in).nextInt() + 2); } }"
+)
+
+
+@NEEDS["java"]
+@pytest.mark.parametrize(
+    "head",
+    [
+        "public class Solution {",
+        "class Helper { static int x; }\npublic final class Peragrams {",
+        "class Unnamed {",
+        "package contest.tasks;\npublic class Task {",
+        "interface Thing { }\nclass Main {",
+    ],
+)
+def test_a_java_program_names_its_class_as_it_likes(judge_one: Judge, head: str) -> None:
+    check(judge_one, "java", f"{head}\n{JAVA_PRINT}", Outcome.ACCEPTED)

@@ -1,0 +1,128 @@
+"""What a process of several tests may say, and what it is told: the test plays the process."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from microcoder.judge.run.series import Series
+from microcoder.judge.sandbox import batch
+from microcoder.judge.sandbox.batch import GO_ON, pack_frame, unpack_frames
+from microcoder.judge.sandbox.protocol import Result
+
+ENDED = Result(exit_code=0, signal=0, cpu_us=900, wall_us=1200, memory_kib=50, expired=0)
+INPUTS = [b"2", b"3"]
+
+
+def _ask(series: Series, questions: int) -> bytes:
+    """Ask once, and hear nothing else within a moment; return the answer."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        os.write(questions, GO_ON)
+        series.attend(ours, 0.01)
+    return os.read(questions, 1)
+
+
+def _series(right: set[bytes]) -> Series:
+    return Series(INPUTS, 0.5, lambda number, status, output: not status and output in right)
+
+
+def test_inputs_are_there_once_the_first_test_was_right() -> None:
+    series = _series({b"a", b"b"})
+    _, inputs, frames, questions = series.open(-1)
+    os.write(frames, pack_frame(0, b"a"))
+    assert os.fstat(inputs).st_size == 0
+    assert _ask(series, questions) == GO_ON
+    assert os.pread(inputs, 100, 0).endswith(b"23")
+    os.write(frames, pack_frame(0, b"b") + pack_frame(batch.ENDED, b""))
+    shared = series.finish(ENDED)
+    assert (series.num_ended, series.first, shared.cpu_us, shared.wall_us) == (2, (0, b"a"), 450, 600)
+    assert (series.has_wrong, series.has_lost) == (False, False)
+
+
+def test_a_process_that_ends_during_a_test_has_lost_it_whatever_its_exit_code() -> None:
+    series = _series({b"a", b"b"})
+    _, _, frames, _ = series.open(-1)
+    os.write(frames, pack_frame(0, b"a"))
+    series.finish(ENDED)
+    assert series.has_lost
+    assert not series.is_out_of_time
+
+
+def test_a_wrong_test_ends_its_process_and_nothing_behind_it_is_looked_at() -> None:
+    for status, output in ((0, b"x"), (1, b"a")):
+        series = _series({b"a"})
+        _, inputs, frames, questions = series.open(-1)
+        os.write(frames, pack_frame(status, output) + pack_frame(0, b"a"))
+        assert _ask(series, questions) != GO_ON
+        assert os.fstat(inputs).st_size == 0
+        assert series.finish(ENDED).exit_code == status
+        assert series.num_ended == 1
+        assert series.has_wrong
+
+
+def test_a_test_counts_if_nothing_was_changed_when_it_began_or_after_it() -> None:
+    clean = batch.CLEAN
+    for statuses, num_counting in (
+        ((0, clean, clean), 3),
+        ((0, clean, 0, batch.ENDED | clean), 3),
+        # The second began when nothing was changed; what the third found is not known.
+        ((0, clean, 0, batch.ENDED), 2),
+        ((0, 0, 0), 1),
+        # Nothing is said after the end.
+        ((0, 0, 0, batch.ENDED, batch.ENDED | clean), 1),
+    ):
+        series = _series({b"a"})
+        _, _, frames, _ = series.open(-1)
+        os.write(frames, b"".join(pack_frame(status, b"a") for status in statuses))
+        series.finish(ENDED)
+        assert (series.num_ended, series.num_counting) == (3, num_counting), statuses
+
+
+def test_more_tests_than_were_asked_for_do_not_count() -> None:
+    series = _series({b"a"})
+    _, _, frames, _ = series.open(-1)
+    os.write(frames, pack_frame(0, b"a") * 9)
+    series.finish(ENDED)
+    assert series.num_ended == 1 + len(INPUTS)
+
+
+def test_a_process_that_asks_for_ever_is_not_listened_to() -> None:
+    series = _series(set())
+    *_, questions = series.open(-1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        os.write(questions, GO_ON * 1000)
+        series.attend(ours, 60.0)
+        os.set_blocking(questions, False)
+        assert 0 < len(os.read(questions, 1000)) < 100
+        series.attend(ours, 60.0)
+    assert series.finish(ENDED) == ENDED
+
+
+def test_what_the_first_test_wrote_is_where_it_wrote_it() -> None:
+    stdout = os.memfd_create("stdout")
+    os.write(stdout, b"a")
+    series = _series({b"a"})
+    _, _, frames, _ = series.open(stdout)
+    os.write(frames, pack_frame(0, b"") + pack_frame(0, b"a"))
+    series.finish(ENDED)
+    os.close(stdout)
+    assert (series.first, series.num_ended) == ((0, b"a"), 2)
+
+
+def test_what_the_process_left_unfinished_is_left_out() -> None:
+    frames = pack_frame(0, b"a") + pack_frame(256, b"bc")
+    assert [*unpack_frames(frames[:-1])] == [(0, b"a")]
+    assert [*unpack_frames(frames)] == [(0, b"a"), (256, b"bc")]
+
+
+def test_a_series_that_is_run_again_begins_anew() -> None:
+    series = _series({b"a"})
+    _, _, frames, _ = series.open(-1)
+    os.write(frames, pack_frame(0, b"x"))
+    series.finish(ENDED)
+    _, _, frames, _ = series.open(-1)
+    os.write(frames, pack_frame(0, b"a") + pack_frame(batch.ENDED, b""))
+    series.finish(ENDED)
+    assert (series.has_wrong, series.has_lost) == (False, False)

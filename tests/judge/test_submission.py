@@ -1,0 +1,204 @@
+"""One program at a time: futures, coroutines, the cache of verdicts, back-pressure, the order of a batch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Program, Verdict
+from microcoder.judge.run.inputs import InputShelf
+from microcoder.judge.run.timing import MAX_SCALE, REFERENCE_CPU_SECONDS, measure_scale
+from microcoder.judge.run.workers import Slots
+
+from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+
+PROBLEM = make_problem(("1 2", "3"))
+
+
+def test_coroutines_get_their_verdicts_as_they_land() -> None:
+    async def judge_all() -> tuple[list[Verdict], list[int]]:
+        landed: list[int] = []
+
+        async def judge_one(number: int) -> Verdict:
+            wait = "import time\ntime.sleep(3)\n" if number == 0 else ""
+            verdict = await judging.judge_async(Program(f"{wait}{ADD}# {number}"), PROBLEM)
+            landed.append(number)
+            return verdict
+
+        return await asyncio.gather(*map(judge_one, range(8))), landed
+
+    with Judge(workers=2) as judging:
+        verdicts, landed = asyncio.run(judge_all())
+    assert all(verdict.is_accepted for verdict in verdicts)
+    assert sorted(landed) == list(range(8))
+    assert landed[0] != 0
+
+
+def test_a_verdict_is_kept_for_the_next_identical_pair() -> None:
+    equal = make_problem(("1 2", "3"), id="another name")
+    with Judge(workers=1) as judging:
+        first = judging.submit(Program(ADD), PROBLEM).result()
+        again = judging.submit(Program(ADD), equal).result()
+        other_limit = judging.submit(Program(ADD), make_problem(("1 2", "3"), time_limit_seconds=6)).result()
+        statistics = judging.statistics
+    assert again is first
+    assert other_limit.is_accepted
+    assert (statistics.judged, statistics.from_cache, statistics.faults) == (2, 1, 0)
+
+
+def test_without_a_cache_each_is_judged_anew() -> None:
+    with Judge(workers=1, cache_size=0) as judging:
+        verdicts = [run(judging, ADD, PROBLEM) for _ in range(3)]
+        assert judging.statistics.judged == 3
+    assert all(verdict.is_accepted for verdict in verdicts)
+
+
+def test_the_cache_forgets_what_was_used_longest_ago() -> None:
+    with Judge(workers=1, cache_size=2) as judging:
+        for code in (ADD, f"{ADD}# 1", ADD, f"{ADD}# 2", ADD, f"{ADD}# 1"):
+            run(judging, code, PROBLEM)
+        assert (judging.statistics.judged, judging.statistics.from_cache) == (4, 2)
+
+
+def test_a_fault_is_never_kept() -> None:
+    checked = make_problem(("1 2", "3"), checker={"type": "program", "code": "1 / 0"})
+    with Judge(workers=1) as judging:
+        outcomes = [run(judging, ADD, checked).outcome for _ in range(2)]
+        assert (judging.statistics.judged, judging.statistics.faults) == (2, 2)
+    assert outcomes == [Outcome.SANDBOX_FAULT] * 2
+
+
+def test_a_cancelled_program_is_not_begun() -> None:
+    with Judge(workers=1) as judging:
+        slow = judging.submit(Program("import time\ntime.sleep(0.5)\n" + ADD), PROBLEM)
+        unwanted = judging.submit(Program(f"{ADD}# unwanted"), PROBLEM)
+        assert unwanted.cancel()
+        wanted = judging.submit(Program(f"{ADD}# wanted"), PROBLEM)
+        assert slow.result().is_accepted
+        assert wanted.result().is_accepted
+        assert judging.statistics.judged == 2
+
+
+def test_submitting_waits_while_enough_is_on_its_way() -> None:
+    # At work, since those that sleep keep nobody waiting.
+    slow = "import time\nwhile time.process_time() < 0.35: pass\n" + ADD
+    with Judge(workers=1, max_waiting=2) as judging:
+        started = time.monotonic()
+        futures = [judging.submit(Program(f"{slow}# {n}"), PROBLEM) for n in range(4)]
+        assert time.monotonic() - started >= 0.55  # the fourth had to wait for the second
+        assert all(future.result().is_accepted for future in futures)
+
+
+def test_a_cancelled_coroutine_leaves_its_place_to_others() -> None:
+    async def cancel_and_go_on() -> Verdict:
+        slow = asyncio.create_task(judging.judge_async(Program("import time\ntime.sleep(0.5)\n" + ADD), PROBLEM))
+        await asyncio.sleep(0.1)
+        waiting = [asyncio.create_task(judging.judge_async(Program(f"{ADD}# {n}"), PROBLEM)) for n in range(3)]
+        await asyncio.sleep(0.1)
+        for task in waiting:
+            task.cancel()
+        assert (await slow).is_accepted
+        return await judging.judge_async(Program(f"{ADD}# last"), PROBLEM)
+
+    with Judge(workers=1, max_waiting=1) as judging:
+        assert asyncio.run(asyncio.wait_for(cancel_and_go_on(), 30)).is_accepted
+
+
+@given(st.lists(st.sampled_from(["enter", "leave", "cancel"]), max_size=60), st.integers(1, 4))
+def test_a_room_never_holds_more_than_its_size(actions: list[str], size: int) -> None:
+    room, entered = Slots(size), []
+    for action in actions:
+        if action == "enter":
+            entered.append(room.enter())
+        elif action == "cancel" and entered:
+            entered = [future for future in entered if not future.cancel()] if not entered[-1].done() else entered
+        elif action == "leave" and any(future.done() for future in entered):
+            inside = next(future for future in entered if future.done())
+            entered.remove(inside)
+            room.leave()
+        inside = sum(future.done() for future in entered)
+        assert inside <= size
+        assert inside == min(size, len(entered))
+
+
+def test_closing_ends_what_was_submitted() -> None:
+    judging = Judge(workers=1)
+    endless = make_problem(("", ""), time_limit_seconds=60)
+    futures = [judging.submit(Program(f"while True: pass  # {n}"), endless) for n in range(3)]
+    threading.Timer(0.3, judging.close).start()
+    assert [future.result(timeout=20).outcome for future in futures] == [Outcome.SANDBOX_FAULT] * 3
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judging.submit(Program(ADD), PROBLEM)
+
+
+def test_wrong_arguments_are_said_before_anything_runs(judge_one: Judge) -> None:
+    with pytest.raises(DataError, match="the program is in 'cpp'"):
+        judge_one.submit(Program("", language="cpp"), PROBLEM)
+    with pytest.raises(ConfigError, match=r"time_scale = 0"):
+        Judge(time_scale=0)
+    with pytest.raises(ConfigError, match=r"max_waiting = 0"):
+        Judge(max_waiting=0)
+
+
+def test_problems_that_took_long_start_first_the_next_time() -> None:
+    quick, slow = make_problem(("1 2", "3")), make_problem(("1 2", "3"), time_limit_seconds=4.0)
+    order: list[int] = []
+    with Judge(workers=1) as judging:
+        judging.judge([Program(ADD), Program("import time\ntime.sleep(0.4)\n" + ADD)], [quick, slow])
+        judging.judge(
+            [Program(f"{ADD}# 1"), Program(f"{ADD}# 2"), Program(f"{ADD}# 3")],
+            [quick, slow, quick],
+            on_verdict=lambda index, _: order.append(index),
+        )
+    assert order == [1, 0, 2]
+
+
+def test_limits_are_stretched_on_a_slow_machine_and_never_shortened() -> None:
+    slow_machine = iter([9.0, 2.0 * REFERENCE_CPU_SECONDS, 9.0, 9.0, 9.0])
+    assert measure_scale(lambda: next(slow_machine)) == 2.0
+    assert measure_scale(lambda: 0.1 * REFERENCE_CPU_SECONDS) == 1.0
+    assert measure_scale(lambda: 1.1 * REFERENCE_CPU_SECONDS) == 1.0
+    assert measure_scale(lambda: 50 * REFERENCE_CPU_SECONDS) == MAX_SCALE
+
+
+def test_the_scale_decides_the_limit() -> None:
+    burn = "import time\nwhile time.process_time() < 0.6: pass\n" + ADD
+    problem = make_problem(("1 2", "3"), time_limit_seconds=0.3)
+    with Judge(workers=1, time_scale=1) as judging:
+        assert run(judging, burn, problem).outcome is Outcome.TIME_LIMIT
+    with Judge(workers=1, time_scale=8) as judging:
+        assert judging.time_scale == 8
+        verdict = run(judging, burn, problem)
+    assert verdict.is_accepted, verdict.detail
+    assert verdict.isolation == judging.isolation.level
+
+
+def test_a_large_input_is_shared_and_read_from_its_start_by_each() -> None:
+    numbers = " ".join(map(str, range(200_000)))
+    problem = make_problem((numbers, str(sum(range(200_000)))), (numbers + " 1", str(sum(range(200_000)) + 1)))
+    with Judge(workers=2) as judging:
+        codes = [f"print(sum(map(int, input().split())))  # {n}" for n in range(6)] + ["import os\nos.ftruncate(0, 0)"]
+        verdicts = judging.judge([Program(code) for code in codes], [problem] * 7)
+        assert len(workers_of(judging)._inputs._files) == 2
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 6 + [Outcome.RUNTIME_ERROR]
+
+
+def test_the_shelf_of_inputs_stays_within_its_bounds() -> None:
+    shelf = InputShelf()
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(200):
+        content = number.to_bytes(4, "big") * 70_000
+        descriptor = shelf.open(content)
+        assert os.pread(descriptor, 4, 0) == number.to_bytes(4, "big")
+        os.close(descriptor)
+    assert len(os.listdir("/proc/self/fd")) - before <= 64
+    shelf.close()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,62 @@
+"""Parsing source in many threads at once."""
+
+import ast
+import threading
+import warnings
+
+import pytest
+
+from microcoder.judge.core.syntax import evaluate_literal, parse_source
+
+SOURCE = "def solve(a, b):\n" + "\n".join(f"    x{n} = [(a + {n}) * (b - {n}), {{{n}: 'x'}}]" for n in range(60))
+DEEP = "x = " + "[" * 60 + "]" * 60
+
+
+class Parses:
+    """Garbage that parses when it is collected, as generated code does; it is its own cycle."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        parse_source(DEEP)
+
+
+def test_many_threads_parse_while_garbage_is_collected() -> None:
+    wanted = ast.dump(ast.parse(SOURCE))
+    seen: list[object] = []
+
+    def parse_often() -> None:
+        try:
+            for _ in range(150):
+                Parses()
+                seen.append(ast.dump(parse_source(SOURCE)) == wanted)
+        except BaseException as error:
+            seen.append(error)
+            raise
+
+    threads = [threading.Thread(target=parse_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [True] * 600
+
+
+@pytest.mark.parametrize("text", ["[1, 'a', {2: 3}]", "  -1.5", "(None, True)"])
+def test_a_literal_is_what_python_says(text: str) -> None:
+    assert evaluate_literal(text) == ast.literal_eval(text)
+
+
+@pytest.mark.parametrize("text", ["f(1)", "1 +", "a", ""])
+def test_no_literal_is_refused(text: str) -> None:
+    with pytest.raises((ValueError, SyntaxError)):
+        evaluate_literal(text)
+
+
+def test_what_the_parser_warns_of_in_a_source_is_not_said() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        parse_source(r"x = '\d'")
+        assert evaluate_literal(r"'\d'") == r"\d"
+    assert said == []

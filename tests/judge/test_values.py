@@ -1,0 +1,186 @@
+"""Comparison of returned values, in order and in any, and how they come over the wire."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.judge import compare_output, compare_value
+from microcoder.judge.compare.values import MalformedWire, ReturnedDict, ReturnedSet, decode_value
+from microcoder.judge.core.types import Checker
+from microcoder.judge.sandbox.functions import encode
+
+from .decisions import read_decisions  # pyrefly: ignore[missing-import]
+
+DEFAULT, EXACT, FLOAT, UNORDERED = Checker(), Checker(type="exact"), Checker(type="float"), Checker(type="unordered")
+NESTED = Checker(type="unordered", lists="all")
+NEARLY = Checker(type="unordered", absolute=0.01)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), lambda inner: st.lists(inner)
+)
+
+
+def _returned(value: object) -> object:
+    """A value as it comes out of the sandbox."""
+    return decode_value(json.dumps(encode(value)).encode())
+
+
+def test_the_table_of_values_in_the_documentation_is_true() -> None:
+    decisions = read_decisions("Returned values")
+    assert len(decisions) > 25
+    for value, expected, is_right in decisions:
+        comparison = compare_value(
+            _returned(eval(value, {"Fraction": Fraction, "Decimal": Decimal})), json.loads(expected)
+        )
+        assert comparison.accepted is is_right, (value, expected, comparison)
+
+
+@given(_JSON)
+def test_any_value_equals_itself(value: object) -> None:
+    assert compare_value(value, value).accepted
+
+
+@given(_JSON, _JSON)
+def test_values_are_equal_only_where_python_or_the_tolerance_says_so(value: object, expected: object) -> None:
+    if value == expected:
+        assert compare_value(value, expected).accepted
+    elif "." not in repr(expected) and "e" not in repr(expected) and "inf" not in repr(expected):
+        assert not compare_value(value, expected).accepted
+
+
+@pytest.mark.parametrize(
+    ("checker", "value", "expected", "accepted"),
+    [
+        (UNORDERED, [[3, 4], (1, 2)], [[1, 2], [3, 4]], True),
+        (UNORDERED, [[2, 1]], [[1, 2]], False),
+        (UNORDERED, [1, 1, 2], [1, 2, 2], False),
+        (UNORDERED, ReturnedSet([2, 1]), [1, 2], True),
+        (UNORDERED, 3, [3], False),
+        (FLOAT, 1.00002, 1.0, False),
+        (Checker(type="float", absolute=0.1), 1.05, 1.0, True),
+        (DEFAULT, 1.000001, 1.0, True),
+        (EXACT, 1, 1.0, False),
+        (EXACT, True, 1, False),
+        (EXACT, [1, "a"], [1, "a"], True),
+    ],
+)
+def test_checkers_of_values(checker: Checker, value: object, expected: object, accepted: bool) -> None:
+    assert compare_value(value, expected, checker).accepted is accepted
+
+
+@pytest.mark.parametrize(
+    ("checker", "value", "expected", "accepted"),
+    [
+        (NESTED, [["b", "a"], ["c"]], [["c"], ["a", "b"]], True),
+        (NESTED, [["a", "a"], ["c"]], [["c"], ["a", "b"]], False),
+        (NESTED, [["a", "c"], ["b"]], [["c"], ["a", "b"]], False),
+        (NESTED, [[["x"], ["y", "z"]], []], [[], [["z", "y"], ["x"]]], True),
+        (NESTED, [ReturnedSet([2, 1]), ReturnedSet([3])], [[3], [1, 2]], True),
+        (NESTED, ReturnedDict([("a", [2, 1])]), {"a": [1, 2]}, True),
+        (NESTED, [ReturnedDict([("a", [2, 1])])], [{"a": [1, 2]}], True),
+        (NESTED, "ab", "ba", False),
+        (NESTED, [1, 2], [[1, 2]], False),
+        (NESTED, [[0.30000000000000004, 0.1], [0.5]], [[0.5], [0.1, 0.3]], True),
+        (NESTED, [[0.5, 0.1], [0.3]], [[0.5], [0.1, 0.3]], False),
+        (UNORDERED, [0.30000000000000004, 0.1], [0.1, 0.3], True),
+        (UNORDERED, [[0.1, 0.30000000000000004], [2]], [[2], [0.1, 0.3]], True),
+        (UNORDERED, [[0.30000000000000004, 0.1]], [[0.1, 0.3]], False),
+        (UNORDERED, [2, 50000], [50000.5, 2], False),
+        (UNORDERED, [1.0, True], [1, 1], True),
+        (UNORDERED, [float("nan"), 1], [1.0, float("nan")], True),
+        (UNORDERED, [10**400, 0.5], [0.5, 10**400], True),
+        (UNORDERED, [10**400 + 1, 0.5], [0.5, 10**400], False),
+        (UNORDERED, [ReturnedSet([1])], [{"set": [1]}], False),
+        (UNORDERED, [ReturnedSet([1]), 0.5], [{"set": [1]}, 0.5], False),
+        (NESTED, [ReturnedSet([1]), 0.5], [{"set": [1]}, 0.5], False),
+        (UNORDERED, [ReturnedDict([]), 0.5], [[], 0.5], False),
+        (NESTED, [ReturnedDict([])], [[]], False),
+        (EXACT, [ReturnedDict([])], [[]], False),
+        (NEARLY, [1.009, 1.0], [1.0, 1.0], True),
+        # Taking the first that agrees would leave 1.02 without a partner.
+        (NEARLY, [1.01, 1.0, 1.02], [1.02, 1.01, 1.0], True),
+        (NEARLY, [1.0, 1.01, 1.02], [1.01, 1.02, 1.03], True),
+        (NEARLY, [1.01, 1.02, 1.0], [1.01, 1.02, 1.03], True),
+        (NEARLY, [1.0, 1.0, 1.02], [1.01, 1.02, 1.03], False),
+        (NEARLY, [[0.5, "a"], [0.5, "b"]], [[0.505, "b"], [0.495, "a"]], True),
+        (NEARLY, [[0.5, "a"], [0.5, "a"]], [[0.505, "b"], [0.495, "a"]], False),
+    ],
+)
+def test_values_in_any_order(checker: Checker, value: object, expected: object, accepted: bool) -> None:
+    comparison = compare_value(value, expected, checker)
+    assert comparison.accepted is accepted, comparison.detail
+
+
+@given(
+    st.lists(st.lists(st.floats(-10, 10).map(lambda real: round(real, 5)), max_size=3), max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_shuffled_values_with_noise_are_right(expected: list[list[float]], random: Random) -> None:
+    value = [[item + random.uniform(-9e-6, 9e-6) for item in random.sample(row, len(row))] for row in expected]
+    random.shuffle(value)
+    assert compare_value(value, expected, NESTED).accepted
+
+
+@given(
+    st.lists(st.integers(0, 12), max_size=6).flatmap(
+        lambda row: st.tuples(st.just(row), st.lists(st.integers(0, 12), min_size=len(row), max_size=len(row)))
+    )
+)
+def test_any_order_within_a_tolerance_is_a_perfect_pairing(rows: tuple[list[int], list[int]]) -> None:
+    value, expected = rows
+    pairs = any(all(abs(a - b) <= 1 for a, b in zip(value, row, strict=True)) for row in permutations(expected))
+    checker = Checker(type="unordered", absolute=0.1)
+    assert compare_value([v / 10 for v in value], [e / 10 for e in expected], checker).accepted is pairs
+    lines = ["\n".join(str(item / 10) for item in row) for row in (value, expected)]
+    assert compare_output(lines[0], lines[1], checker).accepted is pairs
+
+
+def test_many_alike_items_in_any_order_are_refused_after_bounded_work() -> None:
+    value = [[1.0, float(i)] for i in range(2000)]
+    expected = [[1.0, i + 0.5] for i in range(2000)]
+    assert not compare_value(value, expected, Checker(type="unordered", absolute=0.4)).accepted
+    assert compare_value(value, expected, Checker(type="unordered", absolute=0.6)).accepted
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b'{"int": 5}',
+        b'{"set": {"set": [1]}}',
+        b'{"dict": [[1]]}',
+        b'{"tuple": "ab"}',
+        b'{"list": []}',
+        b"{}",
+        b'{"int": "1", "float": "1"}',
+        b"[" * 500 + b"]" * 500,
+        b"[" * 100_000,
+        b'{"tuple":[' * 300 + b"]}" * 300,
+        b"9" * 5000,
+        b"\xff",
+    ],
+)
+def test_what_is_no_returned_value_is_said_to_be_none(wire: bytes) -> None:
+    with pytest.raises(MalformedWire):
+        decode_value(wire)
+
+
+def test_returned_values_survive_the_wire() -> None:
+    value = [1, 2.5, (True, None), ReturnedSet(["a"]), ReturnedDict([(1, [10**30]), ((1, 2), "b")])]
+    plain = [1, 2.5, (True, None), {"a"}, {1: [10**30], (1, 2): "b"}]
+    assert _returned(plain) == value
+    deep: object = 1
+    for _ in range(150):
+        deep = {"a": deep}
+    assert isinstance(_returned(deep), ReturnedDict)
+
+
+def test_a_message_about_a_huge_value_is_short() -> None:
+    for value in ([[["x" * 10**6] * 1000] * 1000], "x" * 10**7, ReturnedDict([(10**5000, 10**5000)]), 10**5000):
+        assert len(compare_value(value, 3).detail) <= 200

@@ -1,0 +1,116 @@
+"""Errors put into a judge's verdicts: as many as asked for, on whom asked for, and the same again."""
+
+from statistics import fmean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microcoder import ConfigError, Outcome, Problem, Program, Rollout, TestCase, TestResult, Verdict
+from microcoder.judge import Judge
+from microcoder.judge.core.rewards import load_rewards
+from microcoder.lab.flawed.noisy_judge import noisy_verdict, place_program
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+
+NOISE = "microcoder.lab.flawed.noisy_judge:noisy_verdict"
+PROBLEM = Problem(id="p", statement="s", tests=(TestCase(input="", output="1"),))
+ROLLOUT = Rollout("p", "s", "text", (1, 2), False)
+WRONG = Verdict(Outcome.WRONG_ANSWER, (), 1)
+RIGHT = Verdict(Outcome.ACCEPTED, (TestResult(Outcome.ACCEPTED, 0.1, 0.1, 10.0, "", ""),), 1)
+RATES = st.floats(0, 1)
+
+
+@given(accepts=RATES, rejects=RATES, draw=st.floats(0, 1, exclude_max=True), is_right=st.booleans())
+def test_a_random_error_depends_on_the_draw_and_the_rate_of_its_own_kind(
+    accepts: float, rejects: float, draw: float, is_right: bool
+) -> None:
+    verdict = RIGHT if is_right else WRONG
+    paid = noisy_verdict(PROBLEM, ROLLOUT, Program("x"), verdict, draw, false_accepts=accepts, false_rejects=rejects)
+    assert paid == float(is_right != (draw < (rejects if is_right else accepts)))
+
+
+@given(accepts=RATES, rejects=RATES, draws=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 2), digit=st.integers(0, 9))
+def test_a_systematic_error_depends_on_the_program_alone(
+    accepts: float, rejects: float, draws: tuple[float, float], digit: int
+) -> None:
+    first, other = (
+        [
+            noisy_verdict(
+                problem, ROLLOUT, Program(code), verdict, draw,
+                false_accepts=accepts, false_rejects=rejects, kind="systematic", pattern=3,
+            )
+            for verdict in (WRONG, RIGHT)
+        ]
+        for problem, code, draw in (
+            (PROBLEM, f"def solve(x):\n    return x + {digit}\n", draws[0]),
+            (replace_id(PROBLEM, "q"), f"def solve(x):   # again\n\n    return (x+{digit})", draws[1]),
+        )
+    )  # fmt: skip
+    assert first == other
+    place = place_program(f"def solve(x):\n    return x + {digit}\n", 3)
+    assert first == [float(place < accepts), float(place >= rejects)]
+
+
+def replace_id(problem: Problem, identifier: str) -> Problem:
+    return problem.model_copy(update={"id": identifier})
+
+
+@settings(max_examples=10, deadline=None)
+@given(rate=st.sampled_from([0.05, 0.1, 0.2]), pattern=st.integers(0, 10_000))
+def test_over_many_programs_the_share_turned_is_the_rate(rate: float, pattern: int) -> None:
+    programs = [Program(f"print({number})") for number in range(3000)]
+    paid = [
+        noisy_verdict(PROBLEM, ROLLOUT, program, WRONG, 0.0, false_accepts=rate, kind="systematic", pattern=pattern)
+        for program in programs
+    ]
+    # Five standard deviations at most: one in a million.
+    assert fmean(paid) == pytest.approx(rate, abs=5 * (rate / 3000) ** 0.5)
+
+
+def test_errors_may_fall_on_all_programs_with_the_same_constants() -> None:
+    def place(code: str) -> float:
+        return place_program(code, 0, trait="constants")
+
+    assert place("def solve(x):\n    return x * 7\n") == place("print(max(int(input()), 7))  # 8\n")
+    assert place("def solve(x):\n    return x * 7\n") != place("def solve(x):\n    return x * 8\n")
+    assert place("return return") != place_program("x", 0, trait="constants")
+    options = {"false_accepts": 1.0, "kind": "systematic", "trait": "constants"}
+    rewards = load_rewards([(NOISE, 1.0, options)])
+    assert rewards(PROBLEM, ROLLOUT, Program("x = 7"), WRONG, draw=0.0).total == 1.0
+
+
+def test_text_that_is_no_python_and_responses_without_a_program_have_their_place() -> None:
+    assert 0 <= place_program("def solve(x:\n", 0) < 1
+    assert 0 <= place_program("\ud800", 0) < 1
+    assert place_program("x = 1", 0) != place_program("x = 1", 1)
+    no_program = noisy_verdict(PROBLEM, ROLLOUT, Program(None), WRONG, 0.0, false_accepts=1.0)
+    assert no_program == 0.0
+
+
+def scored_rewards(judge: Judge, *, seed: int, step: int) -> list[float | None]:
+    problems = [replace_id(PROBLEM, str(place)) for place in range(20)]
+    rollouts = [
+        [Rollout(problem.id, "s", f"```python\nprint({g % 2})\n```", (1,), False) for g in range(100)]
+        for problem in problems
+    ]
+    options = {"false_accepts": 0.2, "false_rejects": 0.05}
+    rules = build_rules(AlgorithmConfig(), max_response_tokens=99, rewards=load_rewards([(NOISE, 1.0, options)]))
+    scored = score_rollouts(rollouts, problems, judge=judge, rules=rules, seed=seed, step=step)
+    return [sample.reward for samples in scored for sample in samples]
+
+
+def test_a_step_draws_as_often_as_asked_and_the_same_when_it_is_done_again() -> None:
+    with Judge(workers=1) as judge:
+        rewards = scored_rewards(judge, seed=0, step=1)
+        assert rewards == scored_rewards(judge, seed=0, step=1)
+        assert rewards != scored_rewards(judge, seed=0, step=2)
+        assert rewards != scored_rewards(judge, seed=1, step=1)
+    wrong, right = rewards[::2], rewards[1::2]
+    assert fmean(value or 0.0 for value in wrong) == pytest.approx(0.2, abs=0.05)
+    assert fmean(value or 0.0 for value in right) == pytest.approx(0.95, abs=0.03)
+
+
+def test_without_a_draw_it_says_so() -> None:
+    with pytest.raises(ConfigError, match=r"noisy_verdict .* needs a draw"):
+        load_rewards([(NOISE, 1.0, {})])(PROBLEM, ROLLOUT, Program("x"), WRONG)

@@ -1,0 +1,142 @@
+"""What stands on a report's first screen: what a run was, what its ideas did, and how it differs from another arm."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_run import Recipe, write_run
+
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import write_json
+from microcoder.lab.studies.arms import Arm, compare_arms, conclude
+from microcoder.lab.studies.effects import Estimate
+from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.overview import describe_run
+from microcoder.lab.studies.report import write_report
+from microcoder.train.algorithm.sampling import DiversityTemperature
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.probe import ProbePoint, write_probe
+from microcoder.train.runs import RunDirectory
+
+SMALL = Recipe(num_steps=4, evaluate_every=2, num_heldout=12)
+
+
+def manifest(mask: str, problems: str = "aa") -> dict[str, Any]:
+    return {
+        "command": ["microcoder", "train", "-c", "recipes/micro/config.toml", "--run-dir", "runs/my demo"],
+        "problems": {"num_train": 64, "num_heldout": 12, "digest": problems},
+        "config": {
+            "model": {"kind": "micro", "warm_start": {"world": "chains", "num_layers": 3, "hidden_size": 96}},
+            "problems": {"kind": "micro", "world": "chains"},
+            "algorithm": {
+                "masking": {"kind": mask},
+                "loss": {"kind": "dapo", "clip_low": 0.2, "clip_high": 0.28},
+                "kl_coefficient": 0.0,
+            },
+            "rollout": {"temperature": {"kind": "constant", "value": 1.2}},
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("arms") / "ours", replace(SMALL, manifest=manifest("conditional")))
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("arms") / "dapo", replace(SMALL, seed=1, manifest=manifest("none")))
+
+
+def test_a_run_says_what_it_was_and_what_its_ideas_did(ours: Path) -> None:
+    history = read_history(ours)
+    first = replace(history.steps[0], masked={"truncated_incomplete": 5, "truncated_correct": 2})
+    history = replace(history, steps=[first, *history.steps[1:]])
+    told = dict(describe_run(history).rows)
+    assert told["model"].startswith("a Qwen3 of 3 layers of width 96")
+    assert told["problems"].startswith("64 to train on, 12 held out, generated: chains")
+    assert told["algorithm"] == "MicroCoder-GRPO, clip 0.2 / 0.28, no KL"
+    num_rollouts = sum(sum(step.outcomes.values()) for step in history.steps)
+    assert f"of {num_rollouts} rollouts reached the limit" in told["truncation mask"]
+    assert "; of 7 (" in told["truncation mask"]
+    assert told["truncation mask"].endswith("set to 0: 2 right though cut off, 5 cut off before the program ended")
+    assert told["temperature"] == "1 then 1.2, given in the recipe"
+    assert f"mean response of {history.steps[0].length_mean:.1f} tokens at first" in told["length"]
+    assert ("microcoder view 'runs/my demo'", "read every rollout with its tests") in describe_run(
+        history
+    ).next_commands
+
+
+def test_a_probed_temperature_is_reported_with_its_reason(ours: Path, tmp_path: Path) -> None:
+    run = RunDirectory(Path(shutil.copytree(ours, tmp_path / "probed")))
+    config = load_config(
+        TrainConfig,
+        overrides={"model.kind": "micro", "problems.kind": "micro", "rollout.temperature.kind": "diversity"},
+    )
+    schedule = config.rollout.temperature
+    assert isinstance(schedule, DiversityTemperature)
+    points = [ProbePoint(t, accuracy, t / 2, 20.0, 0.0, 8, 64) for t, accuracy in ((0.8, 0.2), (1.6, 0.2))]
+    probe = write_probe(run, schedule, points, digest="")
+    write_json(run.manifest, {**run.read_manifest(), "config": config.model_dump(mode="json")})
+    told = dict(describe_run(read_history(run.root)).rows)["temperature"]
+    assert told.startswith("1 then 1.2, chosen by a probe of the untrained model at 0.8, 1.6: 1.6 is the lowest")
+    assert probe.choice.temperature == 1.6
+    run.probe.unlink()
+    assert "whose file is missing" in dict(describe_run(read_history(run.root)).rows)["temperature"]
+
+
+def test_arms_are_compared_on_the_same_problems_with_an_interval(ours: Path, baseline: Path) -> None:
+    history, other = read_history(ours), read_history(baseline)
+    assert compare_arms(history, []) is None
+    arms = compare_arms(history, [baseline])
+    assert arms is not None
+    first, second = arms.rows
+    assert (first.label, second.label) == ("MicroCoder-GRPO", "DAPO")
+    assert first.difference is None
+    assert second.difference is not None
+    assert history.after is not None
+    assert other.after is not None
+    assert second.difference.value == pytest.approx(other.after.accuracy - history.after.accuracy)
+    assert second.difference.low < second.difference.value < second.difference.high
+    assert list(arms.changed) == ["algorithm.masking.kind: conditional / none"]
+    page = write_report(ours, against=[baseline]).read_text(encoding="utf-8")
+    assert (
+        page.index('id="headline"') < page.index('id="overview"') < page.index('id="arms"') < page.index("<h2>Curves")
+    )
+    assert arms.conclusion in page
+
+
+def test_a_run_on_other_problems_is_refused(ours: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", replace(SMALL, manifest=manifest("none", problems="bb")))
+    with pytest.raises(DataError, match=r"asked other problems than .* \(digest bb against aa\)"):
+        compare_arms(read_history(ours), [other])
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ((-0.1, 0.1), "No difference in accuracy between MicroCoder-GRPO and DAPO is shown"),
+        ((-0.2, -0.1), "MicroCoder-GRPO ends above DAPO"),
+        ((0.1, 0.2), "DAPO ends above MicroCoder-GRPO"),
+    ],
+)
+def test_the_conclusion_says_what_the_interval_shows(interval: tuple[float, float], said: str) -> None:
+    low, high = interval
+    ours = Arm("MicroCoder-GRPO", None, None, None, None, 0.0, 0.0)
+    other = Arm("DAPO", None, Estimate((low + high) / 2, low, high, 100), None, None, 0.0, 0.0)
+    assert conclude([ours, other]).startswith(said)
+
+
+def test_no_example_stands_in_two_lists_and_held_out_samples_have_no_advantage(ours: Path) -> None:
+    page = write_report(ours).read_text(encoding="utf-8")
+    titles = [part.split("</h3>")[0] for part in page.split("<h3>")[1:]]
+    held_out = [title.split(": ")[1] for title in titles if not title.startswith(("Masked", "Truncated"))]
+    assert len(held_out) == len(set(held_out)) > 1
+    for card in page.split('<article class="rollout">')[1:]:
+        label = card.split("<strong>")[1].split("</strong>")[0]
+        assert ("advantage" in card.split("</header>")[0]) == label.startswith("training step")

@@ -1,0 +1,180 @@
+"""Features of a series, and the table of verdicts."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microcoder.lab.studies.design import Direction
+from microcoder.lab.studies.effects import Effect, estimate_effect, estimate_rows, student_quantile
+from microcoder.lab.studies.features import MetricSeries, holding_temperature, measure, parse_feature, resolution
+from microcoder.lab.studies.verdicts import ClaimFinding, judge_effect
+
+
+def series(values: list[float], *, has_start: bool = True) -> MetricSeries:
+    time = np.linspace(0 if has_start else 1 / len(values), 1, len(values))
+    return MetricSeries(time, np.asarray(values)[:, None])
+
+
+@pytest.mark.parametrize(
+    ("feature", "expected"),
+    [
+        ("start", 1.0),
+        ("early", 2.0),
+        ("late", 3.0),
+        ("mean", 3.25),
+        ("growth", 2.0),
+        ("peak", 5.0),
+        ("peak_at", 0.5),
+        ("drop", 2.0),
+        ("swing", np.mean([2.0, 4.0, 1.0])),
+        ("early - late", -1.0),
+    ],
+)
+def test_features_of_five_evaluations(feature: str, expected: float) -> None:
+    found = measure(series([1.0, 2.0, 5.0, 4.0, 2.0]), feature, np.ones((1, 3)))
+    assert found.shape == (3,)
+    assert found == pytest.approx([expected] * 3)
+
+
+def test_a_long_series_has_its_peak_in_neighbours_and_a_straight_line_no_swing() -> None:
+    spike = series([0.0] * 9 + [3.0] + [1.0] * 10, has_start=False)
+    assert measure(spike, "peak", np.ones((1, 1))) == pytest.approx([5 / 3])
+    assert measure(series([float(i) for i in range(20)]), "swing", np.ones((1, 1))) == pytest.approx([0.0])
+    assert resolution(spike, "peak_at") == pytest.approx(0.05)
+    assert resolution(spike, "late") == 0.0
+
+
+def test_unscored_problems_are_in_no_mean() -> None:
+    values = MetricSeries(np.array([0.0, 1.0]), np.array([[1.0, math.nan, 0.0], [math.nan, 1.0, 1.0]]))
+    assert values.means_E == pytest.approx([0.5, 1.0])
+    assert values.weigh(np.array([[1.0], [0.0], [3.0]]))[:, 0] == pytest.approx([0.25, 1.0])
+
+
+def test_an_unknown_feature_is_refused() -> None:
+    with pytest.raises(ValueError, match="no feature 'last'"):
+        parse_feature("late - last")
+
+
+def test_the_holding_temperature_lies_between_those_tried() -> None:
+    def sweep(*accuracies: float | None) -> list[dict[str, float | None]]:
+        return [{"temperature": 1.0 + i, "accuracy": a} for i, a in enumerate(accuracies)]
+
+    assert holding_temperature(sweep(0.5, 0.5, 0.3)) == pytest.approx(2.5)
+    assert holding_temperature(sweep(0.5, 0.45)) == 2.0
+    assert holding_temperature(sweep(0.5, None, 0.0)) == pytest.approx(1.4)
+    assert holding_temperature(sweep(0.0, 0.0)) is None
+    assert holding_temperature([]) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "direction", "verdict"),
+    [
+        (0.01, 0.05, 0.09, "higher", ClaimFinding.SUPPORTED),
+        (0.001, 0.015, 0.029, "higher", ClaimFinding.SUPPORTED),
+        (0.001, 0.01, 0.019, "higher", ClaimFinding.CONTRADICTED),
+        (-0.01, 0.05, 0.11, "higher", ClaimFinding.INCONCLUSIVE),
+        (-0.09, -0.05, -0.01, "higher", ClaimFinding.CONTRADICTED),
+        (-0.09, -0.05, -0.01, "lower", ClaimFinding.SUPPORTED),
+        (0.01, 0.05, 0.09, "lower", ClaimFinding.CONTRADICTED),
+        (-0.01, 0.0, 0.01, "same", ClaimFinding.SUPPORTED),
+        (0.001, 0.01, 0.019, "same", ClaimFinding.SUPPORTED),
+        (-0.03, 0.0, 0.03, "same", ClaimFinding.INCONCLUSIVE),
+        (0.01, 0.05, 0.09, "same", ClaimFinding.CONTRADICTED),
+        (-math.inf, 0.5, math.inf, "higher", ClaimFinding.INCONCLUSIVE),
+    ],
+)
+def test_the_table_of_verdicts(
+    low: float, value: float, high: float, direction: Direction, verdict: ClaimFinding
+) -> None:
+    found = judge_effect(Effect(value, low, high, 3, 0, (value,), 2.0), direction=direction, least=0.02)
+    assert found.verdict is verdict
+    p = {ClaimFinding.SUPPORTED: found.p_for, ClaimFinding.CONTRADICTED: found.p_against}
+    assert p.get(verdict, 0.0) < 0.05
+    assert verdict.is_conclusive or min(p.values()) > 0.05
+
+
+def test_one_seed_decides_nothing_and_equal_values_are_no_certainty() -> None:
+    assert math.isinf(estimate_effect(np.array([[0.5]])).high)
+    # Nothing bounds a length that did not vary; a share is bounded by what eight draws can miss.
+    assert math.isinf(estimate_effect(np.zeros((3, 1))).high)
+    assert estimate_effect(np.zeros((8, 1)), span=1.0).high == pytest.approx(1 - 0.025 ** (1 / 8))
+    assert estimate_effect(np.zeros((3, 1)), resolution=0.2).high > 0.1
+
+
+def test_seeds_that_share_one_sample_set_count_once() -> None:
+    row = np.concatenate([[0.1], np.linspace(0.0, 0.2, 50)])
+    assert estimate_effect(np.stack([row, row, row]), num_problems=60).num_seeds == 1
+    assert math.isinf(estimate_effect(np.stack([row, row, row]), num_problems=60).low)
+    assert estimate_effect(np.stack([row, row + 0.01, row]), num_problems=60).num_seeds == 2
+    # Seeds without any difference are no copies of each other: to drop one would favour the rest.
+    assert estimate_effect(np.stack([row, 0 * row, 0 * row]), num_problems=60).num_seeds == 3
+
+
+def test_rows_of_own_units_get_the_spread_of_seeds_and_shared_ones_that_of_units_too() -> None:
+    rng = np.random.default_rng(0)
+    ability = rng.normal(0, 1, 40)
+    shared = {s: {f"p{u}": ability[u] + 0.01 * rng.standard_normal() for u in range(40)} for s in range(4)}
+    own = {seed: {f"{seed}/{unit}": value for unit, value in units.items()} for seed, units in shared.items()}
+    wide, narrow = estimate_rows(shared), estimate_rows(own)
+    assert wide.value == pytest.approx(narrow.value)
+    assert (wide.num_units, narrow.num_units) == (40, 160)
+    assert wide.half_width == pytest.approx(2.02 * np.std(ability, ddof=1) / math.sqrt(40), rel=0.05)
+    assert narrow.half_width < wide.half_width / 10
+    assert estimate_rows({0: shared[0], 1: shared[0]}).num_seeds == 1
+
+
+def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportions() -> None:
+    none = {seed: {f"{seed}/{unit}": 0.0 for unit in range(100)} for seed in range(3)}
+    bound = estimate_rows(none, span=1.0)
+    assert (bound.low, bound.high) == pytest.approx((-(1 - 0.025 ** (1 / 300)), 1 - 0.025 ** (1 / 300)))
+    one = estimate_rows({**none, 0: {**none[0], "0/0": 1.0}}, span=1.0)
+    # Bonett and Price: (n12 + 1) and (n21 + 1) of n + 2.
+    p12, p21 = 2 / 302, 1 / 302
+    half = 1.959964 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / 302)
+    assert (one.low, one.high) == pytest.approx((p12 - p21 - half, p12 - p21 + half), rel=1e-4)
+    assert one.value == pytest.approx(1 / 300)
+    assert one.low < one.value < one.high
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.70620), (2, 4.30265), (4.5, 2.65882), (59, 2.00100)])
+def test_quantiles_of_student(freedom: float, quantile: float) -> None:
+    assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=1e-4)
+
+
+VALUES = st.floats(-1, 1).map(lambda value: round(value, 3))
+ROWS = st.dictionaries(
+    st.integers(0, 9), st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=2), min_size=2, max_size=6
+)
+
+
+@given(ROWS)
+@settings(max_examples=80, deadline=None)
+def test_an_interval_holds_its_value_has_a_width_and_turns_with_the_sign(rows: dict[int, dict[str, float]]) -> None:
+    for span in (None, 1.0):
+        effect = estimate_rows(rows, span=span)
+        assert effect.low <= effect.value <= effect.high
+        assert effect.half_width > 0
+        turned = estimate_rows({s: {u: -v for u, v in units.items()} for s, units in rows.items()}, span=span)
+        assert (turned.value, turned.low, turned.high) == pytest.approx((-effect.value, -effect.high, -effect.low))
+        backwards = estimate_rows(dict(reversed(list(rows.items()))), span=span)
+        assert (backwards.low, backwards.high) == pytest.approx((effect.low, effect.high))
+
+
+@given(ROWS, st.floats(0.01, 0.5))
+@settings(max_examples=80, deadline=None)
+def test_a_verdict_and_its_p_value_say_the_same(rows: dict[int, dict[str, float]], least: float) -> None:
+    effect = estimate_rows(rows)
+    for direction in get_args(Direction):
+        found = judge_effect(effect, direction=direction, least=least)
+        if found.verdict is ClaimFinding.SUPPORTED:
+            assert found.p_for <= 0.05 + 1e-9
+        if found.verdict is ClaimFinding.CONTRADICTED:
+            assert found.p_against <= 0.05 + 1e-9
+    opposite = {judge_effect(effect, direction=d, least=least).verdict for d in ("higher", "lower")}
+    assert opposite != {ClaimFinding.SUPPORTED}

@@ -1,0 +1,151 @@
+"""Rates of the verdicts under known truth: planted effects are found, null effects are not, and intervals cover."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microcoder.lab.studies.design import Direction
+from microcoder.lab.studies.effects import draw_weightings, estimate_effect
+from microcoder.lab.studies.verdicts import (
+    ClaimFinding,
+    adjust_judgements,
+    adjust_p_values,
+    count_seeds,
+    expected_half_width,
+    judge_effect,
+    power_of,
+)
+
+LEAST = 0.02
+PROBLEMS, SAMPLES = 60, 4
+TRIALS = 200
+SEED_SPREAD = 0.01
+"""Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
+
+
+def simulate(effect: float, *, num_seeds: int, rng: np.random.Generator) -> np.ndarray:
+    """Differences of accuracy (seeds, weightings) between two levels on the same problems, by binary samples."""
+    weights = draw_weightings(PROBLEMS, num=100)
+    ability = rng.beta(0.8, 1.0, PROBLEMS)
+    gains = effect + 0.05 * rng.standard_normal(PROBLEMS)
+    rows = []
+    for _ in range(num_seeds):
+        drift = SEED_SPREAD * rng.standard_normal()
+        chances = np.clip([ability, ability + gains + drift], 0, 1)
+        solved = rng.binomial(SAMPLES, chances) / SAMPLES
+        rows.append((solved[1] - solved[0]) @ weights)
+    return np.stack(rows)
+
+
+def rates(effect: float, direction: Direction, *, num_seeds: int) -> tuple[Counter[ClaimFinding], float]:
+    rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
+    verdicts: Counter[ClaimFinding] = Counter()
+    widths = []
+    for _ in range(TRIALS):
+        found = estimate_effect(simulate(effect, num_seeds=num_seeds, rng=rng), num_problems=PROBLEMS)
+        verdicts[judge_effect(found, direction=direction, least=LEAST).verdict] += 1
+        widths.append(found.high - found.low)
+    return verdicts, float(np.mean(widths))
+
+
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_no_effect_is_seldom_supported(num_seeds: int) -> None:
+    verdicts, _ = rates(0.0, "higher", num_seeds=num_seeds)
+    assert verdicts[ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
+
+
+@pytest.mark.parametrize(("num_seeds", "effect"), [(3, 0.12), (5, 0.08)])
+def test_a_planted_effect_is_found(num_seeds: int, effect: float) -> None:
+    verdicts, _ = rates(effect, "higher", num_seeds=num_seeds)
+    assert verdicts[ClaimFinding.SUPPORTED] >= 0.8 * TRIALS
+    assert verdicts[ClaimFinding.CONTRADICTED] == 0
+
+
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_an_effect_of_interest_is_seldom_denied_and_an_opposite_one_never_holds(num_seeds: int) -> None:
+    verdicts, _ = rates(LEAST + 0.02, "higher", num_seeds=num_seeds)
+    assert verdicts[ClaimFinding.CONTRADICTED] <= 0.05 * TRIALS
+    verdicts, _ = rates(-0.12, "higher", num_seeds=num_seeds)
+    assert verdicts[ClaimFinding.SUPPORTED] == 0
+    assert verdicts[ClaimFinding.CONTRADICTED] >= 0.8 * TRIALS
+
+
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_intervals_without_problems_cover_at_their_rate(num_seeds: int) -> None:
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(2000):
+        found = estimate_effect(rng.normal(0.5, 1.0, (num_seeds, 1)))
+        covered += found.low <= 0.5 <= found.high
+    assert 0.935 <= covered / 2000 <= 0.965
+
+
+def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
+    rng = np.random.default_rng(2)
+    judged: dict[float, Counter[ClaimFinding]] = {0.0: Counter(), 1.0: Counter(), 3.0: Counter()}
+    for truth, verdicts in judged.items():
+        for _ in range(TRIALS):
+            found = estimate_effect(truth + 0.2 * rng.standard_normal((5, 1)))
+            verdicts[judge_effect(found, direction="same", least=1.0).verdict] += 1
+    assert judged[0.0][ClaimFinding.SUPPORTED] >= 0.95 * TRIALS
+    assert judged[1.0][ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
+    assert judged[3.0][ClaimFinding.CONTRADICTED] >= 0.95 * TRIALS
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=1, max_size=34))
+@settings(max_examples=60, deadline=None)
+def test_holm_keeps_the_order_and_lies_between_the_raw_and_bonferronis(p_values: dict[str, float]) -> None:
+    adjusted = adjust_p_values(p_values)
+    assert list(adjusted) == list(p_values)
+    for name, p in p_values.items():
+        assert p <= adjusted[name] <= min(1.0, p * len(p_values)) + 1e-12
+    ranked = sorted(p_values, key=lambda name: p_values[name])
+    assert [adjusted[name] for name in ranked] == sorted(adjusted.values())
+
+
+@given(st.dictionaries(st.integers(0, 40), st.floats(0, 1), min_size=2, max_size=34))
+@settings(max_examples=60, deadline=None)
+def test_holm_rejects_what_its_steps_say(p_values: dict[int, float]) -> None:
+    named = {str(name): p for name, p in p_values.items()}
+    expected, left = set(), len(named)
+    for name, p in sorted(named.items(), key=lambda item: (item[1], item[0])):
+        if p > 0.05 / left:
+            break
+        expected.add(name)
+        left -= 1
+    assert {name for name, p in adjust_p_values(named).items() if p <= 0.05 * (1 - 1e-12)} <= expected
+    assert expected <= {name for name, p in adjust_p_values(named).items() if p <= 0.05 * (1 + 1e-12)}
+
+
+@pytest.mark.parametrize("share_of_effects", [0.0, 0.5, 1.0])
+def test_any_wrong_verdict_among_thirty_claims_is_as_seldom_as_holm_says(share_of_effects: float) -> None:
+    rng = np.random.default_rng(3)
+    wrong = 0
+    for _ in range(TRIALS):
+        truths = {str(i): LEAST if rng.random() < share_of_effects else 0.0 for i in range(30)}
+        effects = {name: estimate_effect(truth + 0.01 * rng.standard_normal((8, 1))) for name, truth in truths.items()}
+        judged = {name: judge_effect(effect, direction="higher", least=LEAST) for name, effect in effects.items()}
+        adjusted = adjust_judgements(judged)
+        opposite = {0.0: ClaimFinding.SUPPORTED, LEAST: ClaimFinding.CONTRADICTED}
+        wrong += any(adjusted[name].verdict is opposite[truth] for name, truth in truths.items())
+    # 5 % of the families, and what 200 of them scatter by.
+    assert wrong <= 0.09 * TRIALS
+
+
+@pytest.mark.parametrize("direction", ["higher", "same"])
+@pytest.mark.parametrize("num_seeds", [5, 10])
+def test_the_power_that_is_reckoned_before_is_the_share_that_is_found(num_seeds: int, direction: Direction) -> None:
+    rng, spread, found = np.random.default_rng(num_seeds), 0.015, 0
+    truth = 0.0 if direction == "same" else LEAST
+    for _ in range(1000):
+        effect = estimate_effect(truth + spread * rng.standard_normal((num_seeds, 1)))
+        is_within = effect.low > -LEAST and effect.high < LEAST
+        found += is_within if direction == "same" else effect.low > 0
+    expected = power_of(spread, LEAST, num_seeds=num_seeds, direction=direction)
+    assert found / 1000 == pytest.approx(expected, abs=0.05)
+    assert expected_half_width(spread, count_seeds(spread, half_width=LEAST)) <= LEAST

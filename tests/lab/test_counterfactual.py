@@ -1,0 +1,80 @@
+"""One step under several rules from the same rollouts, and how responses that were not trained on moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from microcoder.judge.core.config import load_config
+from microcoder.lab.studies.jobs import Job, MeasuredValue
+from microcoder.lab.studies.measure import step_under_rules
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.shifts import contrast_length, measure_shifts
+from microcoder.train.run.weights import load_tokenizer
+from microcoder.train.runs import RunDirectory, read_rollouts
+
+RULES = {"none": {}, "all": {"algorithm.masking.kind": "all"}}
+
+
+@pytest.fixture(scope="module")
+def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[MeasuredValue]]:
+    """The folder and the rows of one step under no mask and under the full one."""
+    folder = tmp_path_factory.mktemp("steps")
+    layer = {
+        "prompt.style": "bare",
+        "cpu_threads": 1,
+        "model": {
+            "kind": "hugging_face",
+            "path": str(tiny_checkpoint),
+            "compute_dtype": "float32",
+            "gradient_checkpointing": False,
+        },
+        "problems": {"kind": "micro", "num_train": 48, "num_heldout": 8, "tiers": ["easy"]},
+        "rollout": {"num_samples": 8, "max_response_tokens": 28, "temperature": {"kind": "constant", "value": 1.0}},
+        "batch": {"train_batch_size": 48, "ppo_mini_batch_size": 48, "micro_batch_rollouts": 64},
+        "optimizer": {"learning_rate": 1e-3, "warmup_steps": 0},
+        "algorithm.masking.kind": "none",
+        "evaluation.samples_per_problem": 4,
+        "evaluator.workers": 1,
+    }
+    config = load_config(TrainConfig, layers=[layer])
+    return folder, list(step_under_rules(Job(0, config, folder), rules=RULES))
+
+
+def test_a_mask_moves_truncated_responses_and_its_reach_is_reported(taken: tuple[Path, list[MeasuredValue]]) -> None:
+    folder, rows = taken
+    found = {(row.metric, row.level): row.value for row in rows}
+    truncated = RunDirectory(folder / "all").read_metrics()[0]["truncated_share"]
+    assert found["masked", "none"] == 0
+    assert found["masked", "all"] == truncated > 0
+    unmasked = read_rollouts(RunDirectory(folder / "none").rollout_file(1))
+    assert any(row["is_truncated"] and row["advantage"] for row in unmasked)
+    assert found["length_shift", "all"] != found["length_shift", "none"]
+    assert {row.unit for row in rows} == {"seed0"}
+
+
+def test_a_shift_is_the_difference_of_two_log_probabilities(
+    taken: tuple[Path, list[MeasuredValue]], tiny_checkpoint: Path
+) -> None:
+    folder, rows = taken
+    run = RunDirectory(folder / "none")
+    samples = read_rollouts(run.evaluation_file(0))
+    shifts = measure_shifts(tiny_checkpoint, run.model, samples)
+    assert contrast_length(shifts) == next(r.value for r in rows if (r.metric, r.level) == ("length_shift", "none"))
+    assert {shift.change for shift in measure_shifts(tiny_checkpoint, tiny_checkpoint, samples)} == {0.0}
+
+    shift = max(shifts, key=lambda s: len(s.response.token_ids))
+    tokenizer = load_tokenizer(str(tiny_checkpoint))
+    text = tokenizer.batch_decode([list(shift.response.token_ids)], skip_special_tokens=True)[0]
+    assert text in {row["completion"] for row in samples}
+    ids = torch.tensor([[*shift.response.prompt_ids, *shift.response.token_ids]])
+    sums = []
+    for folder_of in (tiny_checkpoint, run.model):
+        with torch.no_grad():
+            logps = AutoModelForCausalLM.from_pretrained(folder_of)(ids).logits[0].log_softmax(-1)
+        places = range(len(shift.response.prompt_ids), ids.shape[1])
+        sums.append(sum(float(logps[place - 1, ids[0, place]]) for place in places))
+    assert sums[1] - sums[0] == pytest.approx(shift.change, abs=1e-3)

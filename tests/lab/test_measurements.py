@@ -1,0 +1,225 @@
+"""Measurements: a function of one's own gives paired rows, is run once by a real process, and decides claims."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from microcoder.cli import main
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.lab.studies.claims import StudyData, judge_claim, pair_rows
+from microcoder.lab.studies.design import Claim, Contrast, Measurement, Study
+from microcoder.lab.studies.jobs import Job, MeasuredValue
+from microcoder.lab.studies.measure import digest_measurement, is_measured, read_measured, run_measurement
+from microcoder.lab.studies.verdicts import ClaimFinding
+from microcoder.train.recipe.recipe import TrainConfig
+
+RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
+FUNCTION = """
+import random
+from microcoder.lab.studies.jobs import MeasuredValue
+
+def measure(job, *, gain: float = 0.5, broken: str = ""):
+    (job.folder / "calls").open("a").write("x")
+    source = random.Random(job.seed)
+    for unit in range(20):
+        noise = source.gauss(0, 0.2)
+        yield MeasuredValue("score", "low", f"{job.seed}/{unit}", noise)
+        yield MeasuredValue("score", broken or "high", f"{job.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
+        yield MeasuredValue("reached", "high", f"{job.seed}/{unit}", 0.5)
+"""
+STUDY = """
+question = "Does a higher level score more?"
+done = "Twenty units were measured at two levels with every seed."
+next = "Ask with a real model."
+factor = "level"
+baseline = "recipe.toml"
+seeds = [0, 1, 2, 3, 4, 5, 6]
+first_look = 4
+[scales.quick]
+baseline = "recipe.toml"
+seeds = [0, 1, 2, 3, 4, 5, 6]
+[measurements.score]
+function = "FILE:measure"
+says = "twenty units at two levels"
+settings = { gain = 0.5 }
+seeds = [0, 1, 2, 3, 4, 5, 6]
+levels = ["low", "high"]
+[measurements.score.metrics]
+score = { says = "score" }
+reached = { says = "units reached", unit = "share" }
+[[claims]]
+id = "T2"
+short = "a higher level scores more"
+paper = "..."
+family = "mechanism"
+design = "Units at both levels, pair by pair."
+primary.measurement = "score"
+primary.metric = "score"
+primary.of = ["high"]
+primary.against = ["low"]
+primary.direction = "higher"
+primary.least = 0.2
+check = { measurement = "score", metric = "reached", of = ["high"] }
+spread = { sd = 0.03, where = "the test that wrote it" }
+"""
+
+
+@pytest.fixture
+def measurement(tmp_path: Path) -> Measurement:
+    (tmp_path / "measure.py").write_text(FUNCTION)
+    return Measurement.model_validate(
+        {
+            "function": f"{tmp_path / 'measure.py'}:measure",
+            "says": "s",
+            "seeds": [0, 1, 2],
+            "levels": ["low", "high"],
+            "metrics": {"score": {"says": "score"}, "reached": {"says": "r", "unit": "share"}},
+        }
+    )
+
+
+def job(tmp_path: Path) -> Job:
+    return Job(3, load_config(TrainConfig, [RECIPE]), tmp_path / "work")
+
+
+def test_a_function_is_measured_and_read_back(measurement: Measurement, tmp_path: Path) -> None:
+    assert not is_measured(tmp_path / "work")
+    summary = run_measurement(measurement, job(tmp_path))
+    rows, read = read_measured(tmp_path / "work")
+    assert summary["num_rows"] == len(rows) == 60
+    assert read["seed"] == 3
+    assert rows[0].unit == "3/0"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"settings": {"gane": 1.0}}, ConfigError, "has no option 'gane'; did you mean gain?"),
+        ({"settings": {"gain": "much"}}, ConfigError, "option gain = 'much'"),
+        ({"function": "nowhere.py:measure"}, ConfigError, "file nowhere.py does not exist"),
+        ({"settings": {"broken": "middle"}}, DataError, "yielded 'score' at 'middle'; the study names the metrics"),
+        ({"metrics": {"score": {"says": "s", "unit": "share"}, "reached": {"says": "r"}}}, DataError, "is a share"),
+    ],
+)
+def test_what_is_wrong_with_a_measurement_is_one_line(
+    change: dict[str, object], error: type[Exception], told: str, measurement: Measurement, tmp_path: Path
+) -> None:
+    wrong = Measurement.model_validate(measurement.model_dump() | change)
+    with pytest.raises(error) as caught:
+        run_measurement(wrong, job(tmp_path))
+    assert told in str(caught.value)
+    assert not is_measured(tmp_path / "work")
+
+
+def test_what_decides_a_measurement_is_in_its_digest(measurement: Measurement, tmp_path: Path) -> None:
+    config = load_config(TrainConfig, [RECIPE])
+    digests = {digest_measurement(measurement, config, {})}
+    digests.add(digest_measurement(measurement.model_copy(update={"settings": {"gain": 1.0}}), config, {}))
+    digests.add(digest_measurement(measurement, config.model_copy(update={"seed": 9}), {}))
+    digests.add(digest_measurement(measurement, config, {"low": Path("seed0-abc")}))
+    assert digest_measurement(measurement.model_copy(update={"says": "other words"}), config, {}) in digests
+    (tmp_path / "measure.py").write_text(FUNCTION.replace("0.2", "0.3"))
+    digests.add(digest_measurement(measurement, config, {}))
+    assert len(digests) == 5
+
+
+def test_a_unit_that_lacks_a_level_is_left_out() -> None:
+    rows = [
+        MeasuredValue("m", "a", "1", 1.0),
+        MeasuredValue("m", "b", "1", 3.0),
+        MeasuredValue("m", "b", "1", 5.0),
+        MeasuredValue("m", "b", "2", 9.0),
+    ]
+    contrast = Contrast(metric="m", measurement="x", of=("b",), against=("a",))
+    assert pair_rows(contrast, rows) == {"1": 3.0}
+
+
+def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "measure.py").write_text(FUNCTION)
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
+    (tmp_path / "study.toml").write_text(STUDY.replace("FILE", str(tmp_path / "measure.py")))
+
+    def call(*words: str) -> str:
+        capsys.readouterr()
+        main(["study", *words, "study.toml", "--quick", "--runs", "runs"])
+        return capsys.readouterr().out
+
+    first = json.loads(call("run", "--jobs", "1", "--json"))
+    # Four seeds are narrow enough: the other three are not needed.
+    assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 4, 4)
+    assert json.loads(call("run", "--jobs", "1", "--json"))["next"] == []
+    assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 4
+    claim = json.loads(call("report", "--json"))["claims"][0]
+    assert (claim["verdict"], claim["primary"]["num_seeds"], claim["primary"]["num_units"]) == ("supported", 4, 80)
+    call("report", "-o", "pages")
+    page = (tmp_path / "pages" / "study.md").read_text()
+    assert "**Seen:** The difference in score between high and low was +0." in page
+    assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
+    # Other seeds are other work, and a budget that is spent begins none of it.
+    again = json.loads(call("run", "--seeds-from", "50", "--budget-minutes", "0.001", "--json"))
+    assert (again["num_finished"], len(again["left_out"])) == (0, 4)
+
+
+def test_a_measurement_that_fails_is_named_and_the_others_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "measure.py").write_text(
+        FUNCTION.replace("    source =", "    assert job.seed != 1, 'no luck'\n    source =")
+    )
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
+    (tmp_path / "study.toml").write_text(STUDY.replace("FILE", str(tmp_path / "measure.py")))
+    with pytest.raises(SystemExit):
+        main(["study", "run", "study.toml", "--quick", "--runs", "runs", "--jobs", "1"])
+    told = capsys.readouterr().err
+    assert "runs failed; type the same command to retry them" in told
+    assert "study, score, seed 1: " in told
+    assert "no luck" in told
+    assert len(list(tmp_path.glob("runs/*/*/summary.json"))) >= 2
+
+
+def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurement) -> None:
+    claim = Claim.model_validate(
+        {
+            "id": "T2",
+            "short": "s",
+            "paper": "p",
+            "family": "mechanism",
+            "design": "d",
+            "primary": {
+                "measurement": "m", "metric": "score", "of": ["high"], "against": ["low"],
+                "direction": "higher", "least": 0.1,
+            },
+            "check": {"measurement": "m", "metric": "reached", "of": ["high"]},
+            "spread": {"sd": 0.1, "where": "w"},
+        }
+    )  # fmt: skip
+    study = Study.model_validate(
+        {
+            "question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2],
+            "measurements": {"m": measurement.model_dump()}, "claims": [claim.model_dump()],
+        }
+    )  # fmt: skip
+    verdicts = {}
+    for share in (0.04, 0.06):
+        rows = {
+            seed: [
+                row
+                for unit in range(10)
+                for row in (
+                    MeasuredValue("score", "low", f"{seed}/{unit}", 0.0),
+                    MeasuredValue("score", "high", f"{seed}/{unit}", 1.0 + 0.01 * unit + 0.01 * seed),
+                    MeasuredValue("reached", "high", f"{seed}/{unit}", share),
+                )
+            ]
+            for seed in range(3)
+        }
+        verdicts[share] = judge_claim(claim, StudyData(study, {}, {"m": rows})).verdict
+    assert verdicts == {0.04: ClaimFinding.CANNOT_APPEAR, 0.06: ClaimFinding.SUPPORTED}

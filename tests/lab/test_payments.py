@@ -1,0 +1,135 @@
+"""What rewards paid for, from real runs of a tiny model: counted, drawn, and told in tables."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from payment_report import report_errors, report_hacking
+from payments import count_payments, read_payments
+
+from microcoder.judge.core.errors import DataError
+from microcoder.lab.flawed.noisy_judge import place_program
+from microcoder.lab.studies.study import MICRO, StudyFile, StudyRun, load_study, plan_runs
+from microcoder.train.recipe.recipe import build_rewards
+from microcoder.train.run.observer import Observer
+from microcoder.train.runs import RunDirectory, read_rollouts
+
+ROOT = Path(__file__).parents[2]
+
+BASELINE = """
+num_steps = 2
+prompt.style = "bare"
+model = { kind = "hugging_face", path = "CHECKPOINT", compute_dtype = "float32", attn_implementation = "eager" }
+problems = { kind = "micro", num_train = 8, num_heldout = 2, tiers = ["easy"], styles = ["function"] }
+rollout = { num_samples = 4, max_response_tokens = 40, temperature = { kind = "constant", value = 0.8 } }
+batch = { train_batch_size = 4, ppo_mini_batch_size = 4 }
+optimizer = { name = "adamw_torch" }
+evaluation = { samples_per_problem = 1 }
+evaluator = { workers = 1 }
+"""
+STUDY = """
+question = "What is paid?"
+done = "Little."
+next = "More."
+factor = "errors"
+baseline = "baseline.toml"
+reference = "no errors"
+seeds = [0, 1, 2]
+[levels."no errors"]
+[levels."naive grader, 20 %"]
+set = { rewards = [{ name = "microcoder.lab.flawed.naive_grader:fooled_in_process" }] }
+[[levels."systematic false accepts, 20 %".set.rewards]]
+name = "microcoder.lab.flawed.noisy_judge:noisy_verdict"
+options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> StudyFile:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "baseline.toml").write_text(BASELINE.replace("CHECKPOINT", str(tiny_checkpoint)))
+    (folder / "graders.toml").write_text(STUDY)
+    return load_study(folder / "graders.toml")
+
+
+@pytest.fixture(scope="module")
+def finished(study: StudyFile) -> dict[str, StudyRun]:
+    """The runs of one seed."""
+    from microcoder.train.run.session import run_training
+
+    runs = plan_runs(study, scale=MICRO, root=study.path.parent / "runs")
+    chosen = {run.level: run for run in runs if run.seed == 1}
+    for run in chosen.values():
+        run_training(run.config, run_directory=run.folder, observer=Observer())
+    return chosen
+
+
+@pytest.mark.slow
+def test_runs_are_paid_by_what_their_level_names(finished: dict[str, StudyRun]) -> None:
+    noisy = finished["systematic false accepts, 20 %"]
+    assert noisy.config.rewards[0].options["pattern"] == 1
+    programs = 0
+    for step in (1, 2):
+        for row in read_rollouts(RunDirectory(noisy.folder).rollout_file(step)):
+            is_right, code = row["verdict"] == "accepted", row["program"]
+            programs += code is not None
+            assert row["reward"] == float(is_right or (code is not None and place_program(code, 1) < 0.2))
+    assert programs
+    for row in read_rollouts(RunDirectory(finished["naive grader, 20 %"].folder).rollout_file(1)):
+        # A program without a trick is paid for what it is worth.
+        assert row["reward"] == float(row["verdict"] == "accepted")
+    clean, *_ = read_payments(RunDirectory(finished["no errors"].folder))
+    assert (clean.step, clean.num_scored, clean.paid_wrong, clean.unpaid_right, clean.all_tricks) == (1, 16, 0, 0, 0)
+
+
+@pytest.mark.slow
+def test_figures_and_tables_are_of_the_finished_runs(
+    study: StudyFile, finished: dict[str, StudyRun], tmp_path: Path
+) -> None:
+    root = study.path.parent / "runs"
+    for report, columns in ((report_hacking, 9), (report_errors, 6)):
+        table = report(study, root=root, output=tmp_path).splitlines()
+        assert {line.count("|") for line in table} == {columns + 1}
+        assert all(any(level in line for line in table) for level in finished)
+        svg = (tmp_path / "graders.svg").read_text()
+        ElementTree.fromstring(svg)
+        assert "tricks" in svg or "no errors" in svg
+    with pytest.raises(DataError, match="no finished run of graders"):
+        report_errors(study, root=tmp_path, output=tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies/judges").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
+    file = load_study(path)
+    runs = plan_runs(file, scale=MICRO, root=tmp_path)
+    assert len({run.folder for run in runs}) == len(runs) == 3 * len(file.study.levels)
+    for run in runs:
+        rewards = build_rewards(run.config.rewards)
+        assert (rewards.parts[0][0].label == "all_tests") == (run.level == file.study.reference)
+        alike = run.config.model_copy(update={"rewards": runs[0].config.rewards, "seed": 0})
+        assert alike == runs[0].config
+        options = run.config.rewards[0].options
+        assert options.get("pattern", run.seed) == run.seed
+        # The table and the figure read kind and rate of errors from a level's name.
+        if rate := options.get("false_accepts") or options.get("false_rejects"):
+            what = "accepts" if "false_accepts" in options else "rejects"
+            by = " by constant" if options.get("trait") == "constants" else ""
+            assert run.level == f"{options['kind']} false {what}{by}, {rate:.0%}".replace("%", " %")
+
+
+def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:
+    def row(reward: float | None, verdict: str, program: str | None = "x") -> dict[str, object]:
+        return {"reward": reward, "verdict": verdict, "program": program}
+
+    rows = [
+        row(1.0, "accepted"),
+        row(0.0, "accepted"),
+        row(1.0, "wrong_answer", "import sys\nsys.exit(0)\n"),
+        row(0.0, "no_code", None),
+        row(None, "sandbox_fault"),
+    ]
+    payments = count_payments(rows, step=3)
+    assert payments is not None
+    assert (payments.step, payments.num_scored, payments.reward, payments.accuracy) == (3, 4, 0.5, 0.5)
+    assert (payments.paid_wrong, payments.unpaid_right, payments.tricks) == (0.25, 0.25, {"exit": 0.25})
+    assert count_payments(rows[-1:], step=3) is None

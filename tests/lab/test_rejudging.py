@@ -1,0 +1,66 @@
+"""Stored programs judged anew by the strict comparison: what only the robust one accepts is the gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.rewards import score_verdict
+from microcoder.judge.core.types import Rollout
+from microcoder.lab.studies.jobs import Job
+from microcoder.lab.studies.measure import judge_both_ways
+from microcoder.train.metrics import ScoredRollout, rollout_row
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.tasks import load_tasks
+from microcoder.train.runs import RunDirectory, write_rollouts
+
+ROOT = Path(__file__).parents[2]
+TIDY = "```python\n{}```"
+
+
+def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
+    keys = {"problems.num_train": 64, "problems.num_heldout": 4, "evaluator.workers": 1, "problems.tiers": ["easy"]}
+    config = load_config(TrainConfig, [ROOT / "recipes" / "lab" / "operations.toml"], layers=[keys])
+    problem = next(t.problem for t in load_tasks(config).train if t.problem.tests[0].output.strip().isdigit())
+    answers = {test.input: test.output.strip() for test in problem.tests}
+    table = f"import sys\nfound = {answers!r}[sys.stdin.read()]\n"
+    programs = [
+        table + "print(found)\n",
+        table + "print(' ' + found + ' ')\n",
+        "print('none')\n",
+        table + "print(found)\n",
+    ]
+    rollouts = [Rollout(problem.id, problem.statement, TIDY.format(code), (1, 2), False) for code in programs]
+    run = RunDirectory(tmp_path / "run")
+    with Judge(workers=1) as judge:
+        read = [extract_program(rollout.completion, is_truncated=False) for rollout in rollouts]
+        verdicts = judge.judge(read, [problem] * len(read))
+    rows = [
+        rollout_row(
+            ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", "easy", index),
+            step=step,
+            temperature=1.0,
+        )
+        for step in (1, 2)
+        for index, (rollout, program, verdict) in enumerate(zip(rollouts, read, verdicts, strict=True))
+    ]
+    for step, kept in ((1, rows[:4]), (2, [rows[4], rows[6], rows[7]])):
+        write_rollouts(run.rollout_file(step), kept)
+
+    job = Job(3, config, tmp_path / "own", {"robust": run.root})
+    found = {(row.metric, row.level): (row.unit, row.value) for row in judge_both_ways(job)}
+    assert found == {
+        ("accepted", "robust"): (f"seed3/{problem.id}", 0.75),
+        ("accepted", "strict"): (f"seed3/{problem.id}", 0.5),
+        ("gap", "early"): ("seed3", 0.25),
+        ("gap", "late"): ("seed3", 0.0),
+    }
+
+    strict = load_config(TrainConfig, layers=[config.model_dump(mode="json"), {"evaluator.comparison": "strict"}])
+    with pytest.raises(DataError, match="was trained with comparison = 'strict', not robust"):
+        list(judge_both_ways(Job(3, strict, tmp_path / "own", {"robust": run.root})))

@@ -1,0 +1,146 @@
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microcoder.lab.studies import Estimate, estimate_accuracy, estimate_difference, pass_at_k
+
+SAMPLES = st.lists(st.sampled_from([True, False, None]), max_size=5)
+SOLVED = st.dictionaries(st.text(max_size=4), SAMPLES, max_size=12)
+
+
+@given(SOLVED)
+@settings(max_examples=40, deadline=None)
+def test_an_accuracy_lies_in_its_interval_and_both_between_zero_and_one(solved: dict[str, list[bool | None]]) -> None:
+    estimate = estimate_accuracy(solved)
+    scored = [[s for s in samples if s is not None] for samples in solved.values()]
+    means = [sum(samples) / len(samples) for samples in scored if samples]
+    if not means:
+        assert estimate is None
+        return
+    assert estimate is not None
+    assert estimate.value == pytest.approx(sum(means) / len(means))
+    assert -1e-12 <= estimate.low <= estimate.value <= estimate.high <= 1 + 1e-12
+    assert estimate.num_problems == len(means)
+
+
+@given(SOLVED, st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None)
+def test_neither_the_order_of_problems_nor_unscored_samples_move_an_estimate(
+    solved: dict[str, list[bool | None]], shuffler: random.Random
+) -> None:
+    items = [(name, [*samples, None]) for name, samples in solved.items()]
+    shuffler.shuffle(items)
+    assert estimate_accuracy(dict(items)) == estimate_accuracy(solved)
+
+
+@given(SOLVED, SOLVED)
+@settings(max_examples=40, deadline=None)
+def test_a_difference_is_paired_bounded_and_turns_its_sign(
+    before: dict[str, list[bool | None]], after: dict[str, list[bool | None]]
+) -> None:
+    forward, backward = estimate_difference(before, after), estimate_difference(after, before)
+    if forward is None or backward is None:
+        assert forward is backward is None
+        return
+    assert forward.value == pytest.approx(-backward.value)
+    assert -1 - 1e-12 <= forward.low <= forward.value <= forward.high <= 1 + 1e-12
+    assert forward.num_problems <= min(len(before), len(after))
+
+
+@given(SOLVED)
+@settings(max_examples=25, deadline=None)
+def test_no_change_is_a_difference_of_zero_that_is_not_significant(solved: dict[str, list[bool | None]]) -> None:
+    same = estimate_difference(solved, solved)
+    assert same is None or (same.value == 0 and not same.excludes_zero)
+
+
+def test_the_same_data_gives_the_same_interval_and_another_seed_another_one() -> None:
+    solved = {f"p{i}": [j < i for j in range(23)] for i in range(23)}
+    assert estimate_accuracy(solved) == estimate_accuracy(solved)
+    assert estimate_accuracy(solved) != estimate_accuracy(solved, seed=1)
+
+
+def test_more_samples_of_the_same_problems_do_not_shrink_the_interval() -> None:
+    few = {f"p{i}": [i % 2 == 0] for i in range(20)}
+    many = {name: samples * 50 for name, samples in few.items()}
+    assert estimate_accuracy(many) == estimate_accuracy(few)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    source = random.Random(5)
+    covered = 0
+    for _ in range(200):
+        chances = [source.random() for _ in range(40)]
+        solved = {f"p{i}": [source.random() < chance for _ in range(4)] for i, chance in enumerate(chances)}
+        estimate = estimate_accuracy(solved)
+        assert estimate is not None
+        covered += estimate.low <= 0.5 <= estimate.high
+    assert 0.89 <= covered / 200 <= 0.99
+
+
+def test_pairing_finds_what_the_spread_between_problems_would_hide() -> None:
+    before = {f"p{i}": [i < 20] * 4 for i in range(40)}
+    after = {name: [True, *samples[1:]] for name, samples in before.items()}
+    gain = estimate_difference(before, after)
+    assert gain is not None
+    assert gain.excludes_zero
+    old, new = estimate_accuracy(before), estimate_accuracy(after)
+    assert old is not None
+    assert new is not None
+    assert new.low < old.high
+
+
+@pytest.mark.parametrize(("is_solved", "value"), [(False, 0.0), (True, 1.0)])
+def test_none_or_all_solved_is_not_certainty(is_solved: bool, value: float) -> None:
+    five = estimate_accuracy({f"p{i}": [is_solved] * 4 for i in range(5)})
+    assert five is not None
+    # The exact binomial (Clopper-Pearson) bound for 0 of 5.
+    assert (five.value, five.high - five.low) == (value, pytest.approx(0.5218, abs=1e-4))
+
+
+def test_a_problem_without_a_scored_sample_is_left_out_whole() -> None:
+    estimate = estimate_accuracy({"a": [True, False], "b": [None, None], "c": []})
+    assert estimate is not None
+    assert (estimate.value, estimate.num_problems) == (0.5, 1)
+    assert estimate_accuracy({}) is None
+    assert estimate_difference({"a": [True]}, {"b": [True]}) is None
+
+
+def test_pass_at_k_over_problems_needs_k_scored_samples() -> None:
+    estimate = estimate_accuracy({"a": [True, False, False], "b": [True, None, None]}, k=2)
+    assert estimate is not None
+    assert (estimate.value, estimate.num_problems) == (pytest.approx(2 / 3), 1)
+
+
+@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+@settings(deadline=None)
+def test_pass_at_k_is_the_share_of_subsets_with_a_correct_sample(case: tuple[int, int, int]) -> None:
+    num_samples, num_correct, k = case
+    samples = [True] * num_correct + [False] * (num_samples - num_correct)
+    subsets = [any(subset) for subset in itertools.combinations(samples, k)]
+    assert pass_at_k(num_samples, num_correct, k) == pytest.approx(sum(subsets) / len(subsets))
+
+
+@given(st.integers(2, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1), st.integers(1, n - 1))))
+@settings(deadline=None)
+def test_pass_at_k_grows_with_k_and_with_correct_samples(case: tuple[int, int, int]) -> None:
+    num_samples, num_correct, k = case
+    here = pass_at_k(num_samples, num_correct, k)
+    assert here <= pass_at_k(num_samples, num_correct, k + 1) + 1e-12
+    assert here <= pass_at_k(num_samples, num_correct + 1, k) + 1e-12
+    assert pass_at_k(num_samples, num_correct, 1) == pytest.approx(num_correct / num_samples)
+
+
+@pytest.mark.parametrize("case", [(2, 3, 1), (2, -1, 1), (2, 1, 0), (2, 1, 3)])
+def test_pass_at_k_refuses_what_has_no_answer(case: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="pass@"):
+        pass_at_k(*case)
+
+
+def test_an_interval_on_one_side_of_zero_excludes_it() -> None:
+    assert Estimate(0.2, 0.1, 0.3, 9).excludes_zero
+    assert Estimate(-0.2, -0.3, -0.1, 9).excludes_zero
+    assert not Estimate(0.2, 0.0, 0.3, 9).excludes_zero

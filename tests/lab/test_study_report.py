@@ -1,0 +1,104 @@
+"""A study's pages from run directories alone: verdicts, one figure, the index, and the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from synthetic_run import Recipe, write_run
+
+from microcoder.cli import main
+from microcoder.lab.studies.catalogue import INSIGHTS
+from microcoder.lab.studies.design import QUICK
+from microcoder.lab.studies.study import find_studies, plan_runs
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Synthetic runs of three seeds of one study, all but one."""
+    monkeypatch.chdir(ROOT)
+    runs = plan_runs(find_studies("kl_and_clip")[0], scale=QUICK, root=tmp_path / "runs")
+    for run in runs:
+        if run.seed < 3 and (run.level, run.seed) != ("KL", 2):
+            write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
+    return tmp_path
+
+
+def report(folder: Path, name: str, *words: str) -> None:
+    main(["study", "report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
+
+
+def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(folder, "a", "kl_and_clip")
+    assert "K1  cannot appear here, " in capsys.readouterr().out
+    page = (folder / "a" / "008_kl_and_clip.md").read_text()
+    opening = page.split("## Claims")[0]
+    words = ["Asked", "Done", "Seen", "It means", "Next"]
+    assert [line.split(":**")[0].strip("*") for line in opening.splitlines() if line.startswith("**")] == words
+    assert opening.count("](008_kl_and_clip-figure.svg)") == page.count(".svg)") == 1
+    ElementTree.parse(folder / "a" / "008_kl_and_clip-figure.svg")
+    # The same seeds pretend the same learning, so the setting changed nothing.
+    assert "The treatment reached too little here to ask about K1" in opening
+    assert "| K1 | " in page
+    assert "**cannot appear here**" in page
+    assert "Computed before the runs: a spread between seeds of" in page
+    assert "| 2 of at most 10 |" in page
+    assert "algorithm.kl_coefficient = " in page
+    assert "microcoder study run 008_kl_and_clip --quick" in page
+
+
+def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "008_kl_and_clip-length.svg").write_text("of an earlier version")
+        report(folder, name, "--all")
+    index = (folder / "a" / "README.md").read_text()
+    assert "| K1 | " in index
+    assert index.startswith("# The 34 insights on the micro lab\n\nOf 34 claims ")
+    assert [name for name in INSIGHTS if f"\n| {name} | " not in index] == []
+    assert len(index.splitlines()) < 60
+    results = json.loads((folder / "a" / "results.json").read_text())
+    verdicts = {claim["id"]: claim["verdict"] for claim in results["claims"]}
+    assert set(INSIGHTS) <= set(verdicts)
+    assert (verdicts["K1"], verdicts["B1"]) == ("cannot appear here", "not run")
+    first, second = ({p.name: p.read_bytes() for p in sorted((folder / name).iterdir())} for name in ("a", "b"))
+    assert first == second
+    assert "008_kl_and_clip-length.svg" not in first
+
+
+def test_reports_of_two_sets_of_seeds_are_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, verdicts in (("a", ["supported", "contradicted", "inconclusive"]), ("b", ["supported"] * 3)):
+        claims = [{"id": f"T{i}", "verdict": verdict} for i, verdict in enumerate(verdicts, 1)]
+        (folder / name).mkdir()
+        (folder / name / "results.json").write_text(json.dumps({"format": 1, "claims": claims}))
+    main(["study", "compare", str(folder / "a"), str(folder / "b")])
+    told = capsys.readouterr().out
+    assert "1 of 2 conclusive verdicts are the same in both (50%)" in told
+    assert "T2: contradicted, then supported" in told
+
+
+def test_the_plan_says_what_the_seeds_can_show(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    main(["study", "plan", "kl_and_clip"])
+    told = capsys.readouterr().out
+    assert "K1 (" in told
+    assert "seeds give a half width of" in told
+    assert "1 claims: 1 are tested" in told
+
+
+def test_without_runs_it_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
+    with pytest.raises(SystemExit):
+        report(tmp_path, "a", "kl_and_clip")
+    assert "type `microcoder study run`; runs of other code exist, choose one with --code: 0123abcd" in (
+        capsys.readouterr().err
+    )

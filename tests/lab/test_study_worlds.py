@@ -1,0 +1,77 @@
+"""What studies need of the micro world: layouts that evaluators disagree about, mixtures, longer answers that pay."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from statistics import fmean
+
+from microcoder.data.micro import DemonstrationNoise, generate_demonstrations
+from microcoder.data.micro.problems import make_problem
+from microcoder.judge import Judge
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.types import Checker
+from microcoder.lab.studies.design import QUICK
+from microcoder.lab.studies.study import find_studies, resolve_config
+from microcoder.train.recipe.recipe import MicroModel, TrainConfig
+from microcoder.train.run.tasks import load_tasks
+
+ROOT = Path(__file__).parents[2]
+RECIPE = ROOT / "recipes" / "lab" / "operations.toml"
+
+
+def lab_noise() -> DemonstrationNoise:
+    model = load_config(TrainConfig, [RECIPE]).model
+    assert isinstance(model, MicroModel)
+    return model.warm_start.noise
+
+
+def test_default_demonstrations_are_what_they_were_before_there_were_layouts() -> None:
+    digest = hashlib.sha256()
+    for demonstration in generate_demonstrations(num=3000):
+        digest.update((demonstration.statement + demonstration.response).encode())
+    assert digest.hexdigest()[:16] == "7e9e4b153ef753e0"
+
+
+def test_a_right_value_in_another_layout_passes_the_robust_evaluator_alone() -> None:
+    import random
+
+    noise = DemonstrationNoise(layout_share=1.0, form_share=0.0, cut_share=0.0, ramble_share=0.0, repeat_share=0.0)
+    right = [d for d in generate_demonstrations(num=150, noise=noise) if not d.flaws and d.task.style == "stdin"][:24]
+    programs = [extract_program(d.response, is_truncated=False) for d in right]
+    problems = [make_problem(d.task, d.statement, f"p{i}", random.Random(i)) for i, d in enumerate(right)]
+    strict = [problem.model_copy(update={"checker": Checker(type="exact")}) for problem in problems]
+    with Judge(workers=1) as judge:
+        assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
+        assert not any(verdict.is_accepted for verdict in judge.judge(programs, strict))
+
+
+def test_strict_comparison_is_of_training_alone() -> None:
+    file = next(file for file in find_studies(None, folder=ROOT / "studies") if file.name == "002_evaluator")
+    checkers = {}
+    for level in file.study.levels:
+        tasks = load_tasks(resolve_config(file, scale=QUICK, level=level, seed=0))
+        checkers[level] = [{task.problem.checker.type for task in split} for split in (tasks.train, tasks.heldout)]
+    assert checkers == {
+        "robust": [{"default"}, {"default"}],
+        "strict": [{"exact"}, {"default"}],
+    }
+
+
+def test_mixtures_are_measured_on_the_same_problems() -> None:
+    file = next(file for file in find_studies(None, folder=ROOT / "studies") if file.name == "004_data")
+    tasks = {level: load_tasks(resolve_config(file, scale=QUICK, level=level, seed=0)) for level in file.study.levels}
+    heldout = {level: [task.problem.id for task in found.heldout] for level, found in tasks.items()}
+    assert heldout["easy"] == heldout["mixed"] == heldout["hard"]
+    assert {task.problem.tier for task in tasks["hard"].train} == {"hard"}
+    assert {task.problem.tier for task in tasks["easy"].train} == {"easy"}
+
+
+def test_longer_answers_are_more_often_right_in_the_lab() -> None:
+    by_plans: dict[int, list[bool]] = {}
+    for demonstration in generate_demonstrations(num=3000, noise=lab_noise()):
+        by_plans.setdefault(demonstration.num_plans, []).append(not demonstration.flaws)
+    shares = [fmean(by_plans[plans]) for plans in (0, 2, 4, 6)]
+    assert shares == sorted(shares)
+    assert shares[-1] - shares[0] > 0.4

@@ -1,0 +1,80 @@
+"""The yardstick's cases are those of the evaluator's own suites, and a seed makes others."""
+
+from __future__ import annotations
+
+import pytest
+
+from judge.fidelity_programs import CALLS, PROGRAMS  # pyrefly: ignore[missing-import]
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Problem, Program
+from microcoder.lab.yardstick.cases import (
+    FLAWS,
+    STORED,
+    Case,
+    build_fresh,
+    choose_cases,
+    load_suite,
+    read_cases,
+    write_cases,
+)
+from microcoder.lab.yardstick.catalogue import ABILITIES
+
+from .build_cases import DATA, SUITES  # pyrefly: ignore[missing-import]
+
+
+@pytest.mark.parametrize("suite", [name for name in SUITES if name != "fidelity"])
+def test_a_stored_suite_is_what_the_tests_use(suite: str) -> None:
+    assert (DATA / f"{suite}.jsonl").read_text() == write_cases(SUITES[suite]()), "type: make yardstick-cases"
+
+
+@pytest.mark.long
+def test_the_stored_fidelity_suite_is_what_the_tests_use() -> None:
+    assert (DATA / "fidelity.jsonl").read_text() == write_cases(SUITES["fidelity"]()), "type: make yardstick-cases"
+
+
+def test_the_programs_of_the_stored_fidelity_suite_are_those_of_the_tests() -> None:
+    known = set(PROGRAMS.values()) | set(CALLS.values())
+    assert {case.code for case in load_suite("fidelity")} <= known
+    assert len(load_suite("fidelity")) > 200
+
+
+def test_every_case_says_why_and_is_there_once() -> None:
+    cases = [case for suite in STORED for case in load_suite(suite)]
+    assert len({case.id for case in cases}) == len(cases) > 700
+    assert all(case.why.endswith(".") and case.flaw in FLAWS and set(case.needs) <= set(ABILITIES) for case in cases)
+    assert {case.flaw for case in cases} == set(FLAWS) - {"V4"}
+
+
+def test_cases_come_back_as_they_were_written() -> None:
+    cases = (*load_suite("forgery")[:5], *build_fresh(1)[:5])
+    assert read_cases(write_cases(cases)) == cases
+
+
+def test_a_choice_keeps_both_expectations_and_depends_on_the_seed() -> None:
+    pairs = load_suite("pairs")
+    chosen = choose_cases(pairs, 40, seed=1)
+    assert len(chosen) == 40
+    assert {case.expect for case in chosen} == {True, False}
+    assert chosen == choose_cases(pairs, 40, seed=1) != choose_cases(pairs, 40, seed=2)
+
+
+def test_a_seed_makes_the_same_cases_again_and_another_seed_others() -> None:
+    assert build_fresh(7) == build_fresh(7)
+    assert not {case.id for case in build_fresh(7)} & {case.id for case in build_fresh(8)}
+
+
+def judge_cases(judging: Judge, cases: list[Case]) -> list[str]:
+    problems = [
+        Problem.model_validate(
+            {"id": case.id, "tests": [{"input": given, "output": end} for given, end in case.tests], **case.problem}
+        )
+        for case in cases
+    ]
+    verdicts = judging.judge([Program(case.code) for case in cases], problems)
+    return [case.title for case, verdict in zip(cases, verdicts, strict=True) if verdict.is_accepted != case.expect]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_a_seed_makes_is_expected_rightly(seed: int) -> None:
+    with Judge(workers=2) as judging:
+        assert judge_cases(judging, build_fresh(seed)) == []

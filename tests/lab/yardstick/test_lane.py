@@ -1,0 +1,119 @@
+"""A judge under test is kept from this machine, asked, and killed where it says nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.lab.yardstick.cases import Case, load_suite
+from microcoder.lab.yardstick.catalogue import read_judge
+from microcoder.lab.yardstick.session import Lane, put_case
+
+RIGHT = Case("right", "fidelity", "right", "V6", True, "", "print(sum(map(int, input().split())))", (("1 2\n", "3\n"),))
+WRONG = Case("wrong", "forgery", "wrong", "V5", False, "", "print(4)", (("1 2\n", "3\n"),))
+
+
+@contextmanager
+def open_lane(judge: str, patience_seconds: float = 20.0) -> Iterator[Lane]:
+    lane = Lane(read_judge(judge, python=sys.executable), patience_seconds=patience_seconds)
+    try:
+        yield lane
+    finally:
+        lane.close()
+
+
+def write_judge(folder: Path, body: str, parameters: str = "code, tests, time_limit") -> str:
+    file = folder / "mine.py"
+    file.write_text(f"def judge({parameters}):\n    {body}\n")
+    return f"function={file}:judge"
+
+
+@pytest.mark.parametrize("judge", ["microcoder", "subprocess", "in-process"])
+def test_judges_that_need_nothing_tell_right_from_wrong(judge: str) -> None:
+    with open_lane(judge) as lane:
+        assert not put_case(lane, RIGHT).is_miss
+        assert not put_case(lane, WRONG).is_miss
+        assert lane.containment == ""
+
+
+def test_ours_does_well_on_each_stored_suite() -> None:
+    with open_lane("microcoder") as lane:
+        for suite in ("forgery", "fidelity", "pairs", "isolation"):
+            cases = [case for case in load_suite(suite) if "cpp" not in case.needs][::25]
+            assert [result.what for case in cases if (result := put_case(lane, case)).is_miss] == []
+
+
+def test_a_function_of_the_user_is_asked_and_believed(tmp_path: Path) -> None:
+    with open_lane(write_judge(tmp_path, "return tests['outputs'] == ['3\\n'] and time_limit == 4")) as lane:
+        assert lane.ask(RIGHT).accepted is True
+        assert put_case(lane, WRONG).what == "accepted"
+
+
+def test_a_function_may_take_the_whole_case_and_say_that_it_does_not_know(tmp_path: Path) -> None:
+    with open_lane(write_judge(tmp_path, "return None if case['title'] == 'right' else True", "case")) as lane:
+        result = put_case(lane, RIGHT)
+        assert (result.answer.accepted, result.is_miss, result.what) == (None, True, "no verdict: unscored")
+
+
+def test_an_exception_is_no_verdict(tmp_path: Path) -> None:
+    with open_lane(write_judge(tmp_path, "raise ValueError('no')")) as lane:
+        assert put_case(lane, RIGHT).what == "no verdict: ValueError: no"
+        assert not put_case(lane, WRONG).is_miss
+
+
+def test_a_judge_with_the_signature_of_livecodebench(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.py"
+    file.write_text("def check_correctness(sample, generation, timeout, debug=True):\n    return [True, -2], {}\n")
+    with open_lane(f"lcb={file}:check_correctness") as lane:
+        assert lane.ask(RIGHT).accepted is False
+
+
+def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
+    body = "import os, time\n    if 'print(4)' in code: os._exit(3)\n"
+    body += "    time.sleep(100 if 'sleep' in code else 0)\n    return 1"
+    with open_lane(write_judge(tmp_path, body), patience_seconds=0.5) as lane:
+        assert lane.ask(WRONG).error == "ended"
+        assert lane.ask(RIGHT).accepted is True
+        hangs = Case("hangs", "timeouts", "", "V6", False, "", "sleep", (("", ""),), time_limit_seconds=0.1)
+        assert put_case(lane, hangs).what == "the judge was killed"
+        assert lane.ask(RIGHT).accepted is True
+        assert lane.num_started == 3
+
+
+def test_a_judge_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
+    body = f"""import os, socket, pathlib
+    problems = []
+    for path in ({str(tmp_path / "written")!r}, os.path.join({str(Path(__file__).parent)!r}, "written")):
+        try: pathlib.Path(path).write_text("x"); problems.append(path)
+        except OSError: pass
+    try: socket.create_connection(("127.0.0.1", {{}}), timeout=1); problems.append("network")
+    except OSError: pass
+    if len([name for name in os.listdir("/proc") if name.isdigit()]) > 3: problems.append("processes")
+    if problems: raise ValueError(problems)
+    return True"""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        judge = write_judge(tmp_path, body.replace("{}", str(server.getsockname()[1])))
+        with open_lane(judge) as lane:
+            assert lane.ask(RIGHT).error == ""
+
+
+def test_what_a_program_leaves_behind_is_found() -> None:
+    code = "import os, time\nif not os.fork():\n    os.close(1)\n    os.close(2)\n    time.sleep(60)\nprint(3)"
+    daemon = Case("daemon", "isolation", "", "V8", False, "", code, (("1 2\n", "HARM\n"),))
+    with open_lane("subprocess") as lane:
+        assert put_case(lane, daemon).what.startswith("left behind: process")
+
+
+def test_a_judge_that_cannot_be_imported_says_so(tmp_path: Path) -> None:
+    with (
+        pytest.raises(EvaluatorFault, match=r"livecodebench does not start: .*lcb_runner"),
+        open_lane(f"livecodebench={tmp_path}"),
+    ):
+        pass

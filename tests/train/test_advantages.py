@@ -1,0 +1,91 @@
+"""Group-normalised advantages (equation 2, first factor)."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.judge.core.errors import TrainingError
+from microcoder.train.algorithm.advantages import ADVANTAGES, centre_group, has_signal, normalise_group, weigh_by_mean
+
+rewards = st.lists(st.sampled_from([0.0, 1.0, None]), min_size=1, max_size=16)
+shaped_rewards = st.lists(st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16)
+
+
+def test_one_right_answer_of_four_gets_all_the_credit() -> None:
+    # mean 1/4, sample variance (9/16 + 3/16) / 3 = 1/4, std 1/2
+    right, *wrong = normalise_group([1.0, 0.0, 0.0, 0.0])
+    assert math.isclose(right, 0.75 / 0.5, rel_tol=1e-5)
+    assert all(math.isclose(w, -0.25 / 0.5, rel_tol=1e-5) for w in wrong)
+
+
+def test_unscored_members_get_zero_and_move_nobody() -> None:
+    with_fault = normalise_group([1.0, None, 0.0, 0.0, None])
+    assert [with_fault[0], with_fault[2], with_fault[3]] == normalise_group([1.0, 0.0, 0.0])
+    assert with_fault[1] == with_fault[4] == 0.0
+
+
+@given(rewards)
+def test_advantages_sum_to_zero_and_keep_the_order(group: list[float | None]) -> None:
+    advantages = normalise_group(group)
+    assert len(advantages) == len(group)
+    scored = [(r, a) for r, a in zip(group, advantages, strict=True) if r is not None]
+    if scored:
+        assert math.isclose(fmean(a for _, a in scored), 0.0, abs_tol=1e-9)
+    assert all(a1 > a0 for r1, a1 in scored for r0, a0 in scored if r1 > r0)
+    assert has_signal(group) == any(a != 0 for a in advantages)
+
+
+@given(st.lists(st.sampled_from([1.0, None]), min_size=1, max_size=8))
+def test_equal_rewards_carry_no_signal(group: list[float | None]) -> None:
+    assert normalise_group(group) == [0.0] * len(group)
+
+
+def by_hand(name: str, scored: np.ndarray, index: int) -> float:
+    """The equation of one member, in float64."""
+    reward, mean = scored[index], scored.sum() / scored.size
+    if name == "rloo":
+        return reward - np.delete(scored, index).mean()
+    divisor = {
+        "grpo": math.sqrt(((scored - mean) ** 2).sum() / (scored.size - 1)) + 1e-6,
+        "dr_grpo": 1.0,
+        "maxrl": mean,
+    }[name]
+    return (reward - mean) / divisor
+
+
+@given(shaped_rewards, st.sampled_from(sorted(ADVANTAGES)))
+def test_each_equals_its_equation_in_float64(group: list[float | None], name: str) -> None:
+    if name == "maxrl":
+        group = [None if reward is None else abs(reward) for reward in group]
+    places = [place for place, reward in enumerate(group) if reward is not None]
+    scored = np.array([group[place] for place in places], dtype=np.float64)
+    advantages = ADVANTAGES[name](group)
+    assert all(advantages[place] == 0.0 for place, reward in enumerate(group) if reward is None)
+    for index, place in enumerate(places):
+        expected = by_hand(name, scored, index) if len(set(scored.tolist())) > 1 else 0.0
+        assert advantages[place] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_maxrl_is_maximum_likelihood_on_hard_problems_and_refuses_a_mean_below_zero() -> None:
+    assert weigh_by_mean([1.0, 0.0, 0.0, 0.0]) == [3.0, -1.0, -1.0, -1.0]
+    assert weigh_by_mean([1.0, 1.0, 1.0, 0.0]) == pytest.approx([1 / 3, 1 / 3, 1 / 3, -1.0])
+    with pytest.raises(TrainingError, match=r"has -0\.5; use rewards that are 0 or more"):
+        weigh_by_mean([-1.0, 0.0])
+
+
+@pytest.mark.parametrize("name", sorted(ADVANTAGES))
+def test_one_unscored_member_changes_nobody_elses_advantage(name: str) -> None:
+    advantage = ADVANTAGES[name]
+    assert advantage([1.0, None, 0.0, 0.0]) == [*advantage([1.0, 0.0, 0.0])[:1], 0.0, *advantage([1.0, 0.0, 0.0])[1:]]
+
+
+def test_dr_grpo_weighs_no_group_by_its_spread() -> None:
+    even, rare = centre_group([1.0, 0.0]), centre_group([1.0, 0.0, 0.0, 0.0])
+    assert even == [0.5, -0.5]
+    assert rare == [0.75, -0.25, -0.25, -0.25]

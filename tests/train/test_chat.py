@@ -1,0 +1,66 @@
+"""Prompts as token ids: template options act or are refused, on both engines by the same code."""
+
+from __future__ import annotations
+
+import pytest
+from transformers import PreTrainedTokenizerFast
+
+from microcoder import ConfigError
+from microcoder.judge.core.types import Prompt, Turn
+from microcoder.train.run.chat import check_options, encode_prompts, opens_thinking, render_chat
+from microcoder.train.run.warm import CHAT_TEMPLATE, train_tokenizer
+
+QWEN_LIKE = (
+    "{%- for message in messages %}<|im_start|>{{ message.role }}\n"
+    "{%- generation %}{{ message.content }}{%- endgeneration %}<|im_end|>\n{%- endfor %}"
+    "{%- if add_generation_prompt %}<|im_start|>assistant\n"
+    "{%- if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{%- else %}<think>\n"
+    "{%- endif %}{%- endif %}"
+)
+PROMPT = Prompt("p", "print 1", (Turn("system", "Be brief."),))
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return train_tokenizer(["print 1", "Be brief."] * 50, vocab_size=300)
+
+
+@pytest.fixture
+def thinker(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    tokenizer.chat_template = QWEN_LIKE
+    return tokenizer
+
+
+@pytest.fixture
+def base(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    tokenizer.chat_template = None
+    return tokenizer
+
+
+def test_template_options_decide_how_the_response_begins(thinker: PreTrainedTokenizerFast) -> None:
+    check_options(thinker, {"enable_thinking": False})
+    assert opens_thinking(thinker, {})
+    assert not opens_thinking(thinker, {"enable_thinking": False})
+    (plain,), (quiet,) = (encode_prompts(thinker, [PROMPT], o) for o in ({}, {"enable_thinking": False}))
+    assert thinker.decode(quiet) == render_chat(thinker, PROMPT.as_chat(), {"enable_thinking": False})
+    assert plain != quiet
+    assert "Be brief." in thinker.decode(quiet)
+
+
+def test_an_option_that_the_template_does_not_look_at_is_refused(thinker: PreTrainedTokenizerFast) -> None:
+    with pytest.raises(ConfigError, match=r"enable_thinkng would change nothing: .* did you mean enable_thinking\?"):
+        check_options(thinker, {"enable_thinkng": False})
+
+
+def test_the_micro_labs_template_has_no_options(tokenizer: PreTrainedTokenizerFast) -> None:
+    tokenizer.chat_template = CHAT_TEMPLATE
+    with pytest.raises(ConfigError, match="it knows no options"):
+        check_options(tokenizer, {"enable_thinking": False})
+
+
+def test_a_base_model_reads_the_turns_as_plain_text(base: PreTrainedTokenizerFast) -> None:
+    assert render_chat(base, PROMPT.as_chat(), {}) == "Be brief.\n\nprint 1"
+    (ids,) = encode_prompts(base, [PROMPT], {})
+    assert base.decode(ids) == "Be brief.\n\nprint 1"
+    with pytest.raises(ConfigError, match="this model has no chat template"):
+        check_options(base, {"enable_thinking": False})

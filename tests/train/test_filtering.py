@@ -1,0 +1,85 @@
+"""Groups that teach nothing give way to others: the rule, without an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+
+from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.train.algorithm.filtering import order_spares, sample_mixed_groups
+from microcoder.train.metrics import ScoredRollout
+
+IDS = [str(number) for number in range(20)]
+ROLLOUT = Rollout("p", "prompt", "text", (1,), False)
+
+
+class Sampled(NamedTuple):
+    """A problem's two samples."""
+
+    problem_id: str
+    scored: Sequence[ScoredRollout]
+
+
+def sampled(problem_id: str, *, every: int) -> Sampled:
+    """One sample is right, and the other where the problem's number is no multiple of `every`."""
+    rewards = (1.0, 0.0 if int(problem_id) % every == 0 else 1.0)
+    verdict = Verdict(Outcome.ACCEPTED, (), 1)
+    return Sampled(problem_id, [ScoredRollout(ROLLOUT, Program("x"), verdict, r, 0.0, "", None, 0) for r in rewards])
+
+
+@pytest.mark.parametrize("max_rounds", [1, 2, 3, 9])
+def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_problems_end(max_rounds: int) -> None:
+    asked: list[list[str]] = []
+
+    def sample(problem_ids: Sequence[str]) -> list[Sampled]:
+        asked.append(list(problem_ids))
+        return [sampled(one, every=3) for one in problem_ids]
+
+    groups, left_out = sample_mixed_groups(sample, IDS[:6], all_ids=IDS, max_rounds=max_rounds, seed=1, step=2)
+    spares = order_spares(IDS, asked=IDS[:6], seed=1, step=2)
+    assert len(asked) <= max_rounds
+    assert [one for names in asked for one in names] == [*IDS[:6], *spares][: sum(map(len, asked))]
+    assert sorted([one.problem_id for one in [*groups, *left_out]]) == sorted(one for names in asked for one in names)
+    assert [one.problem_id for one in groups][::3] == ["0", "3"], "what is mixed stays in its place"
+    flat = [sum(int(one.problem_id) % 3 > 0 for one in groups)]
+    mixed_later = sum(int(one) % 3 == 0 for names in asked[1:] for one in names)
+    assert flat == [max(0, 4 - mixed_later)]
+    # As many as are flat are asked in each round.
+    still_flat = 4
+    for names in asked[1:]:
+        assert len(names) == still_flat
+        still_flat -= sum(int(one) % 3 == 0 for one in names)
+    if max_rounds == 9:
+        assert len(asked) < max_rounds, "it ends by itself"
+        assert not flat[0] or sum(map(len, asked)) + flat[0] > len(IDS)
+
+
+def test_processes_ask_equally_many_and_never_the_same() -> None:
+    """The other process asks problems 4 and 5, and finds two of its groups flat where this one finds one."""
+    asked: list[list[str]] = []
+    others: list[list[object]] = [["4", "5"], [2], [0]]
+
+    def sample(problem_ids: Sequence[str]) -> list[Sampled]:
+        asked.append(list(problem_ids))
+        return [sampled(one, every=2) if asked[1:] else sampled(one, every=3) for one in problem_ids]
+
+    groups, left_out = sample_mixed_groups(
+        sample, ["3", "7"], all_ids=IDS, max_rounds=2, seed=0, step=1, process=1, num_processes=2,
+        gather=lambda mine: [*mine, *others.pop(0)],
+    )  # fmt: skip
+    spares = order_spares(IDS, asked={"3", "7", "4", "5"}, seed=0, step=1)
+    assert asked == [["3", "7"], spares[2:4]]
+    assert groups[0].problem_id == "3"
+    replaced = [one for one in spares[2:4] if int(one) % 2 == 0][:1]
+    assert [groups[1].problem_id] == (replaced or ["7"])
+    assert {one.problem_id for one in [*groups, *left_out]} == {"3", "7", *spares[2:4]}
+
+
+def test_without_enough_spares_for_all_the_groups_stay() -> None:
+    groups, left_out = sample_mixed_groups(
+        lambda names: [sampled(one, every=99) for one in names], IDS[1:12], all_ids=IDS, max_rounds=5, seed=0, step=1
+    )
+    assert [one.problem_id for one in groups] == IDS[1:12]
+    assert left_out == []

@@ -1,0 +1,185 @@
+"""Truncation masking (equation 2, second factor), and the penalties (DAPO, equation 13; ProRL v2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.train.algorithm.masking import (
+    ConditionalMasking,
+    MaskAll,
+    NoMasking,
+    SoftPenalty,
+    StopProperly,
+    draw_uniform,
+    repeats,
+    shortest_period,
+)
+
+TRUNCATED = Rollout("p", "prompt", "text", tuple(range(64)), is_truncated=True)
+CODE = Program("print(1)")
+CUT_OFF = Program(None, reason="unclosed_code_block", is_incomplete=True)
+ACCEPTED, WRONG, NO_CODE = (
+    Verdict(outcome, (), 3) for outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.NO_CODE)
+)
+
+
+def rule(non_incorrect: str = "correct_or_incomplete") -> ConditionalMasking:
+    return ConditionalMasking.model_validate({"rho": 0.3, "repeat_window_tokens": 8, "non_incorrect": non_incorrect})
+
+
+def conditional(
+    rollout: Rollout,
+    program: Program,
+    verdict: Verdict,
+    *,
+    draw: float = 0.0,
+    draft: Verdict | None = None,
+    non_incorrect: str = "correct_or_incomplete",
+) -> str | None:
+    return rule(non_incorrect).why_masked(rollout, program, verdict, draw=draw, draft=draft)
+
+
+def test_truncated_correct_and_incomplete_responses_are_masked_with_their_reason() -> None:
+    assert conditional(TRUNCATED, CODE, ACCEPTED) == "truncated_correct"
+    assert conditional(TRUNCATED, CUT_OFF, NO_CODE) == "truncated_incomplete"
+
+
+@pytest.mark.parametrize(
+    ("rollout", "program", "verdict", "draw"),
+    [
+        pytest.param(replace(TRUNCATED, is_truncated=False), CODE, ACCEPTED, 0.0, id="not truncated"),
+        pytest.param(TRUNCATED, CODE, WRONG, 0.0, id="shown wrong"),
+        pytest.param(TRUNCATED, CODE, ACCEPTED, 0.3, id="not drawn"),
+        pytest.param(replace(TRUNCATED, token_ids=(1, 2) * 16), CUT_OFF, NO_CODE, 0.0, id="repeats itself"),
+    ],
+)
+def test_each_condition_alone_keeps_the_advantage(
+    rollout: Rollout, program: Program, verdict: Verdict, draw: float
+) -> None:
+    assert conditional(rollout, program, verdict, draw=draw) is None
+
+
+def test_correct_only_keeps_incomplete_responses_in_the_loss() -> None:
+    assert conditional(TRUNCATED, CUT_OFF, NO_CODE, non_incorrect="correct") is None
+    assert conditional(TRUNCATED, CODE, ACCEPTED, non_incorrect="correct") == "truncated_correct"
+
+
+def test_an_incomplete_program_that_failed_a_test_can_be_incorrect() -> None:
+    draft = replace(CUT_OFF, draft="print(1")
+    does_not_compile = Verdict(Outcome.COMPILE_ERROR, (), 3)
+    fault = Verdict(Outcome.SANDBOX_FAULT, (), 3)
+    masked = "truncated_incomplete"
+    for judged, expected in ((WRONG, None), (ACCEPTED, masked), (does_not_compile, masked), (fault, masked)):
+        why = conditional(TRUNCATED, draft, NO_CODE, draft=judged, non_incorrect="correct_or_unfailed")
+        assert why == expected, judged
+    # Equation 2 does not ask.
+    assert conditional(TRUNCATED, draft, NO_CODE, draft=WRONG) == masked
+    assert conditional(TRUNCATED, CODE, WRONG, non_incorrect="correct_or_unfailed") is None
+
+
+def test_drafts_are_judged_where_the_mask_depends_on_them_alone() -> None:
+    def asks(rollout: Rollout, program: Program, draw: float, non_incorrect: str) -> bool:
+        return rule(non_incorrect).wants_draft(rollout, program, draw=draw)
+
+    draft = replace(CUT_OFF, draft="print(1)")
+    assert asks(TRUNCATED, draft, 0.0, "correct_or_unfailed")
+    assert not asks(TRUNCATED, draft, 0.0, "correct_or_incomplete")
+    assert not asks(TRUNCATED, draft, 0.3, "correct_or_unfailed")
+    assert not asks(TRUNCATED, CUT_OFF, 0.0, "correct_or_unfailed")
+    assert not asks(replace(TRUNCATED, is_truncated=False), draft, 0.0, "correct_or_unfailed")
+
+
+def test_mask_all_and_none_look_at_truncation_only() -> None:
+    finished = replace(TRUNCATED, is_truncated=False)
+    everything = MaskAll(kind="all")
+    assert everything.why_masked(TRUNCATED, CODE, WRONG, draw=0.99) == "truncated"
+    assert everything.why_masked(finished, CODE, WRONG, draw=0.0) is None
+    assert NoMasking(kind="none").why_masked(TRUNCATED, CODE, ACCEPTED, draw=0.0) is None
+
+
+@given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))
+def test_repeats_compares_the_last_two_windows(tokens: list[int], window: int) -> None:
+    assert repeats(tokens + tokens[-window:], window_tokens=window) == (len(tokens) >= window)
+    assert not repeats([*tokens, 7, *tokens, 8][-2 * window :], window_tokens=window)
+
+
+def test_loops_of_any_period_up_to_m_are_found() -> None:
+    assert not repeats([1, 2, 3] * 100, window_tokens=128)
+    assert repeats([1, 2, 3] * 100, window_tokens=128, any_period=True)
+    assert shortest_period([9, *[1, 2, 3] * 100], window_tokens=128) == 3
+    assert shortest_period(list(range(200)) * 2, window_tokens=128) is None
+    assert shortest_period([*range(128)] * 2, window_tokens=128) == 128
+    assert shortest_period([5] * 129, window_tokens=128) == 1
+    assert shortest_period([5] * 128, window_tokens=128) is None
+
+
+@given(st.lists(st.integers(0, 2), max_size=60), st.integers(1, 12))
+def test_the_shortest_period_is_the_definition(tokens: list[int], window: int) -> None:
+    periods = [
+        p
+        for p in range(1, window + 1)
+        if len(tokens) >= window + p and all(tokens[-i] == tokens[-i - p] for i in range(1, window + 1))
+    ]
+    assert shortest_period(tokens, window_tokens=window) == (periods[0] if periods else None)
+    if repeats(tokens, window_tokens=window):
+        assert repeats(tokens, window_tokens=window, any_period=True)
+
+
+@given(st.lists(st.integers(0, 5), max_size=20), st.lists(st.integers(0, 5), min_size=1, max_size=12))
+def test_a_loop_is_found_whatever_stands_before_it(start: list[int], loop: list[int]) -> None:
+    tokens = [*start, *loop * 25]
+    assert repeats(tokens, window_tokens=12, any_period=True)
+    assert not repeats([*tokens, 9], window_tokens=12, any_period=True)
+
+
+def test_draws_depend_on_everything_and_are_uniform() -> None:
+    base = {"seed": 0, "step": 1, "problem_id": "a", "sample_index": 0}
+    draws = {
+        draw_uniform(**{**base, **change})  # type: ignore[arg-type]
+        for change in ({}, {"seed": 1}, {"step": 2}, {"problem_id": "b"}, {"sample_index": 1})
+    }
+    assert len(draws) == 5
+    many = [draw_uniform(seed=0, step=1, problem_id="a", sample_index=i) for i in range(4000)]
+    assert all(0 <= draw < 1 for draw in many)
+    assert abs(sum(draw < 0.1 for draw in many) / len(many) - 0.1) < 0.02
+
+
+def of_length(num_tokens: int, *, is_truncated: bool = False) -> Rollout:
+    return Rollout("p", "prompt", "text", (0,) * num_tokens, is_truncated)
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "penalty"), [(0, 0.0), (16384, 0.0), (16385, -1 / 4096), (18432, -0.5), (20480, -1.0)]
+)
+def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
+    given = of_length(num_tokens)
+    assert (
+        SoftPenalty(kind="soft_penalty", window_tokens=4096).penalise(given, 1.0, max_response_tokens=20480) == penalty
+    )
+
+
+@given(st.integers(1, 500), st.data())
+def test_it_is_the_equation_and_falls_with_length(limit: int, data: st.DataObject) -> None:
+    window, length = data.draw(st.integers(1, limit)), data.draw(st.integers(0, limit))
+    expected = 0.0 if length <= limit - window else ((limit - window) - length) / window
+    penalty = SoftPenalty(kind="soft_penalty", window_tokens=window).penalise(
+        of_length(length), 0.0, max_response_tokens=limit
+    )
+    assert penalty == pytest.approx(expected, abs=1e-12)
+    assert -1 <= penalty <= 0
+
+
+@pytest.mark.parametrize(
+    ("reward", "factor", "penalty", "left"),
+    [(1.0, 0.0, 0.0, 0.0), (1.0, 0.5, 0.0, 0.5), (0.0, 0.5, 0.25, -0.25), (1.0, 1.0, 0.5, 0.5), (-0.5, 0.0, 0.0, -0.5)],
+)
+def test_stopping_properly_keeps_the_reward(reward: float, factor: float, penalty: float, left: float) -> None:
+    cut, whole = of_length(5, is_truncated=True), of_length(5)
+    rule = StopProperly(kind="stop_properly", factor=factor, penalty=penalty)
+    assert reward + rule.penalise(cut, reward, max_response_tokens=9) == left
+    assert rule.penalise(whole, reward, max_response_tokens=9) == 0.0

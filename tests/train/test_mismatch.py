@@ -1,0 +1,172 @@
+"""What sampler and trainer disagree about, and what is done about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.train.algorithm.sampling import MismatchConfig
+from microcoder.train.metrics import SamplerMismatch, ScoredRollout, summarise_mismatch
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.manifest import digest_config
+from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.trl.vllm_backend import check_model_length, context_tokens, name_lost_server, vllm_arguments
+
+SAMPLER = torch.tensor([[-1.0, -2.0, -3.0], [-1.0, -1.0, 0.0]])
+TRAINER = SAMPLER + torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 9.0]])
+MASK = torch.tensor([[1, 1, 1], [1, 1, 0]])
+
+
+def weights(**settings: Any) -> torch.Tensor:
+    return correct_mismatch(TRAINER, SAMPLER, MASK, settings=MismatchConfig(**settings)).weights
+
+
+def test_each_rule_by_hand() -> None:
+    ratios = torch.exp(torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 0.0]]))
+    torch.testing.assert_close(weights(threshold=2.0), ratios.clamp(max=2.0))
+    torch.testing.assert_close(weights(mode="mask"), torch.where(ratios > 2, 0.0, ratios))
+    whole = torch.exp(torch.tensor([[1.6], [-0.3]]))
+    torch.testing.assert_close(weights(correction="sequence", threshold=3.0), whole.clamp(max=3.0))
+    torch.testing.assert_close(weights(correction="sequence", mode="mask"), torch.tensor([[0.0], [float(whole[1, 0])]]))
+
+
+def test_what_the_sampler_did_not_report_counts_once() -> None:
+    sampler = SAMPLER.clone()
+    sampler[0, 1] = float("nan")
+    corrected = correct_mismatch(TRAINER, sampler, MASK, settings=MismatchConfig())
+    assert float(corrected.weights[0, 1]) == 1.0
+    assert corrected.rows[0].ratio_max < 2
+
+
+def test_figures_of_a_response() -> None:
+    first, second = correct_mismatch(TRAINER, SAMPLER, MASK, settings=MismatchConfig()).rows
+    assert first.logp_difference == pytest.approx((0.5 + 1.0 + 0.1) / 3)
+    assert second.logp_difference == pytest.approx((0.5 + 0.2) / 2), "padding counts"
+    assert first.ratio_max == pytest.approx(2.718, abs=1e-3)
+    assert first.weight < first.ratio
+    assert second.weight == second.ratio
+
+
+@given(
+    st.sampled_from(["token", "sequence"]),
+    st.sampled_from(["truncate", "mask"]),
+    st.floats(1.01, 10),
+    st.integers(1, 40),
+)
+def test_weights_never_pass_the_threshold_and_equal_log_probs_weigh_one(
+    correction: Any, mode: Any, threshold: float, length: int
+) -> None:
+    settings = MismatchConfig(correction=correction, mode=mode, threshold=threshold)
+    noise = torch.randn(4, length, generator=torch.Generator().manual_seed(length))
+    mask = torch.ones(4, length)
+    assert float(correct_mismatch(noise, noise * 0.5, mask, settings=settings).weights.max()) <= threshold * (1 + 1e-6)
+    same = correct_mismatch(noise, noise, mask, settings=settings)
+    assert bool((same.weights == 1).all())
+    assert all(row == SamplerMismatch(0.0, 1.0, 1.0, 1.0) for row in same.rows)
+
+
+def test_the_whole_response_is_judged_by_a_sum_that_grows_with_its_length() -> None:
+    """Why "sequence" is not the default: at 8,192 tokens a noise that no token shows shrinks or drops most of them."""
+    noise = 0.0155 * torch.randn(256, 8192, generator=torch.Generator().manual_seed(0)) - 0.0155**2 / 2
+    mask = torch.ones_like(noise)
+
+    def mean_weight(**settings: Any) -> float:
+        return float(correct_mismatch(noise, 0 * noise, mask, settings=MismatchConfig(**settings)).weights.mean())
+
+    assert mean_weight() == pytest.approx(1, abs=1e-3)
+    assert mean_weight(correction="sequence", mode="mask", threshold=3.0) < 0.7
+
+
+def scored(reason: str = "") -> ScoredRollout:
+    rollout = Rollout(problem_id="p", prompt="", completion="", token_ids=(1, 2), is_truncated=False)
+    program = Program(code=None, reason="no_code_block", is_incomplete=False)
+    return ScoredRollout(rollout, program, Verdict(Outcome.NO_CODE, (), 1), 0.0, 0.7, reason, None, 0)
+
+
+def test_a_response_of_which_nothing_is_left_is_masked() -> None:
+    rows = [SamplerMismatch(0.1, 1.1, 1.5, weight) for weight in (1.1, 0.0, 0.0)]
+    (kept, dropped), (masked,) = note_mismatch([[scored(), scored()], [scored("truncated")]], rows)
+    assert (kept.advantage, kept.masked_why) == (0.7, "")
+    assert (dropped.advantage, dropped.masked_why) == (0.0, "sampler_mismatch")
+    assert masked.masked_why == "truncated"
+    figures = summarise_mismatch([kept, dropped, masked])
+    assert figures["dropped_share"] == pytest.approx(2 / 3)
+    assert figures["ratio_max"] == 1.5
+    assert summarise_mismatch([replace(kept, mismatch=None)]) == {}
+
+
+RECIPE = {"model.kind": "micro", "problems.kind": "micro", "rollout.backend": "vllm"}
+
+
+def config(**changes: str) -> TrainConfig:
+    return load_config(TrainConfig, overrides={**RECIPE, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rollout.backend": "transformers", "rollout.vllm.mode": "server"}, "add --rollout.backend vllm"),
+        ({"rollout.backend": "transformers", "rollout.mismatch.correction": "off"}, "add --rollout.backend vllm"),
+        ({"rollout.vllm.mode": "server", "rollout.vllm.enable_sleep_mode": "true"}, "does nothing in mode .server."),
+        ({"rollout.vllm.mode": "server", "rollout.vllm.max_model_tokens": "99"}, "--max-model-len"),
+        ({"rollout.vllm.server_port": "8001"}, 'add rollout.vllm.mode = "server"'),
+        ({"rollout.mismatch.correction": "off", "rollout.mismatch.mode": "mask"}, "leave them out"),
+        ({"rollout.mismatch.threshold": "0.5"}, "must be more than 1"),
+        ({"engine": "verl", "rollout.vllm.gpu_memory_utilization": "0.5"}, "is for engine trl"),
+        (
+            {
+                "rollout.vllm.mode": "server",
+                "rollout.vllm.server_base_url": '"http://x:1"',
+                "rollout.vllm.server_port": "8001",
+            },
+            "leave server_host and server_port out",
+        ),
+    ],
+)
+def test_options_that_do_nothing_are_refused(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config(**changes)
+
+
+def test_room_is_made_for_the_run_and_not_for_the_model() -> None:
+    longer = config(**{"evaluation.max_response_tokens": "16384"})
+    assert context_tokens(config(), longest_prompt_tokens=700) == 8192 + 700
+    assert context_tokens(longer, longest_prompt_tokens=700) == 16384 + 700
+    assert context_tokens(config(**{"rollout.vllm.max_model_tokens": "9000"}), longest_prompt_tokens=700) == 9000
+    with pytest.raises(ConfigError, match="make it 8892 or more"):
+        context_tokens(config(**{"rollout.vllm.max_model_tokens": "8500"}), longest_prompt_tokens=700)
+    with pytest.raises(ConfigError, match="positions end at 4096"):
+        check_model_length(config(), model_tokens=4096, longest_prompt_tokens=700)
+
+
+def test_trl_gets_what_the_recipe_says() -> None:
+    assert vllm_arguments(config(**{"rollout.backend": "transformers"}), longest_prompt_tokens=9) == {}
+    here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
+    assert here["vllm_enable_sleep_mode"]
+    assert here["vllm_max_model_length"] == 8201
+    assert here["vllm_importance_sampling_mode"] == "token_truncate"
+    there = vllm_arguments(
+        config(**{"rollout.vllm.mode": "server", "rollout.mismatch.correction": "off"}), longest_prompt_tokens=9
+    )
+    assert there["vllm_server_base_url"] == "http://127.0.0.1:8000"
+    assert not there["vllm_importance_sampling_correction"]
+    assert "vllm_gpu_memory_utilization" not in there
+
+
+def test_where_the_server_is_changes_no_result() -> None:
+    one, other = (config(**{"rollout.vllm.mode": "server", "rollout.vllm.server_port": port}) for port in ("1", "2"))
+    assert digest_config(one) == digest_config(other)
+    assert digest_config(one) != digest_config(config())
+
+
+def test_other_errors_pass_through() -> None:
+    with pytest.raises(RuntimeError, match="unheard of"), name_lost_server(config()):
+        raise RuntimeError("unheard of")

@@ -1,0 +1,182 @@
+"""Keys for what TRL and transformers offer: they act, or are refused with what to type."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from transformers.optimization import TYPE_TO_SCHEDULER_FUNCTION, get_scheduler
+from transformers.trainer_utils import SchedulerType
+from trl import GRPOConfig
+
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError
+from microcoder.train.recipe.batching import cut_batches
+from microcoder.train.recipe.recipe import SCHEDULE_OPTIONS, TrainConfig, require_optimizer
+from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
+from microcoder.train.trl.arguments import build_arguments
+from microcoder.train.trl.engine import build_adapter
+
+MICRO = {"model.kind": "micro", "problems.kind": "micro"}
+OWN_MODEL = {"model.kind": "hugging_face", "model.path": "somewhere", "problems.kind": "micro"}
+FROM_THE_RUN = {"optimizer", "last_epoch", "num_warmup_steps", "num_training_steps"}
+
+
+def arguments(**keys: str) -> GRPOConfig:
+    config = load_config(TrainConfig, overrides={**MICRO, **{k.replace("__", "."): v for k, v in keys.items()}})
+    return build_arguments(config, cut_batches(config, num_processes=1), output_dir=Path("unused"))
+
+
+def refused(**keys: str) -> str:
+    with pytest.raises(ConfigError) as error:
+        arguments(**keys)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULE_OPTIONS)
+def test_the_options_of_a_schedule_are_those_that_transformers_takes(schedule: str) -> None:
+    parameters = inspect.signature(TYPE_TO_SCHEDULER_FUNCTION[SchedulerType(schedule)]).parameters
+    assert set(SCHEDULE_OPTIONS[schedule]) == parameters.keys() - FROM_THE_RUN
+
+
+def rates(training: GRPOConfig) -> list[float]:
+    """The learning rate of each update of a run."""
+    options = training.lr_scheduler_kwargs
+    assert isinstance(options, dict)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=training.learning_rate)
+    scheduler = get_scheduler(
+        training.lr_scheduler_type,
+        optimizer,
+        num_warmup_steps=int(training.warmup_steps),
+        num_training_steps=training.max_steps,
+        scheduler_specific_kwargs=options,
+    )
+    seen = []
+    for _ in range(training.max_steps):
+        seen.append(scheduler.get_last_lr()[0])
+        optimizer.step()
+        scheduler.step()
+    return seen
+
+
+def test_what_a_schedule_counts_counts_training_steps() -> None:
+    seen = rates(
+        arguments(
+            num_steps="10",
+            batch__ppo_mini_batch_size="16",
+            optimizer__learning_rate="1.0",
+            optimizer__schedule="warmup_stable_decay",
+            optimizer__warmup_steps="2",
+            optimizer__schedule_options__num_decay_steps="5",
+        )
+    )
+    assert len(seen) == 40
+    assert seen[4] == 0.5
+    assert seen[8:21] == [1.0] * 13
+    assert seen[21] < 1.0
+
+
+def test_a_cosine_ends_at_its_least_rate() -> None:
+    keys = {"optimizer__schedule_options__min_lr_rate": "0.1", "optimizer__schedule": "cosine_with_min_lr"}
+    seen = rates(arguments(num_steps="50", optimizer__learning_rate="1.0", **keys))
+    assert seen[0] == 1.0
+    assert seen[-1] == pytest.approx(0.1, abs=2e-3)
+    assert seen == sorted(seen, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"optimizer__schedule": "cosin"}, "optimizer.schedule = 'cosin'"),
+        ({"optimizer__schedule": "cosine", "optimizer__schedule_options__min_lr": "0"}, "it has num_cycles"),
+        ({"optimizer__schedule": "cosine_with_min_lr"}, "needs one of schedule_options.min_lr"),
+        ({"optimizer__schedule": "warmup_stable_decay"}, "needs schedule_options.num_decay_steps"),
+        ({"optimizer__schedule": "constant", "optimizer__warmup_steps": "3"}, 'use "constant_with_warmup"'),
+        ({"optimizer__schedule": "inverse_sqrt"}, "schedule_options.timescale"),
+        ({"optimizer__name": "adafactor", "optimizer__beta2": "0.95"}, "takes no beta1 and beta2"),
+        ({"optimizer__name": "adam8"}, "'adamw_8bit'"),
+        ({"optimizer__lr": "1e-5"}, "did you mean optimizer.learning_rate?"),
+        ({"lr": "1e-5"}, "optimizer.learning_rate?"),
+        ({"learning_rate": "1e-5"}, "optimizer.learning_rate?"),
+        ({"logging__to": "wandd"}, "'tensorboard', 'trackio' or 'wandb'"),
+        ({"rewards": "fraction"}, "add --evaluator.stop never"),
+        ({"rewards": "[]"}, "rewards is empty"),
+        ({"rewards": '{name = "format", weight = 0}'}, "leaves the reward out"),
+        ({"prompt__num_examples": "2"}, "give prompt.examples"),
+    ],
+)
+def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None:
+    assert message in refused(**keys)
+
+
+def test_one_value_is_a_list_of_it() -> None:
+    config = load_config(
+        TrainConfig,
+        overrides={**OWN_MODEL, "logging.to": "wandb", "model.lora.target_modules": "q_proj", "rewards": "format"},
+    )
+    assert config.logging.to == ("wandb",)
+    assert [reward.name for reward in config.rewards] == ["format"]
+    adapter = build_adapter(config)
+    assert adapter is not None
+    assert adapter.target_modules == {"q_proj"}
+    assert load_config(TrainConfig, overrides={**OWN_MODEL, "model.lora.rank": "4"}).model != config.model
+
+
+def test_trls_own_options_reach_it() -> None:
+    assert arguments(trl__disable_dropout="true", trl__torch_empty_cache_steps="4").torch_empty_cache_steps == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("beta", "decided by the recipe; use algorithm.kl_coefficient"),
+        ("use_bias_correction_kl", "decided by the recipe"),
+        ("top_p", "MicroCoder does this itself"),
+        ("eval_steps", "use evaluation.every_steps"),
+        ("disable_droput", "did you mean disable_dropout?"),
+        ("zzzz", "is not an option of TRL"),
+    ],
+)
+def test_trls_other_options_are_refused_with_what_to_use(name: str, message: str) -> None:
+    assert message in refused(**{f"trl__{name}": "1"})
+
+
+def test_every_name_that_is_refused_is_one_of_trls() -> None:
+    known = {field.name for field in dataclasses.fields(GRPOConfig)}
+    assert (RECIPE_KEYS.keys() | WITHOUT_EFFECT.keys()) <= known
+    assert not RECIPE_KEYS.keys() & WITHOUT_EFFECT.keys()
+
+
+def test_options_of_one_engine_are_refused_on_the_other() -> None:
+    with pytest.raises(ConfigError, match=r'engine = "verl" takes no trl\.disable_dropout'):
+        load_config(TrainConfig, overrides={**MICRO, "engine": "verl", "trl.disable_dropout": "true"})
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
+def test_an_optimizer_without_its_package_says_what_to_install() -> None:
+    config = load_config(TrainConfig, overrides={**MICRO, "optimizer.name": "adamw_8bit"})
+    with pytest.raises(ConfigError, match="pip install bitsandbytes"):
+        require_optimizer(config.optimizer)
+
+
+def test_an_adapter_is_what_peft_is_asked_for() -> None:
+    adapter = build_adapter(
+        load_config(
+            TrainConfig,
+            overrides={
+                **OWN_MODEL,
+                "model.lora.rank": "64",
+                "model.lora.use_rslora": "true",
+                "model.lora.modules_to_save": "lm_head",
+                "model.lora.exclude_modules": '["k_proj", "v_proj"]',
+            },
+        )
+    )
+    assert adapter is not None
+    assert (adapter.r, adapter.use_rslora, adapter.modules_to_save) == (64, True, ["lm_head"])
+    assert adapter.exclude_modules == {"k_proj", "v_proj"}

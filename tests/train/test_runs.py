@@ -1,0 +1,169 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import append_row, read_json, read_rows, write_json, write_text
+from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
+
+
+def rollout(**changes: object) -> dict[str, Any]:
+    test = {
+        "verdict": "wrong_answer",
+        "cpu_seconds": 0.5,
+        "wall_seconds": 0.6,
+        "memory_mib": 12.5,
+        "method": "",
+        "detail": "line 1: 2 ≠ 3",
+        "output": "2\n",
+    }
+    row: dict[str, Any] = {
+        "step": 3,
+        "problem_id": "é/1",
+        "tier": None,
+        "sample_index": 0,
+        "prompt": "p",
+        "completion": "<b>\n\x00 emoji 🎲",
+        "num_tokens": 7,
+        "is_truncated": True,
+        "temperature": 1.2,
+        "program": None,
+        "extraction": "no_code_block",
+        "blocks": [],
+        "verdict": "no_code",
+        "tests_passed": 0,
+        "tests_total": 2,
+        "tests": [test],
+        "reward": None,
+        "length_penalty": None,
+        "rewards": [("fraction", 0.5), ("format", None)],
+        "advantage": 0.0,
+        "masked_why": "",
+        "tokens": [{"text": "é", "logp": -0.5, "sampler_logp": None, "entropy": 0.25, "ratio": 1.0}],
+    }
+    return row | changes
+
+
+def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) -> None:
+    rows = [
+        rollout(),
+        rollout(tier="easy", reward=1.0, program="print(1)", tests=[], masked_why="truncated", tokens=None),
+    ]
+    path = RunDirectory(tmp_path).rollout_file(3)
+    write_rollouts(path, rows)
+    assert read_rollouts(path) == rows
+    assert [p.name for p in path.parent.iterdir()] == ["step_000003.parquet"]
+
+
+def test_an_empty_rollout_file_keeps_its_columns(tmp_path: Path) -> None:
+    write_rollouts(tmp_path / "none.parquet", [])
+    assert read_rollouts(tmp_path / "none.parquet") == []
+
+
+def test_rows_come_back_in_order_and_a_missing_file_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "metrics.jsonl"
+    assert read_rows(path) == []
+    rows = [{"step": 1, "name": "line\nbreak \u2028 é"}, {"step": 2, "name": None}]
+    for row in rows:
+        append_row(path, row)
+    assert read_rows(path) == rows
+
+
+def test_a_last_line_cut_off_anywhere_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    append_row(path, {"step": 1})
+    num_kept = path.stat().st_size
+    append_row(path, {"step": 2, "name": "éé"})
+    whole = path.read_bytes()
+    for cut in range(num_kept, len(whole)):
+        path.write_bytes(whole[:cut])
+        assert read_rows(path) == [{"step": 1}]
+
+
+@pytest.mark.parametrize("damage", [b"{oops}\n", b'{"a": "\xff"}\n', b"\n"])
+def test_a_damaged_line_is_named(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n' + damage + b'{"step": 2}\n')
+    with pytest.raises(DataError, match=r"metrics\.jsonl line 2 is not JSON"):
+        read_rows(path)
+
+
+def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "summary.json"
+    write_json(path, {"accuracy": 0.5})
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        write_json(path, {"accuracy": 0.9})
+    assert read_json(path, what="summary") == {"accuracy": 0.5}
+
+
+def test_written_text_leaves_no_partial_file(tmp_path: Path) -> None:
+    write_text(tmp_path / "report" / "index.html", "é\n")
+    assert [p.name for p in (tmp_path / "report").iterdir()] == ["index.html"]
+    assert (tmp_path / "report" / "index.html").read_bytes() == "é\n".encode()
+
+
+def test_a_folder_or_file_that_is_no_run_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist; pass a folder that `microcoder train` wrote"):
+        RunDirectory(tmp_path).read_manifest()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataError, match="does not exist"):
+        RunDirectory(tmp_path / "file").read_manifest()
+    for text, problem in (("{", "is not JSON"), ("[1]", "holds list, not an object")):
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(DataError, match=problem):
+            RunDirectory(tmp_path).read_manifest()
+
+
+def test_a_run_is_finished_once_its_summary_is_there(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    assert not run.is_finished
+    assert run.read_summary() is None
+    write_json(run.summary, {"num_steps": 2})
+    assert run.is_finished
+    assert run.read_summary() == {"num_steps": 2}
+
+
+def test_rewind_drops_everything_beyond_the_step_and_nothing_else(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for step in range(4):
+        append_row(run.evaluations, {"step": step})
+        append_row(run.metrics, {"step": step})
+        write_rollouts(run.rollout_file(step), [rollout(step=step)])
+        write_rollouts(run.evaluation_file(step), [rollout(step=step)])
+        run.checkpoint(step).mkdir(parents=True)
+        (run.checkpoint(step) / "model.safetensors").write_text("w")
+    write_json(run.manifest, {"name": "kept"})
+    with run.metrics.open("a") as file:
+        file.write('{"step": 4, "rew')
+    run.rewind(2)
+    append_row(run.metrics, {"step": 3, "again": True})
+    assert run.read_metrics() == [{"step": 0}, {"step": 1}, {"step": 2}, {"step": 3, "again": True}]
+    assert [row["step"] for row in run.read_evaluations()] == [0, 1, 2]
+    assert run.checkpoint_steps() == [0, 1, 2]
+    assert sorted(p.name for p in run.rollouts.iterdir()) == [f"step_{s:06d}.parquet" for s in range(3)]
+    assert sorted(p.name for p in run.evaluation_samples.iterdir()) == [f"step_{s:06d}.parquet" for s in range(3)]
+    assert run.manifest.exists()
+
+
+def test_foreign_files_are_no_checkpoints(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    assert run.checkpoint_steps() == []
+    for name in ("step_000002", "step_000010", ".step_000011.partial", "step_1", "best"):
+        (run.checkpoints / name).mkdir(parents=True)
+    assert run.checkpoint_steps() == [2, 10]
+
+
+def test_a_line_that_a_kill_cut_off_is_not_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    append_row(path, {"a": 1})
+    with path.open("ab") as file:
+        file.write('{"b": "é'.encode()[:-1])
+    append_row(path, {"c": "é"})
+    assert read_rows(path) == [{"a": 1}, {"c": "é"}]

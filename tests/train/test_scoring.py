@@ -1,0 +1,195 @@
+"""The decisions of a step in their order, on given verdicts (the judge's part is tested with the evaluator)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.filtering import is_mixed, order_spares, share_spares
+from microcoder.train.algorithm.losses import DapoLoss, DrGrpoLoss, GspoLoss
+from microcoder.train.algorithm.masking import (
+    ConditionalMasking,
+    LeaveOutOf,
+    MaskAll,
+    NoMasking,
+    SoftPenalty,
+    StopProperly,
+)
+from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+from microcoder.train.metrics import ScoredRollout
+from microcoder.train.run.recorder import summarise_step
+
+PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))
+RIGHT = "```python\nprint(2 * int(input()))\n```"
+WRONG = "```python\nprint(3 * int(input()))\n```"
+CUT_OFF = "```python\nprint(2 * in"
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(workers=1, stop="first_failure") as judge:
+        yield judge
+
+
+def rollout(text: str, num_tokens: int, *, is_truncated: bool = False) -> Rollout:
+    return Rollout(PROBLEM.id, "prompt", text, tuple(range(num_tokens)), is_truncated)
+
+
+GROUP = [
+    rollout(RIGHT, 6),
+    rollout(RIGHT, 10, is_truncated=True),
+    rollout(WRONG, 8),
+    rollout(CUT_OFF, 10, is_truncated=True),
+]
+
+
+def score(judge: Judge, algorithm: AlgorithmConfig) -> list[ScoredRollout]:
+    rules = build_rules(algorithm, max_response_tokens=10)
+    return score_rollouts([GROUP], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)[0]
+
+
+def test_mean_std_mask_and_its_reason(judge: Judge) -> None:
+    scored = score(judge, AlgorithmConfig(masking=ConditionalMasking(rho=1.0)))
+    assert [sample.reward for sample in scored] == [1.0, 1.0, 0.0, 0.0]
+    std = (1 / 3) ** 0.5
+    assert [sample.advantage for sample in scored] == pytest.approx([0.5 / std, 0, -0.5 / std, 0], abs=1e-5)
+    assert [sample.masked_why for sample in scored] == ["", "truncated_correct", "", "truncated_incomplete"]
+    everything = score(judge, AlgorithmConfig(masking=MaskAll(kind="all")))
+    assert [sample.masked_why for sample in everything] == ["", "truncated", "", "truncated"]
+
+
+def test_dr_grpo_leaves_out_the_std_and_the_length(judge: Judge) -> None:
+    algorithm = AlgorithmConfig(advantage="dr_grpo", masking=NoMasking(kind="none"))
+    assert [sample.advantage for sample in score(judge, algorithm)] == [0.5, 0.5, -0.5, -0.5]
+    assert isinstance(algorithm.loss, DrGrpoLoss)
+    assert isinstance(AlgorithmConfig().loss, DapoLoss)
+    assert AlgorithmConfig(loss=DrGrpoLoss(kind="dr_grpo")).advantage == "dr_grpo"
+    assert isinstance(AlgorithmConfig(advantage="dr_grpo", loss=DapoLoss()).loss, DapoLoss)
+
+
+def test_a_length_penalty_enters_the_reward_and_is_recorded(judge: Judge) -> None:
+    penalty = SoftPenalty(kind="soft_penalty", window_tokens=4)
+    scored = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=penalty))
+    assert [sample.length_penalty for sample in scored] == [0.0, -1.0, -0.5, -1.0]
+    assert [sample.reward for sample in scored] == [1.0, 0.0, -0.5, -1.0]
+    assert [sample.advantage for sample in scored] == [1.125, 0.125, -0.375, -0.875]
+
+
+def test_a_response_that_does_not_stop_loses_its_reward(judge: Judge) -> None:
+    stop = StopProperly(kind="stop_properly", factor=0.5, penalty=0.25)
+    scored = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=stop))
+    assert [sample.reward for sample in scored] == [1.0, 0.25, 0.0, -0.25]
+    assert [sample.length_penalty for sample in scored] == [0.0, -0.75, 0.0, -0.25]
+    assert [sample.advantage for sample in scored] == [0.75, 0.0, -0.25, -0.5]
+    assert {sample.masked_why for sample in scored} == {""}
+
+
+@pytest.mark.parametrize(
+    ("leave_out_of", "advantages", "counts"),
+    [
+        ("gradient", [0.5, 0.0, -0.5, 0.0], [True, True, True, True]),
+        ("denominator", [0.5, 0.0, -0.5, 0.0], [True, False, True, False]),
+        # One right and one wrong response are left, around a mean of 1/2 as with all four: add a right one.
+        ("baseline", [1 / 3, 0.0, -2 / 3, 0.0, 1 / 3], [True, False, True, False, True]),
+    ],
+)
+def test_a_masked_response_leaves_what_the_recipe_says(
+    judge: Judge, leave_out_of: LeaveOutOf, advantages: list[float], counts: list[bool]
+) -> None:
+    algorithm = AlgorithmConfig(
+        advantage="dr_grpo", loss=DapoLoss(), masking=MaskAll(kind="all", leave_out_of=leave_out_of)
+    )
+    group = [*GROUP, rollout(RIGHT, 6)][: len(counts)]
+    rules = build_rules(algorithm, max_response_tokens=10)
+    (scored,) = score_rollouts([group], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    assert [sample.advantage for sample in scored] == pytest.approx(advantages)
+    assert [sample.counts for sample in scored] == counts
+    assert [bool(sample.masked_why) for sample in scored][:4] == [False, True, False, True]
+
+
+def test_programs_that_were_cut_off_are_judged_where_the_mask_asks(judge: Judge) -> None:
+    fails = rollout("```python\nprint(3 * int(input()))\n# and then", 10, is_truncated=True)
+    algorithm = AlgorithmConfig(masking=ConditionalMasking(rho=1.0, non_incorrect="correct_or_unfailed"))
+    rules = build_rules(algorithm, max_response_tokens=10)
+    (scored,) = score_rollouts([[*GROUP, fails]], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    # The group's own does not compile: it was cut off in the middle of a line.
+    assert [s.masked_why for s in scored] == ["", "truncated_correct", "", "truncated_incomplete", ""]
+    assert [s.verdict.outcome for s in scored[3:]] == [Outcome.NO_CODE] * 2
+    (scored,) = score_rollouts(
+        [[*GROUP, fails]],
+        [PROBLEM],
+        judge=judge,
+        rules=build_rules(AlgorithmConfig(masking=ConditionalMasking(rho=1.0)), max_response_tokens=10),
+        seed=0,
+        step=1,
+    )
+    assert scored[4].masked_why == "truncated_incomplete"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"loss_normalisation": "grpo"}, r"loss_normalisation is no longer a key; use algorithm\.loss"),
+        ({"clip_high": 0.3}, r"use algorithm\.loss\.clip_high"),
+        ({"length_penalty": {"kind": "soft"}}, 'use algorithm.masking.kind = "soft_penalty"'),
+        ({"advantage": "maxrl", "masking": {"kind": "soft_penalty", "window_tokens": 4}}, "can make zero or negative"),
+        ({"loss": "gspo", "masking": {"kind": "all", "leave_out_of": "denominator"}}, 'with loss = "gspo"'),
+        ({"loss": {"kind": "dapo", "dual_clip": 1.1}}, r"allows 1 \+ clip_high = 1.28; try 4"),
+        ({"loss": {"kind": "clip_cov", "covariance_low": 6}}, "the paper's are 1 and 5"),
+        ({"entropy": {"kind": "adaptive", "target": 0.2, "coefficient": 2.0}}, "most=1; try 1"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_with_a_way_out(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AlgorithmConfig.model_validate(keys)
+
+
+def test_a_kind_without_options_is_its_name() -> None:
+    assert isinstance(AlgorithmConfig.model_validate({"loss": "gspo"}).loss, GspoLoss)
+    assert isinstance(AlgorithmConfig.model_validate({"masking": "none"}).masking, NoMasking)
+
+
+def test_a_group_is_mixed_by_its_rewards_not_by_length_penalty() -> None:
+    def sample(outcome: Outcome, reward: float | None, penalty: float = 0.0) -> ScoredRollout:
+        return ScoredRollout(GROUP[0], Program("x"), Verdict(outcome, (), 1), reward, 0.0, "", None, 0, penalty)
+
+    right, slow, wrong = (
+        sample(Outcome.ACCEPTED, 1.0),
+        sample(Outcome.ACCEPTED, 0.5, -0.5),
+        sample(Outcome.WRONG_ANSWER, 0.0),
+    )
+    assert is_mixed([right, wrong])
+    assert not is_mixed([right, slow])
+    assert not is_mixed([right, sample(Outcome.SANDBOX_FAULT, None)])
+
+
+def test_spares_are_new_to_the_step_and_shared_out_without_overlap() -> None:
+    ids = [str(number) for number in range(20)]
+    spares = order_spares(ids, asked={"3", "4"}, seed=1, step=2)
+    assert sorted(spares, key=int) == [number for number in ids if number not in ("3", "4")]
+    assert spares == order_spares(ids, asked={"3", "4"}, seed=1, step=2)
+    assert spares != order_spares(ids, asked={"3", "4"}, seed=1, step=3)
+    shares = [
+        share_spares(spares, taken=taken, number=3, process=process, num_processes=2)
+        for taken in (0, 6, 12)
+        for process in (0, 1)
+    ]
+    assert [name for share in shares for name in share] == spares
+    assert share_spares(spares, taken=13, number=3, process=0, num_processes=2) == []
+
+
+def test_a_fence_without_a_program_is_counted(judge: Judge) -> None:
+    unread = [
+        rollout("```print(4)```", 4),
+        rollout("I do not know.", 4),
+        *GROUP[:1],
+        rollout(CUT_OFF, 10, is_truncated=True),
+    ]
+    rules = build_rules(AlgorithmConfig(masking=NoMasking(kind="none")), max_response_tokens=10)
+    scored = score_rollouts([unread], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    row = summarise_step(scored, step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
+    assert (row.no_code_share, row.unread_fence_share) == (0.75, 0.25)

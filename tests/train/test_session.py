@@ -1,0 +1,641 @@
+"""Runs, whole: what they write, and that a killed one ends as if it had not been."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import keyed_sampling
+import pytest
+import torch
+from hub_server import Hub, serve_hub
+from safetensors.torch import load_file, save_file
+from transformers import TrainerCallback
+
+from microcoder.data import write_problems
+from microcoder.data.micro import generate_problems
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
+from microcoder.judge.core.files import write_json
+from microcoder.lab.studies.report import write_report
+from microcoder.train.algorithm.schedules import step_temperature
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.failures import explain_failure
+from microcoder.train.run.observer import Observer
+from microcoder.train.run.probe import read_probe
+from microcoder.train.run.session import check_run_directory, run_probe, run_training
+from microcoder.train.runs import RunDirectory, read_rollouts
+from microcoder.train.trl import engine
+
+ROOT = Path(__file__).parents[2]
+NUM_STEPS = 4
+RECIPE = {
+    "prompt.style": "bare",
+    "num_steps": str(NUM_STEPS),
+    "model.kind": "hugging_face",
+    "model.compute_dtype": "float32",
+    "model.gradient_checkpointing": "false",
+    "problems.kind": "micro",
+    "problems.num_train": "24",
+    "problems.num_heldout": "6",
+    "problems.tiers": '["easy"]',
+    "rollout.num_samples": "4",
+    "rollout.max_response_tokens": "28",
+    "rollout.temperature.kind": "staged",
+    "rollout.temperature.stages": "[{from_step = 1, value = 0.8}, {from_step = 3, value = 1.2}]",
+    "batch.train_batch_size": "8",
+    "batch.ppo_mini_batch_size": "4",
+    "batch.micro_batch_rollouts": "8",
+    "algorithm.masking.rho": "0.5",
+    "algorithm.masking.repeat_window_tokens": "4",
+    "optimizer.learning_rate": "1e-3",
+    "evaluation.every_steps": "2",
+    "evaluation.samples_per_problem": "2",
+    "evaluator.workers": "1",
+    "checkpoint.every_steps": "2",
+}
+
+
+def recipe(checkpoint: Path, **changes: str) -> dict[str, str]:
+    return {**RECIPE, "model.path": str(checkpoint), **changes}
+
+
+def train(checkpoint: Path, run: Path, **changes: str) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    config = load_config(TrainConfig, overrides=recipe(checkpoint, **changes))
+    return run_training(config, run_directory=run, observer=Observer(), command=["test"])
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run that nobody interrupted."""
+    root = tmp_path_factory.mktemp("runs") / "whole"
+    train(tiny_checkpoint, root)
+    return RunDirectory(root)
+
+
+def without_times(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "seconds"}
+
+
+def rollout_rows(folder: Path) -> list[dict[str, Any]]:
+    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
+    rows = [row for file in sorted(folder.glob("*.parquet")) for row in read_rollouts(file)]
+    return [
+        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
+        for row in rows
+    ]
+
+
+def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
+    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, expected))
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert list(map(without_times, run.read_metrics())) == list(map(without_times, expected.read_metrics()))
+    assert list(map(without_times, run.read_evaluations())) == list(map(without_times, expected.read_evaluations()))
+    assert rollout_rows(run.rollouts) == rollout_rows(expected.rollouts)
+    assert rollout_rows(run.evaluation_samples) == rollout_rows(expected.evaluation_samples)
+
+
+def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_checkpoint: Path) -> None:
+    manifest, metrics, evaluations = finished.read_manifest(), finished.read_metrics(), finished.read_evaluations()
+    assert manifest["config"]["algorithm"]["masking"]["rho"] == 0.5
+    assert manifest["packages"]["trl"].startswith("1.16")
+    assert manifest["isolation"]["level"]
+    assert manifest["environment"]["packages"]["profile"] == "standard"
+    assert [row["step"] for row in metrics] == [1, 2, 3, 4]
+    assert [row["temperature"] for row in metrics] == [0.8, 0.8, 1.2, 1.2]
+    assert [row["step"] for row in evaluations] == [0, 2, 4]
+    summary = finished.read_summary()
+    assert summary is not None
+    assert summary["num_problems"] == 6
+    assert summary["samples_per_problem"] == 2
+    assert summary["accuracy_after"] == evaluations[-1]["accuracy"]
+    assert summary["wall_seconds"] > 0
+    rows = rollout_rows(finished.rollouts)
+    assert len(rows) == NUM_STEPS * 8 * 4
+    masked = [row for row in rows if row["masked_why"]]
+    assert masked, "nothing was masked, so the test shows nothing about masking"
+    assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
+    )
+    assert finished.checkpoint_steps() == [2, 4]
+    assert any(row["advantage"] for row in rows), "nothing was learnt, so the test shows nothing about updates"
+    assert before.keys() == after.keys()
+    assert not all(torch.equal(before[name], after[name]) for name in before)
+    assert write_report(finished.root).read_text(encoding="utf-8").count("<svg") >= 1
+
+
+def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+    model = AutoModelForCausalLM.from_pretrained(finished.model)
+    ids = PreTrainedTokenizerFast.from_pretrained(finished.model)("print", return_tensors="pt")["input_ids"]
+    assert model(input_ids=ids).logits.shape[:2] == ids.shape
+    assert not (finished.model / "optimizer.pt").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
+def test_a_stopped_run_resumes_to_the_same_weights(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, kill_signal: signal.Signals
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    process = start_cli(tiny_checkpoint, tmp_path, run.root)
+    seed = random.SystemRandom().randrange(2**32)
+    chance = random.Random(seed)
+    wait_for_rows(run, chance.randint(1, NUM_STEPS - 1), process)
+    time.sleep(chance.random() * 0.3)
+    process.send_signal(kill_signal)
+    exit_code = process.wait(timeout=120)
+    # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
+    if not run.is_finished:
+        assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
+    train(tiny_checkpoint, run.root)
+    assert_same_run(run, finished)
+
+
+def test_damage_of_every_kind_a_kill_can_do_is_undone(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    """Rows and files beyond the last checkpoint, a half-written one, a cut-off line: all gone after the resume."""
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(finished.root, run.root)
+    run.summary.unlink()
+    shutil.rmtree(run.model)
+    shutil.rmtree(run.checkpoint(4))
+    (run.checkpoints / ".staging" / "checkpoint-8").mkdir(parents=True)
+    with run.metrics.open("a") as file:
+        file.write('{"step": 5, "rew')
+    train(tiny_checkpoint, run.root)
+    assert_same_run(run, finished)
+
+
+ADAPTIVE = {
+    "rollout.temperature": '{kind = "diversity", grid = [0.6, 0.9], num_problems = 3, converged_diversity = 0.3}',
+    "rollout.diversity_watch": "{window_steps = 4, min_drop = 1e-9, answers = [1.1]}",
+    "rollout.max_response_tokens": "20",
+    "rollout.length_stages": "[{from_step = 3, max_response_tokens = 28}]",
+    "algorithm.masking": '{kind = "soft_penalty", window_tokens = 8}',
+    # Always under its target: the coefficient grows with each update.
+    "algorithm.entropy": '{kind = "adaptive", target = 50.0, step = 0.001}',
+    "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
+    "num_steps": "6",
+}
+
+
+def adaptive(checkpoint: Path) -> dict[str, str]:
+    replaced = ("rollout.temperature", "algorithm.masking")
+    kept = {key: value for key, value in recipe(checkpoint).items() if not key.startswith(replaced)}
+    return {**kept, **ADAPTIVE}
+
+
+def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Probe, length stages, filtering, penalty and answers to a decline are functions of what is recorded.
+
+    The coefficient of the entropy term is in the checkpoint.
+    """
+    config = load_config(TrainConfig, overrides=adaptive(tiny_checkpoint))
+    whole, cut = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "cut")
+    probe = run_probe(config, run_directory=whole.root, observer=Observer())
+    assert not whole.metrics.exists()
+    assert [point.temperature for point in probe.points] == [0.6, 0.9]
+    assert probe.choice.temperature in (0.6, 0.9)
+    run_training(config, run_directory=whole.root, observer=Observer())
+    rows = whole.read_metrics()
+    assert [row["max_response_tokens"] for row in rows] == [20, 20, 28, 28, 28, 28]
+    diversities = [row["diversity"] for row in rows]
+    assert [row["temperature"] for row in rows] == [
+        step_temperature(
+            config.rollout.temperature,
+            config.rollout.diversity_watch,
+            step=step,
+            diversities=diversities,
+            chosen=probe.choice.temperature,
+        )
+        for step in range(1, 7)
+    ]
+    assert max(row["filtered_groups"] for row in rows) > 0
+    assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
+    coefficients = [row["optimizer"]["entropy_coefficient"] for row in rows]
+    assert coefficients == sorted(set(coefficients))
+    shutil.copytree(whole.root, cut.root)
+    cut.summary.unlink()
+    shutil.rmtree(cut.checkpoint(6))
+    run_training(config, run_directory=cut.root, observer=Observer())
+    assert_same_run(cut, whole)
+    # Without `microcoder probe` before it, training makes the same probe itself.
+    alone = RunDirectory(tmp_path / "alone")
+    short = load_config(TrainConfig, overrides={**adaptive(tiny_checkpoint), "num_steps": "1"})
+    run_training(short, run_directory=alone.root, observer=Observer())
+    assert read_probe(alone) == probe
+    assert without_times(alone.read_metrics()[0]) == without_times(rows[0])
+
+
+ALGORITHMS = sorted(path.stem for path in (ROOT / "recipes/algorithms").glob("*.toml"))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_takes_steps(tiny_checkpoint: Path, tmp_path: Path, algorithm: str) -> None:
+    changes = {
+        **{key: value for key, value in RECIPE.items() if key.split(".")[0] in ("model", "problems", "batch")},
+        "model.path": str(tiny_checkpoint),
+        "num_steps": "2",
+        "rollout.num_samples": "4",
+        "rollout.max_response_tokens": "28",
+        "rollout.temperature.value": "0.8",
+        "problems.world": "operations",  # what the checkpoint was warm-started on
+        "problems.num_heldout": "2",
+        "evaluation.samples_per_problem": "1",
+        "evaluator.workers": "1",
+        "checkpoint.keep_best": "false",
+    }
+    config = load_config(TrainConfig, [Path("micro"), Path(algorithm)], changes)
+    seen: list[int] = []
+
+    class Counting(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            seen.append(state.global_step)
+
+    run = RunDirectory(tmp_path)
+    run_training(config, run_directory=run.root, observer=Observer(), callbacks=[Counting()])
+    assert seen == [1, 2, 3, 4]
+    rows, metrics = rollout_rows(run.rollouts), run.read_metrics()
+    reasons = {row["masked_why"] for row in rows}
+    if "mask-all" in algorithm:
+        assert all((row["masked_why"] == "truncated") == row["is_truncated"] for row in rows)
+        assert sum(row["masked"].get("truncated", 0) for row in metrics) == sum(row["is_truncated"] for row in rows) > 0
+    elif algorithm != "microcoder-grpo":
+        assert reasons == {""}
+    if algorithm == "stop-properly":
+        assert all((row["length_penalty"] < 0) == row["is_truncated"] for row in rows)
+    assert ("kl" in metrics[0]["optimizer"]) == (algorithm == "grpo")
+    assert any(row["optimizer"]["grad_norm"] > 0 for row in metrics)
+
+
+def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.root.rglob("*")}
+    assert train(tiny_checkpoint, finished.root) == finished.read_summary()
+    assert {path: path.stat().st_mtime_ns for path in finished.root.rglob("*")} == before
+
+
+def test_another_config_is_refused_by_naming_the_keys(finished: RunDirectory, tiny_checkpoint: Path) -> None:
+    with pytest.raises(TrainingError, match=r"algorithm\.loss\.clip_high: 0\.28 -> 0\.3.*another --run-dir"):
+        train(tiny_checkpoint, finished.root, **{"algorithm.loss.clip_high": "0.3"})
+
+
+def test_problems_that_changed_since_the_start_are_refused(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    """Another problem set would be asked in another order: the resumed run would be neither the old nor a new one."""
+    files = {"problems.train": str(tmp_path / "train.jsonl"), "problems.heldout": str(tmp_path / "heldout.jsonl")}
+    train_problems = generate_problems(split="train", num_problems=9, seed=3)
+    write_problems(Path(files["problems.train"]), train_problems[:8])
+    write_problems(Path(files["problems.heldout"]), generate_problems(split="heldout", num_problems=2, seed=3))
+    config = load_config(
+        TrainConfig,
+        overrides={
+            **{key: value for key, value in recipe(tiny_checkpoint).items() if not key.startswith("problems.")},
+            **files,
+            "problems.kind": "files",
+            "num_steps": "1",
+        },
+    )
+    run = RunDirectory(tmp_path / "run")
+    run_training(config, run_directory=run.root, observer=Observer())
+    run.summary.unlink()
+    write_problems(Path(files["problems.train"]), train_problems)
+    with pytest.raises(TrainingError, match="began with problems"):
+        run_training(config, run_directory=run.root, observer=Observer())
+    write_problems(Path(files["problems.heldout"]), train_problems[:1])
+    with pytest.raises(DataError, match="1 held-out problems are training problems too"):
+        run_training(config, run_directory=tmp_path / "other", observer=Observer())
+
+
+def test_a_run_of_an_older_version_is_refused_in_words(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    manifest = finished.read_manifest()
+    del manifest["environment"]
+    write_json(run.manifest, manifest)
+    with pytest.raises(TrainingError, match="did not record Python and packages; use another --run"):
+        train(tiny_checkpoint, run.root)
+
+
+def test_a_start_that_failed_binds_nobody(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    lora = {"model.lora.target_modules": '["nowhere"]', "num_steps": "2", "optimizer.learning_rate": "1e-2"}
+    with pytest.raises(ConfigError, match="TRL refuses this recipe"):
+        train(tiny_checkpoint, run.root, **lora)
+    summary = train(tiny_checkpoint, run.root, **{**lora, "model.lora.target_modules": '["q_proj", "v_proj"]'})
+    assert summary["num_steps"] == 2
+    merged, base = (load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint))
+    changed = {name for name in base if not torch.equal(base[name], merged[name])}
+    assert changed
+    assert all("q_proj" in name or "v_proj" in name for name in changed)
+
+
+def test_a_run_in_progress_is_left_alone(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    with run.lock(), pytest.raises(TrainingError, match="another process is writing"):
+        train(tiny_checkpoint, run.root)
+    assert not run.has_begun
+    check_run_directory(run, load_config(TrainConfig, overrides=recipe(tiny_checkpoint)))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights."""
+    changes = {
+        "num_steps": "2",
+        "batch.ppo_mini_batch_size": "8",  # one update a step: which rollouts share an update is TRL's shuffle
+        "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
+        "problems.num_heldout": "7",  # does not divide by two
+        "evaluation.samples_per_problem": "1",
+    }
+    words = [f"{key}={value}" for key, value in recipe(tiny_checkpoint, **changes).items()]
+    one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, *launch, keyed_sampling.__file__, str(two.root), *words], env=environment
+    )
+    monkeypatch.setattr(engine, "MicroCoderTrainer", keyed_sampling.KeyedSampling)
+    train(tiny_checkpoint, one.root, **changes)
+    assert process.wait(timeout=250) == 0
+    assert two.read_manifest()["machine"]["num_processes"] == 2
+
+    def decisions(run: RunDirectory) -> list[tuple[Any, ...]]:
+        keys = ("step", "problem_id", "sample_index", "completion", "reward", "advantage", "masked_why", "temperature")
+        return sorted(tuple(row[key] for key in keys) for row in rollout_rows(run.rollouts))
+
+    assert decisions(two) == decisions(one)
+    assert len(decisions(two)) == 2 * 32
+    assert any(row["masked_why"] for row in rollout_rows(two.rollouts)), "nothing was masked"
+    assert [len(row["solved"]) for row in two.read_evaluations()] == [7, 7]
+    start, ours, theirs = (load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model))
+    assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name], weight, atol=1e-5, rtol=0)
+
+
+def test_a_folder_that_is_no_run_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(TrainingError, match="not empty and holds no run"):
+        train(tiny_checkpoint, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "no_weights"
+    empty.mkdir()
+    (empty / "config.json").write_text("{}")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"id": "a", "statement": "s", "tests": [{"input": "1", "output": "2"}]}\n{"id": "b", \n')
+    files = {"problems.kind": "files", "problems.train": str(broken), "problems.heldout": str(broken)}
+    run = tmp_path / "run"
+    partial = tmp_path / "partial"
+    shutil.copytree(tiny_checkpoint, partial)
+    weights = load_file(partial / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
+    cut = tmp_path / "cut"
+    shutil.copytree(tiny_checkpoint, cut)
+    (cut / "model.safetensors").write_bytes((tiny_checkpoint / "model.safetensors").read_bytes()[:-100])
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text('{"id": "a", "statement": "s", "fn_name": "f", "tests": [{"input": "n = 1", "output": "2"}]}\n')
+    mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
+        ({"model.path": str(empty)}, DataError, "has no weights.*--model.path"),
+        ({"model.path": str(tmp_path / "nowhere")}, DataError, "does not exist; use a checkpoint folder or a hub id"),
+        ({"model.path": str(broken)}, DataError, "is a file"),
+        ({"model.path": str(partial)}, DataError, r"lacks 1 weights.*model\.norm\.weight"),
+        ({"model.path": str(cut)}, DataError, "cannot load model"),
+        ({"rollout.backend": "vllm"}, ConfigError, "vLLM is not installed"),
+        ({**files, "problems.train": str(calls)}, DataError, r"calls\.jsonl: .*a"),
+        (files, DataError, r"broken\.jsonl line 2 is not JSON"),
+        ({**files, "problems.train": "no.jsonl"}, DataError, r"problem file no\.jsonl does not exist"),
+        (
+            {"batch.train_batch_size": "32", "batch.ppo_mini_batch_size": "32"},
+            ConfigError,
+            "more than problems.num_train",
+        ),
+    ]
+    for changes, error, message in mistakes:
+        config_changes = recipe(tiny_checkpoint, **changes)
+        if "problems.train" in changes:
+            config_changes = {k: v for k, v in config_changes.items() if k in changes or not k.startswith("problems.")}
+        with pytest.raises(error, match=message):
+            run_training(load_config(TrainConfig, overrides=config_changes), run_directory=run, observer=Observer())
+        assert not run.exists()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_cli(checkpoint: Path, folder: Path, run: Path, **changes: str) -> subprocess.Popen[bytes]:
+    config = folder / "recipe.toml"
+    config.write_text("")
+    flags = [word for key, value in recipe(checkpoint, **changes).items() for word in (f"--{key}", value)]
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for_rows(run: RunDirectory, rows: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while len(run.read_metrics()) < rows and process.poll() is None:
+        assert time.monotonic() < deadline, "the run wrote no metrics"
+        time.sleep(0.02)
+
+
+@contextmanager
+def small_disk(folder: Path, *, kib: int) -> Iterator[Callable[[int], None]]:
+    """Mount a file system of a few KiB; yields what gives it another size."""
+    folder.mkdir()
+
+    def mount(options: str) -> int:
+        return subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True
+        ).returncode
+
+    if os.getuid() != 0 or mount(f"size={kib}k") != 0:
+        pytest.skip("a file system can be mounted by root alone")
+
+    def resize(size: int) -> None:
+        subprocess.run(["mount", "-o", f"remount,size={size}k", str(folder)], check=True)
+
+    try:
+        yield resize
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    one = sum(path.stat().st_size for path in finished.checkpoint(2).iterdir()) // 1024
+    with small_disk(tmp_path / "disk", kib=one // 2) as resize:
+        run = RunDirectory(tmp_path / "disk" / "run")
+        with pytest.raises(
+            TrainingError, match=r"no room for a checkpoint: .*disk has 0\.\d MiB free; .* about 1\.5 MiB"
+        ):
+            train(tiny_checkpoint, run.root)
+        assert not run.root.exists()
+        for kib, last in ((one, None), (2 * one + 350, 4)):  # while the first is written; while the model is
+            resize(kib)
+            with pytest.raises(
+                TrainingError, match=r"the disk is full: .*run has 0.0 MiB free; a checkpoint takes"
+            ) as told:
+                train(tiny_checkpoint, run.root)
+            assert "\n" not in str(told.value)
+            assert ("starts the run again" if last is None else f"resumes the run after step {last}") in str(told.value)
+            assert run.latest_checkpoint_step() == last
+            assert not run.is_finished
+            assert not run.model.exists()
+        resize(64 * 1024)
+        train(tiny_checkpoint, run.root)
+        assert_same_run(run, finished)
+
+
+def test_the_model_goes_to_the_hub_with_its_card(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = (finished.model / "README.md").read_text(encoding="utf-8")
+    for line in (
+        "library_name: transformers",
+        "MicroCoder-GRPO, changed: masking.rho = 0.5, masking.repeat_window_tokens = 4",
+        f"24 to train on, 6 held out, digest `{finished.read_manifest()['problems']['digest']}`",
+        "**Command**: `test`",
+        f"| 4 | {finished.read_evaluations()[-1]['accuracy']:.1%} |",
+    ):
+        assert line in card
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(finished.root, run.root)
+    run.summary.unlink()
+    shutil.rmtree(run.model)
+    shutil.rmtree(run.checkpoint(4))
+    hub = Hub(refuses=True)
+    keys = {"hub.repo_id": "me/model", "hub.push": "checkpoints", "checkpoint.every_steps": "1"}
+    with serve_hub(hub) as url:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", url)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+        monkeypatch.setenv("HF_TOKEN", "hf_anything")
+        with pytest.raises(
+            ConfigError, match=r"hub.repo_id me/model cannot be pushed to \(.*401.*type `hf auth login`"
+        ):
+            train(tiny_checkpoint, run.root, **keys)
+        hub.refuses, hub.refuses_commits = False, True
+        with pytest.raises(
+            TrainingError, match=r"the run is done, its model is in .*cannot be pushed to me/model \(.*403"
+        ):
+            train(tiny_checkpoint, run.root, **keys)
+        assert not run.is_finished
+        assert hub.branches == ["step_000003", "step_000004"]
+        hub.refuses_commits = False
+        train(tiny_checkpoint, run.root, **keys)
+    assert_same_run(run, finished)
+    assert hub.created[-1]["visibility"] == "private"
+    ((branch, files),) = hub.committed
+    assert branch == "main"
+    assert files["model.safetensors"] == (run.model / "model.safetensors").read_bytes()
+    assert files["README.md"] == (run.model / "README.md").read_bytes()
+    assert "optimizer.pt" not in files
+
+
+class _AsksForTooMuch(TrainerCallback):
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+        if state.global_step == 6:
+            torch.empty(1 << 50)
+
+
+def test_a_run_out_of_memory_names_the_keys_and_may_resume_in_smaller_passes(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    torch.set_num_threads(1)
+    config = load_config(TrainConfig, overrides=recipe(tiny_checkpoint))
+    with pytest.raises(TrainingError, match=r"out of memory \(.*lower batch.micro_batch_rollouts \(now 8;") as told:
+        run_training(config, run_directory=run.root, observer=Observer(), callbacks=[_AsksForTooMuch()])
+    assert "\n" not in str(told.value)
+    assert "resumes the run after step 2" in str(told.value)
+    train(tiny_checkpoint, run.root, **{"batch.micro_batch_rollouts": "4"})
+    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
+    assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in theirs)
+    asked = [[row["problem_id"] for row in rollout_rows(r.rollouts)] for r in (run, finished)]
+    assert asked[0] == asked[1]
+
+
+PEER = """
+import os, sys
+import torch, torch.distributed as dist
+from microcoder.judge.core.config import load_config
+from microcoder.train.runs import RunDirectory
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.failures import explain_failures
+dist.init_process_group("gloo")
+config = load_config(TrainConfig, overrides={"model.kind": "micro", "problems.kind": "micro"})
+with explain_failures(config, RunDirectory(__import__("pathlib").Path("run"))):
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), 9)
+    while True:
+        dist.all_reduce(torch.ones(4))
+"""
+
+
+def test_the_loss_of_another_process_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PEER], cwd=tmp_path, env={**os.environ, **place, "RANK": rank},
+            stderr=subprocess.PIPE, text=True,
+        )
+        for rank in "01"
+    ]  # fmt: skip
+    errors = [process.communicate(timeout=200)[1] for process in processes]
+    assert processes[1].returncode == -signal.SIGKILL
+    last = errors[0].strip().splitlines()[-1]
+    assert "TrainingError: another process of the run ended (" in last
+    assert last.endswith("its own output says why; the same command starts the run again")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            RuntimeError("CUDA error: unspecified launch failure\nCUDA kernel errors might be"),
+            "the GPU failed (CUDA error",
+        ),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+            "out of memory (CUDA out of memory.",
+        ),
+        (OSError(28, "No space left on device", "/proc/1/file"), "the disk of /proc/1 is full"),
+        (RuntimeError("shapes cannot be multiplied"), None),
+    ],
+)
+def test_failures_of_the_machine_are_distinguished_from_faults_of_ours(
+    error: Exception, told: str | None, tmp_path: Path
+) -> None:
+    config = load_config(TrainConfig, overrides={"model.kind": "micro", "problems.kind": "micro"})
+    found = explain_failure(error, config, RunDirectory(tmp_path))
+    assert found is None if told is None else str(found).startswith(told)

@@ -1,0 +1,131 @@
+"""The sampling temperature of a step: schedules, the probe's choice, and answers to a declining diversity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.train.algorithm.sampling import (
+    AblationRamp,
+    ConstantTemperature,
+    DiversityTemperature,
+    DiversityWatch,
+    LengthStage,
+    RolloutConfig,
+    StagedTemperature,
+    TemperatureStage,
+)
+from microcoder.train.algorithm.schedules import find_decline, follow_trend, scheduled_temperature, step_temperature
+from microcoder.train.run.probe import ProbePoint, choose_temperature
+
+STAGED = StagedTemperature(
+    kind="staged", stages=(TemperatureStage(from_step=1, value=0.6), TemperatureStage(from_step=140, value=1.2))
+)
+PROBED = DiversityTemperature(kind="diversity")
+WATCH = DiversityWatch(window_steps=10, min_drop=0.05, answers=(1.2, 1.8))
+FALLING = [0.6 - 0.01 * step for step in range(40)]
+
+
+def point(temperature: float, accuracy: float | None, diversity: float | None) -> ProbePoint:
+    return ProbePoint(temperature, accuracy, diversity, 100.0, 0.0, 8, 64)
+
+
+# As the paper's figures draw them for the 4B model.
+PAPER = [point(0.6, 0.35, 0.58), point(0.9, 0.36, 0.65), point(1.2, 0.35, 0.72), point(1.5, 0.33, 0.84)]
+DRASTIC = [point(1.8, 0.24, 0.97), point(2.1, 0.02, 0.99)]
+
+
+def test_schedules() -> None:
+    constant = ConstantTemperature(value=0.7)
+    assert [scheduled_temperature(constant, step=step) for step in (1, 500)] == [0.7, 0.7]
+    assert [scheduled_temperature(STAGED, step=step) for step in (1, 139, 140, 900)] == [0.6, 0.6, 1.2, 1.2]
+    ramp = AblationRamp(kind="ablation_ramp", start=0.6, end=1.6, num_steps=11)
+    assert [scheduled_temperature(ramp, step=step) for step in (1, 6, 11, 50)] == pytest.approx([0.6, 1.1, 1.6, 1.6])
+    assert scheduled_temperature(PROBED, step=9, chosen=1.4) == 1.4
+    with pytest.raises(ValueError, match="needs a probe"):
+        scheduled_temperature(PROBED, step=1)
+
+
+def test_the_probe_chooses_the_papers_temperature() -> None:
+    choice = choose_temperature([*PAPER, *DRASTIC], PROBED)
+    assert choice.temperature == 1.2
+    assert [reason.rsplit(": ", 1)[1].split(",")[0] for reason in choice.reasons[:6]] == [
+        "too low", "too low", "fits", "fits", "unstable", "unstable",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("points", "chosen", "reason"),
+    [
+        (PAPER[:2], 0.9, "the highest stable one"),
+        (DRASTIC, 1.8, "every temperature is unstable"),
+        ([point(0.6, 0.5, 0.6), point(1.2, 0.3, 0.75)], 0.6, "the highest stable one"),
+        ([point(1.0, None, None), point(1.2, 0.0, 0.75)], 1.2, "accuracy does not show"),
+    ],
+)
+def test_where_no_temperature_fits_the_reasons_say_so(points: list[ProbePoint], chosen: float, reason: str) -> None:
+    choice = choose_temperature(points, PROBED)
+    assert choice.temperature == chosen
+    assert any(reason in line for line in choice.reasons)
+
+
+def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.02, 40)
+    find = lambda values: find_decline(values, window_steps=20, min_drop=0.05)  # noqa: E731
+    decline = find((np.linspace(0.7, 0.6, 40) + noise / 4).tolist())
+    assert decline is not None
+    assert decline.start == pytest.approx(0.65, abs=0.01)
+    assert decline.end == pytest.approx(0.6, abs=0.01)
+    assert decline.steps_to_half == pytest.approx(0.3 / (0.1 / 39), rel=0.25)
+    assert find((0.7 + noise).tolist()) is None
+    assert find(np.linspace(0.6, 0.7, 40).tolist()) is None
+    assert find([0.7] * 39 + [0.3]) is None
+    assert find([0.7] * 40) is None
+    assert find(FALLING[:19]) is None
+    assert find([None] * 40) is None
+
+
+@given(st.lists(st.floats(0.1, 1.0), min_size=12, max_size=12))
+def test_a_decline_lies_on_the_least_squares_line(values: list[float]) -> None:
+    decline = find_decline(values, window_steps=12, min_drop=0.01)
+    if decline is not None:
+        slope, level = np.polyfit(np.arange(12), values, 1)
+        assert slope < 0
+        assert decline.start == pytest.approx(level, abs=1e-9)
+        assert decline.end == pytest.approx(max(0.0, level + 11 * slope), abs=1e-9)
+        assert np.corrcoef(np.arange(12), values)[0, 1] < -0.7
+
+
+def test_each_decline_is_answered_once_by_a_higher_temperature_that_stays() -> None:
+    temperatures = [
+        step_temperature(ConstantTemperature(value=0.6), WATCH, step=step, diversities=FALLING) for step in range(1, 41)
+    ]
+    # Ten falling steps show a decline; the answer holds, and ten more are needed for the next.
+    assert temperatures == [0.6] * 10 + [1.2] * 10 + [1.8] * 20
+
+
+def test_the_next_temperature_depends_on_the_steps_before_alone() -> None:
+    for step in (11, 12, 25):
+        assert step_temperature(STAGED, WATCH, step=step, diversities=FALLING) == step_temperature(
+            STAGED, WATCH, step=step, diversities=FALLING[: step - 1]
+        )
+
+
+def test_without_answers_a_decline_changes_nothing_but_is_seen() -> None:
+    watch = DiversityWatch(window_steps=10)
+    assert step_temperature(PROBED, watch, step=40, diversities=FALLING, chosen=0.9) == 0.9
+    assert follow_trend(FALLING, watch=watch).decline is not None
+    assert follow_trend(FALLING, watch=watch, breaks=[35]).decline is None
+
+
+def test_contradictions_are_refused() -> None:
+    with pytest.raises(ValueError, match="must ascend"):
+        DiversityTemperature(kind="diversity", grid=(1.0, 0.5))
+    with pytest.raises(ValueError, match="must ascend"):
+        DiversityWatch(answers=(1.5, 1.0))
+    stages = (LengthStage(from_step=5, max_response_tokens=4096),)
+    with pytest.raises(ValueError, match="each must be later and longer"):
+        RolloutConfig(length_stages=stages)
+    assert RolloutConfig(max_response_tokens=2048, length_stages=stages).length_limits == [(1, 2048), (5, 4096)]

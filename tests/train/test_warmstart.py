@@ -1,0 +1,151 @@
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+
+from microcoder.data.micro import TIERS, generate_chain_demonstrations, generate_problems
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError
+from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
+from microcoder.train.run.tasks import load_tasks
+from microcoder.train.run.warm import build_micro_checkpoint, checkpoint_digest, orthogonalise, train_tokenizer
+
+ROOT = Path(__file__).parents[2]
+TINY = WarmStartConfig(
+    hidden_size=32, num_layers=1, num_heads=2, num_kv_heads=1, intermediate_size=48, vocab_size=400,
+    num_demonstrations=120, num_steps=4, batch_size=16,
+)  # fmt: skip
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert isinstance(tokenizer, PreTrainedTokenizerBase)
+    return tokenizer
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_micro_checkpoint(TINY, cache=tmp_path_factory.mktemp("cache"))
+
+
+def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(checkpoint: Path, tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    again = build_micro_checkpoint(TINY, cache=tmp_path)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert again.name == checkpoint.name
+    assert contents(again) == contents(checkpoint)
+
+
+def test_it_loads_as_an_ordinary_checkpoint_and_speaks_chat(checkpoint: Path) -> None:
+    tokenizer = load_tokenizer(checkpoint)
+    model = AutoModelForCausalLM.from_pretrained(checkpoint)
+    chat = [{"role": "user", "content": "Read a word. Print its length."}]
+    prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+    assert prompt == "Read a word. Print its length.<|sep|>"
+    answered = [*chat, {"role": "assistant", "content": "Done."}]
+    assert tokenizer.apply_chat_template(answered, tokenize=False) == f"{prompt}Done.<|eos|>"
+    ids = tokenizer(prompt, return_tensors="pt")
+    output = model.generate(**ids, max_new_tokens=3)
+    assert output.shape[1] <= ids["input_ids"].shape[1] + 3
+    assert model.generation_config.eos_token_id == tokenizer.eos_token_id == model.config.eos_token_id
+    assert tokenizer.pad_token_id == model.generation_config.pad_token_id != tokenizer.eos_token_id
+
+
+def test_the_tokenizer_keeps_any_text(checkpoint: Path) -> None:
+    tokenizer = load_tokenizer(checkpoint)
+    for text in ("1. keep\n```python\nprint(  1 )\n```\n", "übung → 日本", "\t \n\n"):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_chains_are_learnt_with_a_step_a_token(tmp_path: Path) -> None:
+    folder = build_micro_checkpoint(TINY.model_copy(update={"world": "chains"}), cache=tmp_path)
+    tokenizer = load_tokenizer(folder)
+    problem = generate_problems(split="train", num_problems=3, world="chains")[2]
+    steps = re.findall(r"[+*-]\d", problem.statement)
+    assert [token for token in tokenizer.tokenize(problem.statement) if token[0] in "+*-"] == steps
+    assert problem.reference
+    assert not [token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)]
+    for text in ("3+4=7\n```python\nx-- +5 -x2*10\n```\n", "übung → 日本", "\t \n\n"):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_a_second_call_takes_the_cached_folder(tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    build = lambda: build_micro_checkpoint(  # noqa: E731
+        TINY, cache=tmp_path, on_progress=lambda done, total, _: steps.append((done, total))
+    )
+    first = build()
+    assert steps == [(4, 4)]
+    stamp = (first / "model.safetensors").stat().st_mtime_ns
+    assert build() == first
+    assert steps == [(4, 4)]
+    assert (first / "model.safetensors").stat().st_mtime_ns == stamp
+
+
+def test_a_half_written_folder_is_not_taken(checkpoint: Path, tmp_path: Path) -> None:
+    half = tmp_path / checkpoint.name
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"cut off")
+    assert contents(build_micro_checkpoint(TINY, cache=tmp_path)) == contents(checkpoint)
+
+
+def test_a_failed_build_leaves_no_folder(tmp_path: Path) -> None:
+    def interrupt(done: int, total: int, loss: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_micro_checkpoint(TINY, cache=tmp_path, on_progress=interrupt)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_the_digest_follows_the_config() -> None:
+    assert checkpoint_digest(TINY) == checkpoint_digest(TINY.model_copy())
+    assert checkpoint_digest(TINY) != checkpoint_digest(TINY.model_copy(update={"seed": 1}))
+
+
+def test_impossible_head_counts_are_refused_with_a_way_out() -> None:
+    with pytest.raises(ValueError, match="try hidden_size=128"):
+        WarmStartConfig(hidden_size=130)
+    with pytest.raises(ValueError, match="try 1"):
+        WarmStartConfig(num_kv_heads=3)
+
+
+def test_problems_of_a_world_that_the_model_has_not_learnt_are_refused() -> None:
+    recipe = {"model.kind": "micro", "problems.kind": "micro", "problems.world": "chains"}
+    with pytest.raises(ConfigError, match=r"add --model\.warm-start.world chains"):
+        load_config(TrainConfig, overrides=recipe)
+    config = load_config(TrainConfig, overrides={**recipe, "model.warm_start.world": "chains"})
+    assert load_tasks(config).train[0].problem.id == "chain-train-easy-000000"
+
+
+def test_the_demo_limits_length_where_thinking_through_takes_more_and_tests_where_it_fits() -> None:
+    config = load_config(TrainConfig, [ROOT / "recipes" / "micro" / "config.toml"])
+    assert isinstance(config.model, MicroModel)
+    shown = list(generate_chain_demonstrations(num=2000))
+    texts = (text for demonstration in shown for text in (demonstration.statement, demonstration.response))
+    tokenizer = train_tokenizer(texts, vocab_size=config.model.warm_start.vocab_size, joins_signs=True)
+    tokens: dict[str, list[int]] = {tier: [] for tier in TIERS}
+    for demonstration in generate_chain_demonstrations(num=300, thorough=True):
+        if demonstration.thinking == "worked":
+            with_end = len(tokenizer(demonstration.response)["input_ids"]) + 1
+            tokens[demonstration.task.tier].append(with_end)
+    limit = config.rollout.max_response_tokens
+    assert config.evaluation.max_response_tokens == 2 * limit
+    assert max(tokens["easy"]) <= limit < min(tokens["hard"])
+    assert max(tokens["hard"]) <= 2 * limit
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 24, 8), (1, 8, 24)])
+def test_orthogonalised_matrices_have_singular_values_near_one(shape: tuple[int, ...]) -> None:
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    values = torch.linalg.svdvals(orthogonalise(matrices))
+    assert values.max() < 1.3
+    assert values.median() > 0.6

@@ -1,0 +1,314 @@
+"""The plug-in on verl's own trainer class: the same responses in, the decisions of every engine out, bit for bit."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from memory_queue import MemoryQueue
+from verl_runs import needs_verl
+
+from microcoder.judge.core.errors import ConfigError, TrainingError
+from microcoder.judge.core.rewards import ALL_TESTS, Reward
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.train.metrics import ScoredRollout
+
+pytestmark = needs_verl
+LIMIT, STEP, SEED = 32, 3, 7
+ROLLOUT = "actor_rollout_ref.rollout"
+AGG_MODE = "actor_rollout_ref.actor.loss_agg_mode"
+OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
+
+
+def compose(*options: str) -> Any:
+    from importlib.resources import files
+
+    import hydra
+
+    usual = ["algorithm.adv_estimator=microcoder_grpo", f"data.max_response_length={LIMIT}"]
+    usual += ["actor_rollout_ref.rollout.n=4", "trainer.v1.trainer_mode=microcoder"]
+    with hydra.initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
+        return hydra.compose(config_name="ppo_trainer", overrides=[*usual, *options])
+
+
+def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
+    """verl's trainer with the plug-in, before it has workers."""
+    from transformers import PreTrainedTokenizerFast
+    from verl.trainer.ppo.v1 import get_trainer_cls
+
+    from microcoder.train.run.chat import RolloutReader
+
+    config = compose(f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options)
+    trainer = get_trainer_cls("microcoder")(config)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(checkpoint)
+    trainer.tokenizer = tokenizer
+    trainer.reader = RolloutReader(tokenizer, (tokenizer.eos_token_id,), False)
+    trainer.global_steps, trainer.limit, trainer.temperature = STEP, LIMIT, 1.0
+    return trainer
+
+
+def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
+    """Responses of 16 problems, four each: some cut off, some repeating themselves, some right, some unscored."""
+    from microcoder.train.verl.judged import FIELD, Judged
+
+    draw, rows = random.Random(1), {}
+    for problem in range(16):
+        for sample in range(4):
+            number = LIMIT if draw.random() < 0.6 else draw.randint(5, LIMIT - 1)
+            ids = [draw.randrange(20, 700) for _ in range(number)]
+            if number == LIMIT and draw.random() < 0.3:
+                ids = (ids[:4] * 8)[:LIMIT]
+            if number < LIMIT:
+                ids[-1] = tokenizer.eos_token_id
+            outcome = Outcome.ACCEPTED if draw.random() < 0.4 else Outcome.WRONG_ANSWER
+            if faults and draw.random() < 0.2:
+                outcome = Outcome.SANDBOX_FAULT
+            verdict = Verdict(outcome, (), 3)
+            reward = None if not verdict.is_scorable else float(verdict.is_accepted)
+            score = float("nan") if reward is None else reward
+            rows[f"u{problem}_{sample}_0"] = {
+                "uid": f"u{problem}",
+                "responses": torch.tensor(ids),
+                "response_mask": torch.ones(number, dtype=torch.int64),
+                "rm_scores": torch.tensor([0.0] * (number - 1) + [score]),
+                "extra_info": {"index": problem, "problem_id": f"p{problem}"},
+                "data_source": "microcoder",
+                "raw_prompt": [{"role": "user", "content": "?"}],
+                "extra_fields": {
+                    "reward_extra_info": {FIELD: Judged(verdict, Reward(reward, {}), None, "easy").as_json()}
+                },
+            }
+    return rows
+
+
+def run_advantage(trainer: Any, rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    from transfer_queue import KVBatchMeta
+
+    keys, metrics = list(rows), {}
+    with MemoryQueue(rows).in_place():
+        trainer._compute_advantage(KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys]), metrics)
+    return metrics
+
+
+def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
+    tiny_checkpoint: Path, tmp_path: Path, judges: list[str]
+) -> None:
+    """Of a reward that draws a number, judged in the process, and of a usual one behind two services."""
+    from transformers import PreTrainedTokenizerFast
+    from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
+
+    from microcoder.judge import Judge
+    from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+    from microcoder.train.verl.names import COLUMN
+
+    tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
+    problem = Problem(id="double", tests=(TestCase(input="2\n", output="4\n"),))
+    (tmp_path / "problems.jsonl").write_text(problem.model_dump_json() + "\n")
+    own = tmp_path / "own.py"
+    own.write_text("def drawn(problem, rollout, program, verdict, draw):\n    return draw\ndrawn.needs_draw = True\n")
+    texts = ["```python\nprint(2 * int(input()))\n```", "```python\nprint(5)\n```"]
+    responses = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts]
+    several = "[" + ",".join(f'"{url}"' for url in judges) + "]"
+    for options in (
+        ["+microcoder.judge={workers:1}", f"+microcoder.judge.core.rewards=[{{name:{own}:drawn}},{{name:all_tests}}]"],
+        [f"+microcoder.judge={{backend:http,url:{several}}}"],
+    ):
+        config = compose(
+            f"actor_rollout_ref.model.path={tiny_checkpoint}",
+            "reward.reward_manager.name=microcoder",
+            f"+microcoder.problems={tmp_path / 'problems.jsonl'}",
+            "+microcoder.seed=7",
+            *[option.replace(f"{own}:drawn", f'"{own}:drawn"') for option in options],
+        )
+        manager = get_reward_manager_cls("microcoder")(config, tokenizer)
+        row: dict[str, Any] = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
+        row[COLUMN] = {"max_response_tokens": 999, "step": STEP}
+
+        async def ask(manager: Any = manager, row: dict[str, Any] = row) -> list[Any]:
+            asked = [manager.judge_response({**row, "session_id": n}, ids) for n, ids in enumerate(responses)]
+            return await asyncio.gather(*asked)
+
+        found = asyncio.run(ask())
+        rules = build_rules(manager.settings.build_algorithm("grpo"), max_response_tokens=999, rewards=manager.rewards)
+        rollouts = [manager.reader.read("double", "?", responses, max_response_tokens=999)]
+        with Judge(workers=1) as judge:
+            (expected,) = score_rollouts(rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP)
+        assert [one.worth.total for one in found] == [one.reward for one in expected]
+        assert [one.verdict.is_accepted for one in found] == [True, False]
+
+
+@pytest.fixture
+def judges() -> Iterator[list[str]]:
+    """Two services, as a recipe may name them."""
+    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", "--workers", "1", "--no-self-test"]
+    found = [subprocess.Popen([*command, "--stop", "first_failure"], stderr=subprocess.PIPE, text=True) for _ in "ab"]
+    yield [re.search(r"serving on (http://\S+),", one.stderr.readline())[1] for one in found]  # type: ignore[index, union-attr]
+    for one in found:
+        one.terminate()
+        one.wait(30)
+
+
+class Recorded:
+    """A judge that has judged already: verdicts by token ids."""
+
+    def __init__(self, verdicts: list[Verdict]) -> None:
+        self._verdicts = verdicts
+
+    def judge(self, programs: list[Program], problems: list[Problem], **_: Any) -> list[Verdict]:
+        return self._verdicts
+
+
+def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredRollout]:
+    """What engine trl's path decides about the same responses."""
+    from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+    from microcoder.train.verl.judged import Judged
+
+    problems = [Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)]
+    values = list(rows.values())
+    rollouts = [
+        trainer.reader.read(
+            problem.id,
+            "?",
+            [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]],
+            max_response_tokens=LIMIT,
+        )
+        for n, problem in enumerate(problems)
+    ]
+    verdicts = [Judged.read(row["extra_fields"]["reward_extra_info"], 0).verdict for row in values]
+    rules = build_rules(trainer.algorithm, max_response_tokens=LIMIT, rewards=ALL_TESTS)
+    judge: Any = Recorded(verdicts)
+    scored = score_rollouts(rollouts, problems, judge=judge, rules=rules, seed=SEED, step=STEP)
+    return [sample for group in scored for sample in group]
+
+
+@pytest.mark.parametrize("leave_out_of", ["gradient", "denominator", "baseline"])
+def test_masks_and_advantages_are_those_of_trl_bit_for_bit(
+    tiny_checkpoint: Path, tmp_path: Path, leave_out_of: str
+) -> None:
+    masking = f"+microcoder.masking={{kind:conditional,rho:0.5,repeat_window_tokens:4,leave_out_of:{leave_out_of}}}"
+    trainer = make_trainer(tiny_checkpoint, tmp_path, OPTIONS[0], masking)
+    rows = make_rows(trainer.tokenizer, faults=True)
+    expected = decide_as_trl(trainer, rows)
+    metrics = run_advantage(trainer, rows)
+    masked = [sample.masked_why for sample in expected if sample.masked_why]
+    assert len(masked) > 5
+    assert any(sample.reward is None for sample in expected)
+    assert metrics["microcoder/masked_share"] == len(masked) / 64
+    for row, sample in zip(rows.values(), expected, strict=True):
+        assert torch.equal(row["advantages"], torch.full_like(row["advantages"], sample.advantage))
+        counts = int(leave_out_of == "gradient" or not sample.masked_why)
+        assert row["response_mask"].tolist() == [counts] * len(row["responses"])
+        assert not row["rm_scores"].isnan().any(), "verl would report a mean that is no number"
+
+
+def test_an_estimator_of_verls_keeps_its_advantages_but_for_the_mask(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(tiny_checkpoint, tmp_path, *OPTIONS, "algorithm.adv_estimator=grpo")
+    rows = make_rows(trainer.tokenizer, faults=False)
+    expected = decide_as_trl(trainer, rows)
+    run_advantage(trainer, rows)
+    for row, sample in zip(rows.values(), expected, strict=True):
+        assert torch.allclose(row["advantages"], torch.full_like(row["advantages"], sample.advantage), atol=1e-4)
+        assert not sample.masked_why or not row["advantages"].any()
+    unscored = make_rows(trainer.tokenizer, faults=True)
+    with pytest.raises(TrainingError, match="cannot leave them out of their groups; use"):
+        run_advantage(trainer, unscored)
+
+
+def test_verls_rollout_correction_acts_before_the_mask(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    correction = "algorithm.rollout_correction.rollout_is=token"
+    trainer = make_trainer(tiny_checkpoint, tmp_path, *OPTIONS, correction)
+    rows = make_rows(trainer.tokenizer, faults=True)
+    for row in rows.values():
+        number = len(row["responses"])
+        row["old_log_probs"] = torch.full((number,), -1.0)
+        row["rollout_log_probs"] = torch.full((number,), -1.2)
+    expected = decide_as_trl(trainer, rows)
+    run_advantage(trainer, rows)
+    for row, sample in zip(rows.values(), expected, strict=True):
+        assert row["rollout_is_weights"].tolist() == pytest.approx([2.718281828**0.2] * len(row["responses"]))
+        assert torch.equal(row["advantages"], torch.full_like(row["advantages"], sample.advantage))
+
+
+def test_a_step_is_sampled_as_its_schedules_say(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    stages = "+microcoder.temperature={kind:staged,stages:[{from_step:1,value:0.4},{from_step:3,value:1.2}]}"
+    lengths = ["+microcoder.max_response_tokens=28", "+microcoder.length_stages=[{from_step:3,max_response_tokens:32}]"]
+    trainer = make_trainer(tiny_checkpoint, tmp_path, stages, *lengths)
+
+    class Manager:
+        sampling: Any = None
+
+    trainer.agent_loop_manager, trainer._history = Manager(), []
+    seen = []
+    for step in (1, 2, 3):
+        trainer.global_steps = step
+        trainer.on_step_begin()
+        asked = trainer.agent_loop_manager.sampling
+        seen.append((asked.temperature, asked.max_response_tokens, asked.seed))
+        assert trainer.config.actor_rollout_ref.rollout.temperature == asked.temperature
+    # No seed: vLLM would draw row by row.
+    assert seen == [(0.4, 28, None), (0.4, 28, None), (1.2, 32, None)]
+
+
+def test_the_trainer_is_verls_own_underneath(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, get_trainer_cls
+
+    assert issubclass(get_trainer_cls("microcoder"), PPOTrainerSync)
+    assert issubclass(get_trainer_cls("microcoder_colocate_async"), PPOTrainerColocateAsync)
+    trainer = make_trainer(tiny_checkpoint, tmp_path)
+    assert trainer.trainer_mode == "sync"
+    assert type(trainer.replay_buffer).__name__ == "ReplayBuffer"
+
+
+def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Composed, and no more: there is no Megatron without GPUs."""
+    trainer = make_trainer(tiny_checkpoint, tmp_path, "model_engine=megatron", *OPTIONS)
+    assert trainer.config.actor_rollout_ref.actor.strategy == "megatron"
+    rows = make_rows(trainer.tokenizer, faults=True)
+    assert run_advantage(trainer, rows)["microcoder/masked_share"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["+microcoder.rho=0.1"], "microcoder.rho: unknown key"),
+        (["algorithm.use_kl_in_reward=true"], "use actor_rollout_ref.actor.use_kl_loss=True"),
+        (["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"], "agent_loop_manager_class out"),
+        (["+microcoder.mismatch={}", "algorithm.rollout_correction.rollout_is=token"], "correct one thing twice"),
+        (["algorithm.adv_estimator=microcoder_own"], r"\+microcoder.advantage=FILE.py:FUNCTION"),
+        (["algorithm.adv_estimator=microcoder_gppo"], "use microcoder_grpo, microcoder_dr_grpo"),
+        (["algorithm.norm_adv_by_std_in_grpo=false"], "use algorithm.adv_estimator=microcoder_dr_grpo"),
+        (
+            ["+microcoder.mismatch={}", f"{ROLLOUT}.calculate_log_probs=false"],
+            r"add actor_rollout_ref\.rollout\.calculate_log_probs=True",
+        ),
+        (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
+        (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
+        (
+            ["+microcoder.masking={leave_out_of:denominator}", f"{AGG_MODE}=seq-mean-token-mean"],
+            "use .*token-mean .it is seq-mean-token-mean., or leave_out_of:gradient",
+        ),
+        (
+            ["+microcoder.judge={workers:2}"],
+            "evaluator would do nothing .* add reward.reward_manager.name=microcoder",
+        ),
+        (["+microcoder.masking={non_incorrect:correct_or_unfailed}"], "add reward.reward_manager.name=microcoder"),
+        (
+            ["reward.reward_manager.name=microcoder", "reward.reward_model.enable=true"],
+            "leave them out, or the manager",
+        ),
+        (["reward.reward_manager.name=microcoder", "+microcoder.problems=nowhere.jsonl"], "there is no file nowhere"),
+    ],
+)
+def test_what_would_act_otherwise_than_it_says_is_an_error(
+    tiny_checkpoint: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_trainer(tiny_checkpoint, tmp_path, *options)

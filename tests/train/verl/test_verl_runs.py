@@ -1,0 +1,167 @@
+"""Runs on stock verl, whole: what they write, that a killed one goes on, and that TRL does the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from verl_on_cpu.sampler import SampleRequest, sample
+from verl_runs import RECIPE, Runs, comparable_rollouts, needs_verl, train, without_times
+
+from microcoder.judge.core.config import load_config
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.observer import Observer
+from microcoder.train.run.session import run_training
+from microcoder.train.runs import RunDirectory
+from microcoder.train.trl import engine
+from microcoder.train.trl.trainer import MicroCoderTrainer
+from microcoder.train.verl.names import sampling_seed
+
+pytest_plugins = ["begun_runs"]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_verl]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def largest_difference(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> float:
+    assert ours.keys() == theirs.keys()
+    return max(float((ours[name] - theirs[name]).abs().max()) for name in theirs)
+
+
+def test_a_run_directory_holds_the_whole_story(runs: Runs, tiny_checkpoint: Path) -> None:
+    """Of a run that was killed after its first step: nothing twice, nothing lost."""
+    finished = runs.resumed
+    manifest, rows = finished.read_manifest(), finished.read_metrics()
+    assert manifest["packages"]["verl"] == "0.9.1"
+    assert manifest["machine"]["num_processes"] == 1
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    assert [row["temperature"] for row in rows] == [0.4, 1.2, 1.2]
+    assert [row["max_response_tokens"] for row in rows] == [28, 32, 32]
+    assert all({"loss", "grad_norm", "entropy"} <= row["optimizer"].keys() for row in rows)
+    assert rows[1]["length_max"] > 28, (
+        "no response was longer than the first limit: the stage did not reach the sampler"
+    )
+    evaluations = finished.read_evaluations()
+    assert [row["step"] for row in evaluations] == [0, 3]
+    assert [[point["temperature"] for point in row["sweep"]] for row in evaluations] == [[0.4], [0.4]]
+    assert finished.read_summary() is not None
+    assert (finished.root / "report" / "index.html").exists()
+    rollouts = [row for step in (1, 2, 3) for row in comparable_rollouts(finished.rollout_file(step))]
+    assert len(rollouts) == 3 * 8 * 4
+    assert all(row["tests"] for row in rollouts if row["program"] is not None and row["verdict"] != "compile_error")
+    masked = [row for row in rollouts if row["masked_why"]]
+    assert masked, "nothing was masked, so the test shows nothing about masking"
+    assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
+    assert any(row["advantage"] for row in rollouts), "nothing was learnt, so the test shows nothing about updates"
+    assert largest_difference(weights(finished.model), weights(tiny_checkpoint)) > 1e-4
+    assert not (finished.model / "verl").exists()
+
+
+def test_the_weights_load_as_an_ordinary_model(runs: Runs, tiny_checkpoint: Path) -> None:
+    """An adapter's too: it is added to the weights."""
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+    for run in (runs.resumed, runs.adapted):
+        model = AutoModelForCausalLM.from_pretrained(run.model, dtype="auto")
+        ids = PreTrainedTokenizerFast.from_pretrained(run.model)("print", return_tensors="pt")["input_ids"]
+        assert model.dtype is torch.float32
+        assert model(input_ids=ids).logits.shape[:2] == ids.shape
+    before, after = weights(tiny_checkpoint), weights(runs.adapted.model)
+    assert before.keys() <= after.keys()
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved
+    assert all("proj" in name for name in moved), "more than what the adapter is on has moved"
+
+
+def test_verls_own_features_are_at_work(runs: Runs) -> None:
+    """Two ranks, rollout correction, and the dump of rollouts with every verdict."""
+    assert runs.adapted.read_manifest()["machine"]["num_processes"] == 2
+    shards = runs.adapted.checkpoint(2) / "verl" / "global_step_2" / "actor"
+    assert len(list(shards.glob("model_world_size_2_rank_*.pt"))) == 2
+    assert "rollout_corr/" in (runs.adapted.logs / "verl.log").read_text(errors="replace")
+    lines = (runs.adapted.root.parent / "dumps" / "1.jsonl").read_text().splitlines()
+    dumped = [json.loads(line) for line in lines]
+    recorded = comparable_rollouts(runs.adapted.rollout_file(1))
+    for name, ours in (("outcome", "verdict"), ("advantage", "advantage"), ("masked_why", "masked_why")):
+        assert Counter(row[name] for row in dumped) == Counter(row[ours] for row in recorded)
+
+
+def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
+    """Of the first step: adapters begin at nothing, so that both sample from the same weights."""
+    ours, theirs = (comparable_rollouts(run.rollout_file(1)) for run in (runs.adapted, runs.resumed))
+    assert ours == theirs
+
+
+@pytest.mark.long
+def test_a_resumed_run_is_bit_identical(runs: Runs, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    whole, resumed = train(tiny_checkpoint, tmp_path / "whole"), runs.resumed
+    assert list(map(without_times, whole.read_metrics())) == list(map(without_times, resumed.read_metrics()))
+    assert list(map(without_times, whole.read_evaluations())) == list(map(without_times, resumed.read_evaluations()))
+    for step in (1, 2, 3):
+        assert comparable_rollouts(whole.rollout_file(step)) == comparable_rollouts(resumed.rollout_file(step))
+    assert largest_difference(weights(whole.model), weights(resumed.model)) == 0
+    shutil.rmtree(whole.root)
+
+
+class KeyedSampling(MicroCoderTrainer):
+    """TRL's engine, sampling as the transformers rollout of our tests does."""
+
+    @torch.no_grad()
+    def _generate_single_turn(
+        self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: Any, has_tool_images: Any = False
+    ) -> tuple[list[list[int]], Any]:
+        model, limit = self.model, self.max_completion_length
+        assert model is not None
+        assert limit is not None
+        ids = {
+            self.tokenizer(task.prompt.text)["input_ids"].__repr__(): name for name, task in self.train_tasks.items()
+        }
+        is_evaluating, seen, requests = not model.training, Counter[str](), []
+        was_training = model.training
+        for prompt in prompt_ids:
+            name = "held out" if is_evaluating else ids[repr(self._bare(prompt))]
+            seed = sampling_seed(self.config.seed, step=self.steps_done + 1, problem_id=name, sample_index=seen[name])
+            seen[name] += 1
+            requests.append(SampleRequest(prompt, self.temperature, limit, seed))
+        model.eval()
+        pad, end = self.tokenizer.pad_token_id, self.eos_token_ids
+        responses = sample(model, requests, pad_id=pad, end_ids=end)  # type: ignore[arg-type]
+        model.train(was_training)
+        return [found.token_ids for found in responses], None
+
+    def _bare(self, prompt: list[int]) -> list[int]:
+        # The micro chat template closes a statement with a separator.
+        return prompt[:-1]
+
+
+def test_trl_decides_the_same_and_makes_the_same_update(
+    runs: Runs, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setattr(engine, "MicroCoderTrainer", KeyedSampling)
+    changes = {"engine": "trl", "model.path": str(tiny_checkpoint), "num_steps": "1"}
+    config = load_config(TrainConfig, overrides={**RECIPE, **changes})
+    run_training(config, run_directory=tmp_path / "trl", observer=Observer())
+    trl, finished = RunDirectory(tmp_path / "trl"), runs.resumed
+    # Prompts, responses, programs, verdicts, rewards, masks and advantages: bit for bit.
+    assert comparable_rollouts(trl.rollout_file(1)) == comparable_rollouts(finished.rollout_file(1))
+    ours, theirs = (run.read_metrics()[0]["optimizer"] for run in (finished, trl))
+    assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], abs=1e-5)
+    assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-6)
+    before, verls, trls = (weights(run) for run in (tiny_checkpoint, finished.checkpoint(1), trl.checkpoint(1)))
+    assert largest_difference(trls, before) > 1e-4, "nothing was updated"
+    # Adam's first update is rate * g / (|g| + 1e-8): where a gradient is itself some 1e-8, the last bits of float32,
+    # which depend on the processor's kernels, decide about its sign. So no weight differs by more than a tenth of the
+    # rate, and on average they differ by less than a hundred-thousandth of it.
+    rate = config.optimizer.learning_rate
+    assert largest_difference(verls, trls) < rate / 10
+    differences = torch.cat([(verls[name] - trls[name]).abs().flatten() for name in trls])
+    assert float(differences.mean()) < rate * 1e-5

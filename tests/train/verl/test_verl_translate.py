@@ -1,0 +1,332 @@
+"""What a recipe becomes in verl's terms, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import pytest
+import torch
+from pydantic import BaseModel
+from verl_runs import ON_CPU, RECIPE, needs_verl
+
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.keys import list_keys
+from microcoder.train.recipe.recipe import RayConfig, TrainConfig
+from microcoder.train.runs import RunDirectory
+from microcoder.train.verl.devices import Devices, find_devices
+
+pytestmark = needs_verl
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from microcoder.train.verl.translate import Launch
+
+
+CPUS, GPUS = Devices("cpu", 1, 2), Devices("cuda", 1, 8)
+OF_THE_GRADIENT = {"algorithm.masking.leave_out_of": "gradient"}
+"""For losses that do not divide by tokens."""
+ONE_LENGTH = {"rollout.length_stages": "[]"}
+
+
+def launched(devices: Devices = CPUS, /, **changes: str) -> Launch:
+    from microcoder.train.verl.translate import Place, translate
+
+    recipes = [ON_CPU] if devices.kind == "cpu" else []
+    config = load_config(TrainConfig, recipes, overrides={**RECIPE, "model.path": "tiny", **changes})
+    return translate(config, devices=devices, place=Place(RunDirectory(Path("runs/test")), "/tiny", 77))
+
+
+def translated(**changes: str) -> DictConfig:
+    """verl's whole configuration, as its command line makes it of a launch."""
+    from microcoder.train.verl.translate import check
+
+    return check(launched(**changes))
+
+
+def test_the_recipe_decides_what_it_names() -> None:
+    from omegaconf import OmegaConf
+
+    verl = translated(**{"algorithm.kl_coefficient": "0.01", "optimizer.beta2": "0.95"})
+    expected: dict[str, Any] = {
+        "data.train_batch_size": 8,
+        "data.max_prompt_length": 77,
+        "data.max_response_length": 32,
+        "actor_rollout_ref.rollout.n": 4,
+        "actor_rollout_ref.actor.clip_ratio_low": 0.2,
+        "actor_rollout_ref.actor.clip_ratio_high": 0.28,
+        "actor_rollout_ref.actor.loss_agg_mode": "token-mean",
+        "actor_rollout_ref.actor.use_kl_loss": True,
+        "actor_rollout_ref.actor.kl_loss_coef": 0.01,
+        "actor_rollout_ref.actor.optim.lr": 1e-3,
+        "actor_rollout_ref.actor.optim.betas": [0.9, 0.95],
+        "trainer.n_gpus_per_node": 2,
+    }
+    assert {name: OmegaConf.select(verl, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("loss", "mode", "scale"),
+    [
+        ({}, "token-mean", None),
+        ({"algorithm.loss": "grpo", **OF_THE_GRADIENT}, "seq-mean-token-mean", None),
+        (
+            {"algorithm.advantage": "dr_grpo", "rollout.length_stages": "[]", **OF_THE_GRADIENT},
+            "seq-mean-token-sum-norm",
+            28,
+        ),
+    ],
+)
+def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: int | None) -> None:
+    actor = translated(**loss).actor_rollout_ref.actor
+    assert (actor.loss_agg_mode, actor.loss_scale_factor) == (mode, scale)
+
+
+def test_optimizer_schedule_and_attention_have_their_counterparts() -> None:
+    from microcoder.train.verl.translate import check
+
+    keys = {
+        "optimizer.name": "adamw_8bit",
+        "optimizer.schedule": "cosine_with_min_lr",
+        "optimizer.schedule_options.min_lr": "1e-4",
+        "model.attn_implementation": "eager",
+        "rollout.backend": "vllm",
+    }
+    verl = check(launched(GPUS, **keys))
+    optim = verl.actor_rollout_ref.actor.optim
+    assert (optim.optimizer_impl, optim.optimizer) == ("bitsandbytes.optim", "AdamW8bit")
+    assert (optim.lr_scheduler_type, optim.num_cycles) == ("cosine", 0.5)
+    assert optim.min_lr_ratio == pytest.approx(0.1)
+    assert verl.actor_rollout_ref.model.override_config.attn_implementation == "eager"
+    assert verl.actor_rollout_ref.model.use_remove_padding is False
+    plain = translated()
+    assert plain.actor_rollout_ref.actor.optim.lr_scheduler_type == "constant"
+    assert plain.actor_rollout_ref.model.override_config.attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("options", [{}, {"min_lr_rate": 0.1}])
+def test_verls_cosine_is_transformers_cosine(options: dict[str, float]) -> None:
+    from transformers.optimization import get_scheduler
+    from verl.utils.torch_functional import get_cosine_schedule_with_warmup
+
+    def optimizer() -> torch.optim.Optimizer:
+        return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+
+    name = "cosine_with_min_lr" if options else "cosine"
+    ours = get_scheduler(
+        name, optimizer(), num_warmup_steps=3, num_training_steps=20, scheduler_specific_kwargs=dict(options)
+    )
+    theirs = get_cosine_schedule_with_warmup(optimizer(), 3, 20, min_lr_ratio=options.get("min_lr_rate", 0.0))
+    for step in range(20):
+        assert theirs.lr_lambdas[0](step) == pytest.approx(ours.lr_lambdas[0](step), abs=1e-12)
+
+
+def test_options_of_verl_are_reached_by_its_names() -> None:
+    verl = translated(
+        verl='{"actor_rollout_ref.actor.fsdp_config.param_offload" = true, "+actor_rollout_ref.new.one" = 3}'
+    )
+    assert verl.actor_rollout_ref.actor.fsdp_config.param_offload is True
+    assert verl.actor_rollout_ref.new.one == 3
+    as_flag = translated(**{"verl.actor_rollout_ref.actor.fsdp_config.param_offload": "true"})
+    assert as_flag.actor_rollout_ref.actor.fsdp_config.param_offload is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"verl.data.train_batch_size": "4"}, "is decided by the recipe"),
+        ({"verl.actor_rollout_ref.rollout.temperature": "0.5"}, "is decided by the recipe"),
+        ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, "would change nothing; use algorithm.advantage"),
+        ({"verl.reward.custom_reward_function.path": "mine.py"}, r"would change nothing; use \[\[rewards\]\]"),
+        ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "did you mean actor_rollout_ref.actor.clip_ratio_h"),
+        ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
+        ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
+        ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
+        ({"verl.model_engine": "megatron"}, "asks for megatron, .* a verl command of your own"),
+        ({"verl.actor_rollout_ref.actor.strategy": "megatron"}, "a verl command of your own"),
+        ({"optimizer.schedule": "linear"}, "is not in verl 0.9.1; use constant_with_warmup, cosine"),
+        ({"optimizer.name": "adafactor"}, "cannot be had from verl 0.9.1; use one of adamw_torch_fused"),
+        ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
+    ],
+)
+def test_what_cannot_be_mapped_is_an_error(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        translated(**changes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (RayConfig(num_nodes=2), "needs a running cluster"),
+        (RayConfig(), "there is none here; give --ray-address, or train with --engine trl"),
+        (RayConfig(address="auto"), "say how many the cluster's have"),
+    ],
+)
+def test_devices_that_cannot_be_seen_are_asked_for(settings: RayConfig, message: str) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has GPUs")
+    with pytest.raises(ConfigError, match=message):
+        find_devices(settings)
+    assert find_devices(RayConfig(address="auto", num_nodes=2, processes_per_node=8)) == Devices("cuda", 2, 8)
+    assert find_devices(RayConfig(address="auto", device="cpu")) == Devices("cpu", 1, 1)
+
+
+def test_values_survive_hydras_grammar() -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    from microcoder.train.verl.translate import as_literal
+
+    values: list[Any] = [
+        "a b",
+        "7",
+        "true",
+        'say "x"',
+        "a,b",
+        "{x}",
+        "file.py:f",
+        "",
+        "é",
+        r"C:\\x",
+        1e-06,
+        None,
+        False,
+    ]
+    for value in [*values, values, {"a": values}]:
+        (found,) = OverridesParser.create().parse_overrides([f"+x={as_literal(value)}"])
+        assert found.value() == value
+
+
+def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
+    changes = {"rollout.backend": "vllm", "rollout.max_response_tokens": "8192", "rollout.length_stages": "[]"}
+    options = launched(GPUS, **changes).options
+    actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
+    assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
+    assert options[f"{actor}.use_dynamic_bsz"] is True
+    assert options[f"{actor}.ppo_max_token_len_per_gpu"] == 8 * (77 + 8192)
+    assert options["actor_rollout_ref.rollout.calculate_log_probs"] is True
+    assert not any("seeded_sampling" in name for name in options)
+    assert options["trainer.n_gpus_per_node"] == 8
+
+
+def test_features_of_verl_are_reached() -> None:
+    verl = translated(
+        **{
+            "verl.algorithm.rollout_correction.rollout_is": "token",
+            "verl.actor_rollout_ref.rollout.multi_turn.enable": "true",
+            "verl.actor_rollout_ref.rollout.agent.default_agent_loop": "tool_agent",
+            "verl.trainer.logger": '["console", "wandb"]',
+            "verl.trainer.rollout_data_dir": "dumps",
+            "model.lora.rank": "4",
+        }
+    )
+    assert verl.algorithm.rollout_correction.rollout_is == "token"
+    assert verl.actor_rollout_ref.rollout.calculate_log_probs is True
+    assert verl.actor_rollout_ref.rollout.agent.default_agent_loop == "tool_agent"
+    assert (verl.actor_rollout_ref.model.lora_rank, verl.actor_rollout_ref.model.lora_alpha) == (4, 32)
+    assert verl.trainer.rollout_data_dir == "dumps"
+
+
+ELSEWHERE = {
+    "cpu_threads": "the environment of verl's processes",
+    "engine": "chooses verl",
+    "evaluation.batch_rollouts": "below samples_per_problem it is one problem at a time",
+    "evaluation.comparison": "the problems that are written for verl",
+    "evaluator.comparison": "the problems that are written for verl",
+    "evaluator.languages": "read with the recipe",
+    "hub": "the launcher, when verl has saved",
+    "logging.to": "the launcher, which reads the metrics",
+    "model.kind": "the folder of the model",
+    "model.path": "the folder of the model",
+    "model.revision": "the folder of the model",
+    "problems": "the rows that are written for verl",
+    "prompt": "the rows that are written for verl",
+    "ray": "the devices, and the launcher's patience",
+    "trl": "refused where it is not empty",
+    "verl": "passed on",
+}
+"""Keys that act before or beside verl's command line."""
+AS_IT_WAS = {
+    "optimizer.name = adamw_torch": "verl runs it for the fused one, too",
+    "optimizer.schedule = constant": "warm-up takes no step here",
+    "evaluator.backend = ray": "one node has one judge either way",
+    "rollout.temperature.kind = staged": "what the recipe says",
+    "algorithm.loss.kind = dapo": "what the recipe says",
+    "algorithm.masking.kind = conditional": "what the recipe says",
+    "algorithm.group_filtering.kind = none": "what the recipe says",
+    "algorithm.entropy.kind = none": "what the recipe says",
+}
+"""Changes that change nothing."""
+
+
+def changes_of(table: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each number, switch and choice of a recipe with another value."""
+    for name, field in type(table).model_fields.items():
+        value, key = getattr(table, name), prefix + name
+        if isinstance(value, BaseModel):
+            yield from changes_of(value, f"{key}.")
+        elif isinstance(value, bool):
+            yield key, str(not value).lower()
+        elif isinstance(value, int | float):
+            yield key, str(value * 2 if value else 1)
+        elif get_origin(field.annotation) is Literal:
+            yield from ((key, choice) for choice in get_args(field.annotation) if choice != value)
+    if not prefix:
+        found = (re.fullmatch(r'(\S+) = "(\w+)"', key.name) for key in list_keys(type(table)))
+        yield from ((kind[1], kind[2]) for kind in found if kind)
+
+
+@pytest.mark.parametrize("devices", [CPUS, GPUS])
+def test_every_key_of_the_recipe_acts_or_is_refused(devices: Devices) -> None:
+    """Change each key: the launch changes, or the error says why it cannot."""
+    base = {"model.lora.rank": "8", "algorithm.kl_coefficient": "0.1", **ONE_LENGTH}
+    base["rollout.backend"] = "vllm" if devices is GPUS else "transformers"
+    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **base})
+    usual, silent, changed = launched(devices, **base).words, [], 0
+    for key, other in changes_of(config):
+        if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
+            continue
+        try:
+            words = launched(devices, **{**base, key: other}).words
+        except ConfigError:
+            continue
+        changed += 1
+        if words == usual and f"{key} = {other}" not in AS_IT_WAS:
+            silent.append(f"{key} = {other}")
+    assert silent == []
+    assert changed > 60
+
+
+def test_every_key_of_verl_acts_or_is_refused() -> None:
+    """Set each number and switch of verl's by [verl]: it reaches verl's own configuration, or the error names it."""
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    from microcoder.judge.core.config import flatten
+    from microcoder.train.verl.translate import Place, translate
+
+    config = load_config(TrainConfig, [ON_CPU], overrides={**RECIPE, "model.path": "tiny"})
+    place = Place(RunDirectory(Path("runs/test")), "/tiny", 77)
+    accepted: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
+        plain: Any = OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)
+        for key, value in flatten(plain).items():
+            if not isinstance(value, bool | int | float):
+                continue
+            other = not value if isinstance(value, bool) else value * 2 + 1
+            try:
+                translate(config.model_copy(update={"verl": {key: other}}), devices=CPUS, place=place)
+            except ConfigError as error:
+                refused[key] = str(error)
+            else:
+                accepted[key] = other
+        launch = translate(config.model_copy(update={"verl": accepted}), devices=CPUS, place=place)
+        composed = compose(config_name="ppo_trainer", overrides=launch.words)
+    assert {key: OmegaConf.select(composed, key) for key in accepted} == accepted
+    assert all(key in message for key, message in refused.items())
+    assert len(accepted) > 200

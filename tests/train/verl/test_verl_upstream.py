@@ -1,0 +1,48 @@
+"""The private names of verl that the plug-in rests on. What a release changes of them fails here first."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("verl")
+
+from upstream import parameters, private_names
+
+import microcoder.train.verl
+
+FOLDER = Path(str(microcoder.train.verl.__file__)).parent
+OF_TRAINERS = {
+    "_balance_batch": "batch, metrics, logging_prefix, keep_minibatch",
+    "_compute_advantage": "batch, metrics",
+    "_compute_metrics": "batch, metrics, timing_raw, global_steps, epoch",
+    "_dump_generations": "inputs, outputs, gts, scores, reward_extra_infos_dict, dump_path",
+    "_fetch_one_gen_batch": "",
+    "_init_tokenizer": "",
+    "_load_checkpoint": "",
+    "_save_checkpoint": "",
+    "_validate": "",
+}
+"""Of `PPOTrainer`: name and parameters."""
+OF_AGENT_LOOPS = {"_run_agent_loop": "sampling_params, trajectory, agent_name, trace, _ray_trace_ctx, kwargs"}
+"""Of the class that `AgentLoopWorkerTQ` makes an actor of."""
+REGISTRIES = {"_agent_loop_registry": "verl.experimental.agent_loop.agent_loop"}
+"""By name, and the module that has it."""
+
+
+def test_the_list_is_whole() -> None:
+    assert private_names(FOLDER) == OF_TRAINERS.keys() | OF_AGENT_LOOPS.keys() | REGISTRIES.keys()
+
+
+@pytest.mark.parametrize("name", OF_TRAINERS)
+def test_a_method_of_the_trainer_takes_what_it_took(name: str) -> None:
+    trainer = import_module("verl.trainer.ppo.v1.trainer_base").PPOTrainer
+    assert parameters(getattr(trainer, name)) == OF_TRAINERS[name]
+
+
+def test_the_agent_loop_and_the_registries_are_what_they_were() -> None:
+    worker = import_module("verl.trainer.ppo.v1.agent_loop_tq").AgentLoopWorkerTQ.__ray_metadata__.modified_class
+    assert {name: parameters(getattr(worker, name)) for name in OF_AGENT_LOOPS} == OF_AGENT_LOOPS
+    assert all(isinstance(getattr(import_module(module), name), dict) for name, module in REGISTRIES.items())

@@ -1,0 +1,144 @@
+"""What the verl tests train: the smallest runs with a stage of temperature and one of length.
+
+Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once,
+before the other tests (begun_runs.py).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcoder.train.runs import RunDirectory, read_rollouts
+
+# verl asks for its device as it is imported, by whichever test comes first.
+os.environ.setdefault("VERL_USE_EXTERNAL_MODULES", "verl_on_cpu.hooks")
+ON_CPU = Path(__file__).parents[3] / "examples" / "cluster" / "micro_on_cpu.toml"
+
+# Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
+# verl needs, since this very folder answers to the name verl.
+needs_verl = pytest.mark.skipif(find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl")
+
+RECIPE = {
+    "engine": "verl",
+    # Of the first few seeds the one whose first step has most mixed groups.
+    "seed": "5",
+    "problems.seed": "5",
+    "prompt.style": "bare",
+    "cpu_threads": "1",
+    "num_steps": "3",
+    "model.kind": "hugging_face",
+    "model.compute_dtype": "float32",
+    "model.gradient_checkpointing": "false",
+    "problems.kind": "micro",
+    "problems.num_train": "16",
+    "problems.num_heldout": "4",
+    "problems.tiers": '["easy"]',
+    "rollout.num_samples": "4",
+    "rollout.max_response_tokens": "28",
+    "rollout.length_stages": "[{from_step = 2, max_response_tokens = 32}]",
+    "rollout.temperature.kind": "staged",
+    "rollout.temperature.stages": "[{from_step = 1, value = 0.4}, {from_step = 2, value = 1.2}]",
+    "batch.train_batch_size": "8",
+    "batch.ppo_mini_batch_size": "8",
+    "batch.micro_batch_rollouts": "8",
+    "algorithm.masking.rho": "0.5",
+    "algorithm.masking.repeat_window_tokens": "4",
+    "algorithm.masking.leave_out_of": "denominator",
+    "optimizer.learning_rate": "1e-3",
+    "evaluation.every_steps": "3",
+    "evaluation.samples_per_problem": "2",
+    "evaluation.sweep_temperatures": "[0.4]",
+    "evaluator.workers": "1",
+    "checkpoint.every_steps": "1",
+    "checkpoint.keep": "3",
+}
+
+
+ADAPTED = {
+    "ray.processes_per_node": "2",
+    "verl.+ray_kwargs.ray_init.num_gpus": "2",
+    "verl.actor_rollout_ref.rollout.tensor_model_parallel_size": "2",
+    "evaluator.backend": "ray",
+    "model.lora.rank": "8",
+    "model.lora.alpha": "16",
+    "num_steps": "2",
+    "rollout.length_stages": "[]",
+    "evaluation.every_steps": "2",
+    "verl.algorithm.rollout_correction.rollout_is": "token",
+}
+"""Two FSDP2 ranks, an adapter, verl's own rollout correction, reward workers by node."""
+
+
+def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Popen[str]:
+    """Start `microcoder train` in a process of its own: verl changes the process it is loaded in."""
+    recipe = {**RECIPE, "model.path": str(checkpoint), **changes}
+    words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(ON_CPU), "--run-dir", str(run), *words]
+    # A cluster of its own, whatever else runs on this machine.
+    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent), "RAY_ADDRESS": "local"}
+    environment = {**os.environ, **own}
+    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def finish(process: subprocess.Popen[str], run: RunDirectory) -> RunDirectory:
+    """Wait for the end of a training."""
+    output, _ = process.communicate(timeout=1500)
+    log = run.logs / "verl.log"
+    assert process.returncode == 0, output + (log.read_text(errors="replace")[-4000:] if log.exists() else "")
+    return run
+
+
+def train(checkpoint: Path, run: Path, **changes: str) -> RunDirectory:
+    """Train to the end."""
+    return finish(start_training(checkpoint, run, **changes), RunDirectory(run))
+
+
+def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
+    """Return a step's rollouts without what is measured in time."""
+    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
+    return [
+        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
+        for row in read_rollouts(path)
+    ]
+
+
+def without_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a metrics row without its seconds."""
+    return {key: value for key, value in row.items() if key != "seconds"}
+
+
+@dataclass
+class Runs:
+    """What was trained, at the same time."""
+
+    resumed: RunDirectory
+    """Killed after its first step, and started again."""
+    adapted: RunDirectory
+
+
+def make_runs(checkpoint: Path, root: Path) -> Runs:
+    """Train what these tests look at."""
+    found = Runs(RunDirectory(root / "resumed"), RunDirectory(root / "adapted"))
+    dumps = {"verl.trainer.rollout_data_dir": str(root / "dumps")}
+    adapted = start_training(checkpoint, found.adapted.root, **ADAPTED, **dumps)
+    first = start_training(checkpoint, found.resumed.root)
+    while not found.resumed.checkpoint(1).exists():
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.wait(timeout=60)
+    assert not found.resumed.is_finished
+    again = start_training(checkpoint, found.resumed.root)
+    finish(adapted, found.adapted)
+    finish(again, found.resumed)
+    return found

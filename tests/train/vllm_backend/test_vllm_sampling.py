@@ -1,0 +1,228 @@
+"""vLLM in the training process: it samples with the weights, at the temperature and to the length it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from trl import GRPOTrainer
+from vllm_runs import RECIPE, needs_vllm
+
+from microcoder.judge import Judge
+from microcoder.judge.core.config import load_config
+from microcoder.train.algorithm.sampling import MismatchConfig
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.checkpoints import RunClock
+from microcoder.train.run.engines import EngineInputs
+from microcoder.train.run.observer import Observer
+from microcoder.train.run.tasks import load_tasks
+from microcoder.train.runs import RunDirectory
+from microcoder.train.trl import engine
+from microcoder.train.trl.sampling import apart, set_sampling, start_sampler
+from microcoder.train.trl.trainer import MicroCoderTrainer
+
+pytestmark = [needs_vllm, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(workers=1, stop="first_failure") as judge:
+        yield judge
+
+
+def build(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
+    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
+    policy = engine.load_policy(config, observer=Observer())
+    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Observer())
+    trainer = engine.build_trainer(inputs, RunClock())
+    assert trainer.model is not None
+    trainer.model.train()
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> MicroCoderTrainer:
+    """One for all tests of this file: vLLM takes long to load."""
+    return build(tiny_checkpoint, tmp_path_factory.mktemp("trainer"), judge)
+
+
+def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[dict[str, Any]]:
+    return [trainer.train_dataset[index] for index in range(num_problems) for _ in range(4)]  # type: ignore[index]
+
+
+def sample(trainer: MicroCoderTrainer, *, temperature: float = 1.0, limit: int = 24) -> tuple[Any, Any, Any]:
+    """Return prompt ids, response ids, and the log-probs that vLLM reports."""
+    set_sampling(trainer, temperature=temperature, max_response_tokens=limit)
+    prompt_ids, completion_ids, _, _, logps, *_ = GRPOTrainer._generate(
+        trainer, [row["prompt"] for row in rows_of(trainer)]
+    )
+    return prompt_ids, completion_ids, logps
+
+
+@torch.no_grad()
+def expected_logps(trainer: MicroCoderTrainer, prompt: Any, response: Any, temperature: float) -> torch.Tensor:
+    """The log-probs of a response by the trained weights, taken plainly."""
+    ids = torch.tensor([[*prompt, *response]])
+    base: Any = trainer.model
+    hidden = base.model(input_ids=ids).last_hidden_state
+    logits = base.lm_head(hidden)[0, len(prompt) - 1 : -1].float() / temperature
+    return torch.log_softmax(logits, -1).gather(-1, torch.tensor(response)[:, None])[:, 0]
+
+
+def assert_sampled_by(trainer: MicroCoderTrainer, sampled: tuple[Any, Any, Any], temperature: float) -> None:
+    for prompt, response, logps in zip(*sampled, strict=True):
+        expected = expected_logps(trainer, prompt, response, temperature)
+        torch.testing.assert_close(torch.tensor(logps), expected, atol=2e-4, rtol=0)
+
+
+def test_it_makes_room_for_the_longest_prompt_and_response(trainer: MicroCoderTrainer) -> None:
+    longest = max(len(prompt) for prompt, _, _ in zip(*sample(trainer), strict=True))
+    room = trainer.vllm_generation.llm.llm_engine.model_config.max_model_len
+    assert 28 + longest <= room <= 28 + longest + 40, "problems of the run that were not sampled may be longer"
+    assert room < trainer.model.config.max_position_embeddings  # type: ignore[union-attr]
+
+
+def test_temperature_and_length_of_a_stage_reach_it(trainer: MicroCoderTrainer) -> None:
+    for temperature, limit in ((0.6, 9), (1.7, 23), (1.0, 16)):
+        sampled = sample(trainer, temperature=temperature, limit=limit)
+        assert max(map(len, sampled[1])) == limit
+        assert_sampled_by(trainer, sampled, temperature)
+
+
+def test_it_samples_with_the_weights_of_the_update_before(trainer: MicroCoderTrainer) -> None:
+    kept = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}  # type: ignore[union-attr]
+    for _ in range(2):  # the second time is where vLLM's CPU backend has thrown its weights away
+        before = sample(trainer)
+        with torch.no_grad():
+            for weight in trainer.model.parameters():  # type: ignore[union-attr]
+                weight.add_(0.05 * weight.std() * torch.randn_like(weight) if weight.numel() > 1 else 0)
+        with pytest.raises(AssertionError):
+            assert_sampled_by(trainer, before, 1.0)
+        trainer.state.global_step += 1
+        assert_sampled_by(trainer, sample(trainer), 1.0)
+    trainer.model.load_state_dict(kept)  # type: ignore[union-attr]
+    trainer.state.global_step = 0
+
+
+def test_a_response_ends_at_any_end_token_and_holds_it(trainer: MicroCoderTrainer) -> None:
+    _, responses, _ = sample(trainer)
+    tokens = [token for response in responses for token in response[1:-1]]
+    frequent = max(set(tokens), key=tokens.count)
+    own = list(trainer.eos_token_ids)
+    assert not any(end in tokens for end in own)
+    try:
+        trainer.eos_token_ids = [*own, frequent]
+        start_sampler(trainer)
+        _, responses, _ = sample(trainer)
+    finally:
+        trainer.eos_token_ids = own
+        start_sampler(trainer)
+    ends = {*own, frequent}
+    assert any(response[-1] == frequent for response in responses)
+    assert not any(token in ends for response in responses for token in response[:-1])
+    assert all(response[-1] in ends or len(response) == 24 for response in responses)
+
+
+def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer) -> None:
+    trainer.state.global_step = 0
+    output = trainer._generate_and_score_completions(rows_of(trainer))
+    scored = [sample for group in trainer._scored_P_G for sample in group]
+    masks = output["completion_mask"].bool()
+    ids = [tuple(row[mask].tolist()) for row, mask in zip(output["completion_ids"], masks, strict=True)]
+    assert ids == [sample.rollout.token_ids for sample in scored]
+    ends = set(trainer.eos_token_ids)
+    assert [sample.rollout.is_truncated for sample in scored] == [row[-1] not in ends for row in ids]
+    assert {sample.rollout.is_truncated for sample in scored} == {True, False}
+    assert output["advantages"].tolist() == pytest.approx([sample.advantage for sample in scored])
+    # float32 on both sides: next to no mismatch, and every token's loss counts once.
+    assert all(sample.mismatch and sample.mismatch.logp_difference < 1e-4 for sample in scored)
+    torch.testing.assert_close(
+        output["importance_sampling_ratio"][masks], torch.ones(int(masks.sum())), atol=1e-3, rtol=0
+    )
+
+
+def test_the_first_update_is_that_of_transformers_on_the_same_responses(
+    trainer: MicroCoderTrainer, tiny_checkpoint: Path, tmp_path: Path, judge: Judge
+) -> None:
+    rows, gradients, advantages = rows_of(trainer), [], []
+    plain = build(tiny_checkpoint, tmp_path, judge, **{"rollout.backend": "transformers"})
+    trainer.state.global_step = 0
+    sampled = trainer._generate_and_score_completions(rows)
+    responses = [list(s.rollout.token_ids) for group in trainer._scored_P_G for s in group]
+    plain._generate_single_turn = lambda *_: (responses, None)  # type: ignore[method-assign]
+    for one, output in ((trainer, sampled), (plain, plain._generate_and_score_completions(rows))):
+        one.current_gradient_accumulation_steps = 1
+        one.model.zero_grad()  # type: ignore[union-attr]
+        one._compute_loss(one.model, output).backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in one.model.parameters() if p.grad is not None]))  # type: ignore[union-attr]
+        advantages.append(output["advantages"])
+    assert torch.equal(*advantages)
+    assert gradients[0].norm() > 0
+    assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[1].norm()
+
+
+@pytest.mark.parametrize("correction", ["token", "sequence"])
+@pytest.mark.parametrize("mode", ["truncate", "mask"])
+def test_our_weights_are_those_that_trl_would_take(
+    trainer: MicroCoderTrainer, monkeypatch: pytest.MonkeyPatch, correction: str, mode: str
+) -> None:
+    settings = MismatchConfig(correction=correction, mode=mode, threshold=1.2)  # type: ignore[arg-type]
+    rollout = trainer.config.rollout.model_copy(update={"mismatch": settings})
+    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"rollout": rollout}))
+    monkeypatch.setattr(trainer, "vllm_importance_sampling_mode", f"{correction}_{mode}")
+    monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_max", 1.2)
+    theirs = {}
+
+    def keep_theirs(output: dict[str, torch.Tensor]) -> None:
+        theirs.update(output)
+        # Sampler and trainer agree to 1e-6 here: the ratios must be made to differ.
+        MicroCoderTrainer._correct_mismatch(trainer, output)
+
+    def differ(*arguments: Any) -> Any:
+        responses, logps = MicroCoderTrainer._generate_single_turn(trainer, *arguments)
+        noise = np.random.default_rng(0)
+        return responses, [[logp + noise.normal(0, 0.3) for logp in row] for row in logps]
+
+    monkeypatch.setattr(trainer, "_correct_mismatch", keep_theirs)
+    monkeypatch.setattr(trainer, "_generate_single_turn", differ)
+    output = trainer._generate_and_score_completions(rows_of(trainer))
+    mask = output["completion_mask"].bool() if correction == "token" else torch.ones(32, 1, dtype=torch.bool)
+    torch.testing.assert_close(output["importance_sampling_ratio"][mask], theirs["importance_sampling_ratio"][mask])
+    weights = output["importance_sampling_ratio"][mask]
+    assert float(weights.max()) == pytest.approx(1.2) or mode == "mask"
+    assert bool((weights == 0).any()) == (mode == "mask")
+    dropped = [s for group in trainer._scored_P_G for s in group if s.masked_why == "sampler_mismatch"]
+    assert bool(dropped) == (correction == "sequence" and mode == "mask")
+    assert all(s.advantage == 0 for s in dropped)
+
+
+def test_held_out_samples_have_random_numbers_of_their_own(trainer: MicroCoderTrainer) -> None:
+    def held_out(seed: int) -> list[Any]:
+        groups = trainer._sample_apart(trainer.heldout_tasks, num_samples=2, temperature=1.0, limit=24, seed=seed)
+        return [s.rollout.token_ids for group in groups for s in group]
+
+    first = held_out(7)
+    sample(trainer)  # training goes on
+    state, numpy_state = torch.get_rng_state(), np.random.get_state()
+    expected = np.random.random()
+    np.random.set_state(numpy_state)
+    assert held_out(7) == first
+    assert held_out(8) != first
+    assert torch.equal(torch.get_rng_state(), state)
+    assert np.random.random() == expected
+
+
+def test_the_seed_of_the_run_decides_what_vllm_samples(trainer: MicroCoderTrainer) -> None:
+    drawn = []
+    for seed in (0, 0, 1):
+        trainer.args.seed = seed
+        start_sampler(trainer)
+        drawn.append(sample(trainer)[1])
+    assert drawn[0] == drawn[1] != drawn[2]
+    with apart(trainer, seed=3):
+        other = sample(trainer)[1]
+    assert other not in drawn

@@ -1,0 +1,356 @@
+"""The page in a real browser: what a reader sees, types and hears, and what hostile text does (nothing)."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chromium import Chromium
+from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
+
+from microcoder.view import ViewerServer, open_collection, write_bundle
+from microcoder.view.serve import read_static
+
+
+@pytest.fixture(scope="module")
+def url(shelf: Path) -> Iterator[str]:
+    paths = [shelf / "one", shelf / "two", shelf / "eval", shelf / "judged.jsonl"]
+    files = [shelf / "problems.jsonl", shelf / "submissions.jsonl"]
+    with ViewerServer(open_collection(paths, problem_files=files), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.url
+        server.shutdown()
+
+
+def listed(page: Chromium) -> list[str]:
+    return page.run("[...document.querySelectorAll('.rows a')].map((link) => link.dataset.id)")
+
+
+def found(page: Chromium, total: int) -> None:
+    page.wait(f"document.getElementById('found')?.textContent.startsWith('{total} of')")
+
+
+def opened(page: Chromium, name: str) -> None:
+    page.wait(f"document.getElementById('copy') && location.hash.includes('{name.replace('/', '%2F')}')")
+
+
+def test_curves_of_several_runs_lie_over_each_other(page: Chromium, url: str) -> None:
+    page.open(url)
+    titles = page.run("[...document.querySelectorAll('figcaption')].map((title) => title.textContent)")
+    assert {"Accuracy, held out", "Accuracy, hard", "Reward", "Masked share", "Seconds a step: generate"} <= set(titles)
+    first = "document.querySelector('figure')"
+    assert page.run(f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size") == 2
+    assert "one" in page.text("figure .readout")
+    page.run("document.getElementById('show-0').click()")
+    page.wait("location.hash.includes('hide=one')")
+    page.wait(f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size === 1")
+    page.run("document.getElementById('show-0').click()")
+    page.wait("!location.hash.includes('hide')")
+
+
+def test_a_run_has_one_colour_everywhere(page: Chromium, shelf: Path) -> None:
+    with ViewerServer(open_collection([shelf / "eval", shelf / "two"]), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.open(f"{server.url}#view=curves")
+        page.wait("document.querySelector('.plot')")
+        colours = page.run(
+            "['fieldset .swatch', '.plot path', '.readout .swatch'].map((s) => document.querySelector(s).classList[1])"
+        )
+        server.shutdown()
+    assert colours == ["run-1"] * 3
+
+
+def test_a_chart_is_read_with_the_keyboard_and_leads_to_its_rollouts(page: Chromium, url: str) -> None:
+    page.open(url)
+    assert "Arrow keys read it" in page.run("document.querySelector('.plot').getAttribute('aria-label')")
+    page.run("document.querySelector('.plot').focus()")
+    page.press("End")
+    assert page.text("figure .readout").startswith("step 8: one")
+    page.press("ArrowLeft")
+    assert page.text("figure .readout").startswith("step 4: one")
+    page.press("Enter")
+    page.wait("location.hash.includes('view=rollouts') && location.hash.includes('step=4')")
+    found(page, 48)
+
+
+def test_filters_narrow_the_list_and_the_link_says_so(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one")
+    found(page, 264)
+    page.run("(document.getElementById('filter-verdict').value = '!accepted', "
+             "document.getElementById('filter-verdict').dispatchEvent(new Event('change')))")  # fmt: skip
+    page.wait("location.hash.includes('verdict=%21accepted')")
+    page.run("document.getElementById('filter-problem').focus()")
+    page.write("train/002")
+    page.wait("location.hash.includes('problem=train%2F002')")
+    page.wait("document.querySelectorAll('.rows a').length < 32")
+    names = page.run("[...new Set([...document.querySelectorAll('.rows .problem')].map((name) => name.textContent))]")
+    assert names == ["train/002"]
+    verdicts = page.run("[...new Set([...document.querySelectorAll('.rows .verdict')].map((v) => v.textContent))]")
+    assert "accepted" not in verdicts
+    before, link = listed(page), page.run("location.href")
+    page.open(link)
+    page.wait("document.querySelectorAll('.rows a').length")
+    assert listed(page) == before
+    assert page.run("document.getElementById('filter-problem').value") == "train/002"
+    page.run("document.getElementById('filter-reset').click()")
+    found(page, 264)
+
+
+def test_masked_and_truncated_are_filters_and_the_reason_is_shown(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&masked=yes&truncated=yes")
+    page.wait("document.querySelector('.rows a')")
+    assert page.run("[...document.querySelectorAll('.rows a')].every((row) => row.textContent.includes('masked'))")
+    page.press("j")
+    page.wait("document.getElementById('masked')")
+    assert "drawn with probability 0.2" in page.text("#masked")
+    assert "moved no weight" in page.text("#masked")
+
+
+def test_the_keyboard_walks_through_list_and_group(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&order=first")
+    page.wait("document.querySelector('.rows a')")
+    rows = listed(page)
+    page.press("j")
+    opened(page, rows[0])
+    page.press("j")
+    opened(page, rows[1])
+    page.wait(f"document.querySelector('.rows [aria-current]')?.dataset.id === '{rows[1]}'")
+    page.wait("document.getElementById('standing').textContent === '2 of 264'")
+    page.press("ArrowRight")
+    opened(page, rows[2])
+    page.press("k")
+    opened(page, rows[1])
+    page.press("Escape")
+    page.wait("!document.getElementById('copy')")
+    page.press("]")
+    page.wait("document.querySelector('.rows').start === 51")
+    page.press("[")
+    page.wait("document.querySelector('.rows').start === 1")
+    page.press("?")
+    page.wait("document.querySelector('dialog[open]')")
+    page.press("j")
+    assert "at=" not in page.run("location.hash")
+    page.run("document.querySelector('dialog').close()")
+    page.press("c")
+    page.wait("document.querySelector('.plot')")
+
+
+def test_a_step_beyond_the_end_of_a_page_opens_the_next_page(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one")
+    page.wait("document.querySelectorAll('.rows a').length === 50")
+    last = listed(page)[-1]
+    page.open(f"{url}#view=rollouts&run=one&at={last}")
+    page.wait("document.getElementById('standing')?.textContent === '50 of 264'")
+    page.press("j")
+    page.wait("document.getElementById('standing')?.textContent === '51 of 264'")
+    assert page.run("document.querySelector('.rows').start") == 51
+
+
+def test_a_rollout_is_shown_whole(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&split=train&verdict=wrong_answer")
+    page.wait("document.querySelector('.rows a')")
+    page.press("j")
+    page.wait("document.querySelector('.test[open] .panes')")
+    assert page.text(".prose").startswith("Add the numbers of train/")
+    assert page.text("#text-reasoning") == "We add <both> numbers & print.\n"
+    assert page.text("#text-program") == "print(int(input()) + 1)\n"
+    panes = page.run("[...document.querySelectorAll('.test[open] .pane')].map((pane) => pane.textContent.trim())")
+    assert panes == ["Input1 1", "Expected3", "Actual<2>"]
+    assert page.run("document.querySelectorAll('.test[open] mark').length") == 2
+    assert "No comparison accepted this output" in page.text(".test[open]")
+    assert "compared: exact" in page.text("#test-0 summary")
+    assert "Group of 4: mean reward" in page.text("#main")
+    assert "adv \u22120.50" in page.text(".group")
+    assert "\u22120.50" in page.text(".sample-head")
+    page.run("document.querySelector('#test-0 summary').click()")
+    page.wait("document.querySelector('#test-0 .panes')")
+    assert "Accepted by the comparison “exact”" in page.text("#test-0")
+
+
+def test_a_link_to_a_sample_opens_it_and_back_goes_back(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one")
+    page.wait("document.querySelector('.rows a')")
+    page.run("document.querySelectorAll('.rows a')[3].click()")
+    page.wait("document.getElementById('copy')")
+    title, link = page.text("#sample-title"), page.run("location.href")
+    page.run("history.back()")
+    page.wait("!document.getElementById('copy')")
+    page.open(link)
+    page.wait("document.getElementById('copy')")
+    assert page.text("#sample-title") == title
+
+
+def test_a_link_that_names_nothing_is_told(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&at=train/1/999")
+    page.wait("!document.getElementById('alarm').hidden")
+    assert "names no rollout of this run" in page.text("#alarm")
+    page.events.clear()  # The refused request is an error of the log, and meant.
+
+
+@pytest.mark.parametrize(
+    ("run", "rows", "program"), [("eval", 4, "print(1)"), ("judged", 3, "print(1)")], ids=["eval", "judge"]
+)
+def test_evaluations_and_verdicts_are_read_as_runs_are(
+    page: Chromium, url: str, run: str, rows: int, program: str
+) -> None:
+    page.open(f"{url}#view=rollouts&run={run}&verdict=wrong_answer")
+    page.wait("document.querySelector('.rows a')")
+    assert f"of {rows} rollouts" in page.text("#found")
+    page.press("j")
+    page.wait("document.querySelector('.test[open] .panes')")
+    assert page.text("#text-program").startswith(program)
+    assert page.text(".test[open] .pane:last-child").strip().startswith("Actual1")
+
+
+@pytest.mark.parametrize("is_bundle", [False, True], ids=["server", "bundle"])
+def test_hostile_text_is_text(page: Chromium, tmp_path: Path, is_bundle: bool) -> None:
+    run = write_training(tmp_path / "run", num_steps=2, evaluate_every=9)
+    edit_rollouts(run, 2, make_hostile)
+    manifest = run / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"name": HOSTILE, "started": HOSTILE}))
+    collection = open_collection([run])
+    (key,) = collection.sources
+    with ViewerServer(collection, port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = write_bundle(collection, tmp_path / "out").page.as_uri() if is_bundle else server.url
+        page.open(base)
+        page.wait("document.querySelector('.plot')")
+        page.open(f"{base}#view=rollouts&run={key}&at=train/2/0")
+        page.wait("document.getElementById('copy')")
+        page.run("document.querySelectorAll('details').forEach((details) => (details.open = true))")
+        page.wait("!document.querySelector('.test') || document.querySelector('.test .panes')")
+        asked = page.requests()
+        server.shutdown()
+    assert page.run("window.hurt") is None
+    assert page.count("main img, main script, header img") == 0
+    assert page.text("#sample-title") == page.run(f"viewer.page.shown({json.dumps(HOSTILE)})")
+    assert "\\u202e␛[31m␀" in page.text("#sample-title")
+    home = base.removesuffix("index.html")
+    assert all(address.startswith(home) for address in asked), asked
+
+
+def test_a_bundle_from_disk_shows_what_the_server_shows(page: Chromium, url: str, shelf: Path, tmp_path: Path) -> None:
+    collection = open_collection([shelf / "one", shelf / "eval"], problem_files=[shelf / "problems.jsonl"])
+    disk = write_bundle(collection, tmp_path / "out").page.as_uri()
+    hashes = [
+        "#view=curves&hide=two+judged",
+        "#view=rollouts&run=one&verdict=!accepted&step=2-5&order=longest",
+        "#view=problems&run=one",
+        "#view=compare&a=one|train/1/0&b=one|train/1/1",
+        "#view=rollouts&run=one&order=advantage&from=50",
+        "#view=rollouts&run=one&masked=yes&problem=TRAIN",
+        "#view=rollouts&run=eval&at=evaluation/0/3",
+        "#view=rollouts&run=one&at=train/3/7",
+    ]
+    for part in hashes:
+        texts = []
+        for base in (url, disk):
+            page.open(base + part)
+            page.wait("document.querySelector('.plot, .rows a, .map td, #differences')")
+            if "at=" in part:
+                page.wait("document.getElementById('copy')")
+                page.wait(
+                    "![...document.querySelectorAll('.test[open]')].some((test) => !test.querySelector('.panes'))"
+                )
+            places = {"curves": ".charts", "problems": ".map", "compare": "#differences"}
+            place = next((place for view, place in places.items() if f"view={view}" in part), "#main .list")
+            texts.append(page.text(place) + page.text("article"))
+        assert texts[0] == texts[1], part
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_view_is_wider_than_the_window(page: Chromium, url: str, width: int, theme: str) -> None:
+    page.look(width=width, theme=theme)
+    views = (
+        "#view=curves",
+        "#view=rollouts&run=one",
+        "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0",
+        "#view=problems&run=one",
+        "#view=compare&a=one|train/1/0&b=two|train/2/0",
+    )
+    for part in views:
+        page.open(url + part)
+        page.wait("document.querySelector('.plot, .rows a, .map td, #differences')")
+        if "at=" in part:
+            page.wait("document.getElementById('copy')")
+        assert page.run("document.documentElement.scrollWidth") <= width, part
+    paper = page.run("getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(255, 255, 255)" if theme == "light" else "rgb(20, 23, 27)")
+
+
+def test_a_small_window_shows_list_or_sample(page: Chromium, url: str) -> None:
+    page.look(width=400)
+    page.open(f"{url}#view=rollouts&run=one")
+    page.wait("document.querySelector('.rows a')")
+    shown = "getComputedStyle(document.querySelector('{}')).display !== 'none'"
+    assert page.run(shown.format(".side"))
+    assert not page.run(shown.format(".sample"))
+    page.run("document.querySelector('.rows a').click()")
+    page.wait("document.getElementById('copy')")
+    assert not page.run(shown.format(".side"))
+    page.run("document.getElementById('back').click()")
+    page.wait(shown.format(".side"))
+
+
+def test_the_theme_is_chosen_and_remembered(page: Chromium, url: str) -> None:
+    page.open(url)
+    page.run("(document.getElementById('theme').click(), document.getElementById('theme').click())")
+    assert page.text("#theme") == "Theme: dark"
+    page.open(url)
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    page.run("document.getElementById('theme').click()")
+    assert page.text("#theme") == "Theme: auto"
+
+
+NAMED = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "group", "article", "region", "dialog"}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "#view=curves",
+        "#view=rollouts&run=one&at=train/1/0&split=train",
+        "#view=problems&run=one",
+        "#view=compare&a=one|train/1/0&b=two|train/2/0",
+    ],
+)
+def test_everything_that_can_be_used_has_a_name(page: Chromium, url: str, part: str) -> None:
+    page.open(url + part)
+    page.wait("document.querySelector('.plot, #copy, .map td, #differences')")
+    nodes = page.ask("Accessibility.getFullAXTree")["nodes"]
+    used = [node for node in nodes if node.get("role", {}).get("value") in NAMED and not node["ignored"]]
+    nameless = [node["role"]["value"] for node in used if not node.get("name", {}).get("value")]
+    assert len(used) > 10
+    assert [role for role in nameless if role != "group"] == []  # details are groups, named by their summary
+
+
+def test_the_colours_of_text_have_contrast() -> None:
+    css = read_static()["page.css"].decode()
+    pairs = {name: both for name, *both in re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", css)}
+    for ground in ("paper", "wash", "notice", "chosen", "differs"):
+        texts = ("ink",) if ground == "differs" else ("ink", "soft", "link", "good", "bad", "odd", "none")
+        for text in texts:
+            for theme in (0, 1):
+                ratio = contrast(pairs[text][theme], pairs[ground][theme])
+                assert ratio >= 4.5, (text, ground, theme, ratio)
+    shades = re.findall(r"background: light-dark\((#\w{6}), (#\w{6})\)", read_static()["texts.css"].decode())
+    assert len(shades) > 15
+    for shade in shades:
+        assert all(contrast(pairs["ink"][theme], shade[theme]) >= 4.5 for theme in (0, 1)), shade
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2's ratio of relative luminances."""
+    low, high = sorted(luminance(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,234 @@
+"""What the page computes and draws from the columns, in a real browser: filters, searches, problems, comparisons."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chromium import Chromium
+from viewer_runs import LIGHT_ROWS, edit_rollouts, index_of, write_training
+
+from microcoder.train.runs import RunDirectory
+from microcoder.view import ViewerServer, open_collection
+
+EVERY = ["heldout/0/0", "train/1/0", "train/1/1", "train/1/2", "train/12/0"]
+
+
+@pytest.fixture(scope="module")
+def url(shelf: Path) -> Iterator[str]:
+    with ViewerServer(open_collection([shelf / "one", shelf / "two"]), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.url
+        server.shutdown()
+
+
+def choose(page: Chromium, name: str, value: str) -> None:
+    """Choose an option, as a reader does."""
+    field = f"document.getElementById('{name}')"
+    page.run(f"({field}.value = '{value}', {field}.dispatchEvent(new Event('change')))")
+
+
+@pytest.fixture
+def columns(page: Chromium, url: str) -> Chromium:
+    """A page that holds the index of `LIGHT_ROWS`."""
+    page.open(url)
+    pack = base64.b64encode(index_of(LIGHT_ROWS).pack()).decode()
+    bytes_ = f"Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer"
+    page.run(f"(window.index = viewer.columns.decode({bytes_}), true)")
+    return page
+
+
+SELECTIONS: list[tuple[dict[str, str], list[str]]] = [
+    ({"order": "first"}, EVERY),
+    ({"order": "last"}, EVERY[::-1]),
+    ({"order": "longest"}, ["train/1/1", "heldout/0/0", "train/1/0", "train/1/2", "train/12/0"]),
+    ({"order": "advantage"}, ["train/1/0", "heldout/0/0", "train/1/2", "train/12/0", "train/1/1"]),
+    ({}, ["train/12/0", "train/1/1", "train/1/2", "train/1/0", "heldout/0/0"]),
+    ({"step": "1", "order": "first"}, EVERY[1:4]),
+    ({"step": "0-1", "order": "first"}, EVERY[:4]),
+    ({"step": " step_12 "}, ["train/12/0"]),
+    ({"problem": "abd", "order": "first"}, ["heldout/0/0", "train/1/2"]),
+    ({"problem": "nothing"}, []),
+    ({"verdict": "accepted", "order": "first"}, ["heldout/0/0", "train/1/0"]),
+    ({"verdict": "!accepted", "order": "first"}, ["train/1/1", "train/1/2", "train/12/0"]),
+    ({"verdict": "unheard_of"}, []),
+    ({"truncated": "yes"}, ["train/1/2"]),
+    ({"masked": "yes"}, ["train/1/2"]),
+    ({"masked": "no", "truncated": "no", "split": "train", "verdict": "!accepted"}, ["train/12/0", "train/1/1"]),
+    ({"tier": "hard"}, ["train/12/0"]),
+    ({"only": "disagree"}, ["train/1/1"]),
+    ({"only": "flipped"}, ["train/12/0"]),
+]  # fmt: skip
+
+
+def test_a_query_selects(columns: Chromium) -> None:
+    names = "viewer.columns.record(index, place).id"
+    for words, ids in SELECTIONS:
+        found = columns.run(f"Array.from(viewer.columns.select(index, {json.dumps(words)}, null), (place) => {names})")
+        assert found == ids, words
+    hits = "new Uint8Array([0b10010])"
+    assert columns.run(f"Array.from(viewer.columns.select(index, {{order: 'first'}}, {hits}))") == [1, 4]
+
+
+def test_a_query_that_makes_no_sense_is_refused_by_name(columns: Chromium) -> None:
+    for words in ({"step": "1-"}, {"step": "x"}, {"order": "random"}):
+        tried = f"viewer.columns.select(index, {json.dumps(words)}, null)"
+        told = columns.run(f"(() => {{ try {{ {tried}; }} catch (error) {{ return error.message; }} }})()")
+        assert next(iter(words)) in told
+
+
+def test_problems_are_on_the_lists_that_they_belong_to(page: Chromium, url: str) -> None:
+    outcomes = {"learnt": "wwaa", "lost": "aaww", "flipping": "wawa", "never": "wwww", "always": "aaaa"}
+    words = {"a": "accepted", "w": "wrong_answer"}
+    rows = [
+        {"split": "heldout", "step": step, "row": row, "problem_id": name, "verdict": words[letter]}
+        for step in range(4)
+        for row, (name, letters) in enumerate(outcomes.items())
+        for letter in letters[step]
+    ]
+    pack = base64.b64encode(index_of(rows).pack()).decode()
+    page.open(url)
+    bytes_ = f"Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer"
+    lists = page.run(
+        f"viewer.columns.problems(viewer.columns.decode({bytes_}), "
+        "'heldout').map(({id, on, flips}) => [id, flips, ...Object.keys(on).filter((name) => on[name]).sort()])"
+    )
+    assert lists == [
+        ["learnt", 1, "flipped", "learnt"],
+        ["lost", 1, "flipped", "lost"],
+        ["flipping", 3, "flipped", "learnt"],
+        ["never", 0, "never"],
+        ["always", 0, "always"],
+    ]
+
+
+def test_a_search_narrows_the_list_quotes_and_marks_what_it_found(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one")
+    page.wait("document.querySelector('.rows a')")
+    page.press("/")
+    page.wait("document.activeElement.id === 'filter-text'")
+    page.write("map(int")
+    page.wait("location.hash.includes('text=map%28int')")
+    page.wait("document.querySelector('.quote mark')")
+    assert page.run("[...document.querySelectorAll('.rows .verdict')].every((v) => v.textContent === 'accepted')")
+    assert page.text(".quote mark") == "map(int"
+    page.run("document.querySelector('.rows a').click()")
+    page.wait("document.getElementById('copy')")
+    page.wait("[...(CSS.highlights.get('found') ?? [])].length")
+    assert set(page.run("[...CSS.highlights.get('found')].map(String)")) == {"map(int"}
+    page.open(f"{url}#view=rollouts&run=one&text=int%5C(input%5C(%5C)%5C)+%5C%2B&regex=yes&field=program")
+    page.wait("document.querySelector('.quote mark')")
+    assert page.run("document.getElementById('filter-regex').checked")
+    assert page.text(".quote").startswith("program: ")
+    page.open(f"{url}#view=rollouts&run=one&text=(&regex=yes")
+    page.wait("!document.getElementById('alarm').hidden")
+    assert "no regular expression" in page.text("#alarm")
+    page.events.clear()  # The refused request is an error of the log, and meant.
+
+
+def test_problems_are_mapped_over_steps_and_lead_to_their_rollouts(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=problems&run=one")
+    page.wait("document.querySelector('.map td')")
+    assert page.run("[...document.querySelectorAll('.map thead th')].map((cell) => cell.textContent)") == [
+        "Problem", "step 0", "step 4", "step 8",
+    ]  # fmt: skip
+    assert page.count(".map tbody tr") == 6
+    choose(page, "problems-list", "learnt")
+    page.wait("location.hash.includes('list=learnt')")
+    page.wait("document.querySelectorAll('.map tbody tr').length < 6")
+    page.run("document.querySelector('.map td a').click()")
+    page.wait("document.querySelector('.rows a')")
+    assert page.text("#found").startswith("4 of")
+
+
+def test_two_rollouts_are_pinned_and_compared_with_the_keyboard(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&order=first&split=train&problem=train/000&step=1")
+    page.wait("document.querySelector('.rows a')")
+    page.press("j")
+    page.wait("document.getElementById('pin')")
+    page.press("x")
+    page.wait("location.hash.includes('pin=one')")
+    page.press("ArrowRight")
+    page.wait("location.hash.includes('at=train%2F1%2F1')")
+    page.wait("document.getElementById('pin')?.textContent.startsWith('Compare')")
+    page.press("x")
+    page.wait("document.querySelector('#differences')")
+    assert page.run("[...document.querySelectorAll('.pane .verdict')].map((v) => v.textContent)") == [
+        "runtime error",
+        "accepted",
+    ]
+    assert "\u2212 print(int(input()) + 1)" in page.text(".diff")
+    assert "+ print(a + b)" in page.text(".diff")
+    assert page.count("#configs") == 0
+    choose(page, "b-run", "two")
+    page.wait("document.querySelector('#configs')")
+    assert "b=two%7Ctrain%2F1%2F1" in page.run("location.hash")
+    assert page.text("#configs").endswith("The two configs are the same.")
+
+
+def test_the_listed_rollouts_are_exported(page: Chromium, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&masked=yes&order=first")
+    page.wait("document.getElementById('export')")
+    page.run("(URL.createObjectURL = (blob) => ((window.saved = blob), '#'), true)")
+    page.run("(HTMLAnchorElement.prototype.click = () => {}, document.getElementById('export').click())")
+    header, *rows = page.run("window.saved.text()").splitlines()
+    assert header.startswith("split,step,row,problem_id")
+    assert len(rows) == int(page.text("#found strong"))
+    assert all("drawn with probability 0.2" in row for row in rows)
+
+
+def test_a_run_that_goes_is_followed_without_a_reload(page: Chromium, tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=3, evaluate_every=9, is_finished=False)
+    directory = RunDirectory(run)
+    later = directory.rollout_file(3).read_bytes()
+    rows = directory.metrics.read_text().splitlines(keepends=True)
+    directory.rollout_file(3).unlink()
+    directory.metrics.write_text("".join(rows[:2]))
+    with ViewerServer(open_collection([run]), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.open(f"{server.url}#view=curves")
+        page.wait("document.querySelector('fieldset').textContent.includes('2 steps so far')")
+        page.open(f"{server.url}#view=rollouts&run=demo&split=train")
+        page.wait("document.getElementById('found').textContent.startsWith('48 of')")
+        page.run("new Promise((resolve) => setTimeout(resolve, 2500))")  # It looked once, and saw nothing new.
+        directory.rollout_file(3).write_bytes(later)
+        directory.metrics.write_text("".join(rows))
+        page.wait("document.getElementById('found').textContent.startsWith('72 of')", seconds=15)
+        page.press("c")
+        page.wait("document.querySelector('fieldset')?.textContent.includes('3 steps so far')")
+        server.shutdown()
+
+
+def test_statements_programs_and_tokens_are_drawn(page: Chromium, tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    statement = "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n```\nraw <b>\n```"
+    figures = {"entropy": 0.1, "sampler_logp": None}
+    tokens = [
+        {"text": "We ", "logp": 0.0, "ratio": 1.0, **figures},
+        {"text": "add", "logp": -0.5, "ratio": 1.1, **figures},
+    ]
+    program = "def f(x):  # twice\n    return 'a' * 2\n"
+    edit_rollouts(run, 1, lambda row: {**row, "prompt": statement, "program": program, "tokens": tokens})
+    with ViewerServer(open_collection([run]), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
+        page.wait("document.querySelector('.prose')")
+        server.shutdown()
+    assert page.text(".prose .heading") == "Task"
+    assert page.text(".prose .tex") == "1 ≤n ≤105"
+    assert page.text(".prose sup") == "5"
+    assert (page.text(".prose strong"), page.text(".prose li"), page.text(".prose pre")) == ("it", "one", "raw <b>")
+    kinds = page.run("[...document.querySelectorAll('#text-program span')].map((s) => [s.className, s.textContent])")
+    assert ["code-word", "def"] in kinds
+    assert ["code-comment", "# twice"] in kinds
+    assert ["code-string", "'a'"] in kinds
+    assert page.text("#text-tokens") == "We add"
+    page.run("document.getElementById('text-tokens').focus()")
+    page.press("ArrowRight")
+    page.press("ArrowRight")
+    told = page.run("document.getElementById('text-tokens').previousSibling.textContent")
+    assert told.startswith('Token 2 of 2 "add": log-prob -0.50, entropy 0.10, ratio 1.10, ')

@@ -1,0 +1,139 @@
+"""Words and expressions in the texts of a run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from viewer_runs import records_of, write_training
+
+from microcoder.judge.core.errors import DataError
+from microcoder.train.runs import RunDirectory
+from microcoder.view import open_collection
+from microcoder.view.search import IndexPart, Needle, Searcher, list_matches
+
+TEXTS: list[dict[str, str | None]] = [
+    {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},
+    {"prompt": "Add two Numbers", "response": "naïve café 🙂 (a+b)", "program": "x = 1", "errors": "expected '3'"},
+    {"prompt": "other", "response": None, "program": "", "errors": "expected 3"},
+]  # fmt: skip
+
+
+def part(rows: list[dict[str, str | None]], key: str = "file") -> IndexPart:
+    texts = {name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]}
+    texts["prompt"] = texts["prompt"].dictionary_encode()
+    return IndexPart(key, 0, len(rows), lambda: texts)
+
+
+@pytest.mark.parametrize(
+    ("needle", "found"),
+    [
+        (Needle("add two"), [0, 1]),
+        (Needle("Add two"), [0, 1]),
+        (Needle("ADD"), []),
+        (Needle("numbers", field="response"), []),
+        (Needle("(a+b)"), [1]),
+        (Needle("café"), [1]),
+        (Needle(r"expected '?3", is_regex=True), [1, 2]),
+        (Needle(r"expected '?3", is_regex=True, field="errors"), [1, 2]),
+        (Needle(r"def \w+\(self\):\s+return", is_regex=True), [0]),
+        (Needle(r"^x = \d$", is_regex=True, field="program"), [1]),
+        (Needle(r"\SDD", is_regex=True), []),
+        (Needle(r"\sTWO", is_regex=True), []),
+    ],
+)
+def test_a_needle_is_found_where_it_stands(needle: Needle, found: list[int]) -> None:
+    mask = Searcher().find([part(TEXTS[:2], "a"), part(TEXTS[2:], "b")], needle)
+    assert list(np.flatnonzero(mask)) == found
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=6), st.text(alphabet="ab.*[(\\$ é", min_size=1, max_size=3))
+def test_plain_text_is_found_as_python_finds_it(texts: list[str], needle: str) -> None:
+    rows = [{"prompt": None, "response": text, "program": None, "errors": None} for text in texts]
+    mask = Searcher().find([part(rows)], Needle(needle))
+    assert list(mask) == [needle in text.lower() or needle in text for text in texts] or any(
+        "İ" in text for text in texts
+    )
+
+
+def test_a_bad_expression_is_told() -> None:
+    with pytest.raises(DataError, match="no regular expression"):
+        Searcher().find([part(TEXTS)], Needle("(", is_regex=True))
+
+
+def test_a_quote_stands_between_what_is_around_it() -> None:
+    parts = [part(TEXTS[:2], "a"), part(TEXTS[2:], "b")]
+    quotes = Searcher().quote(parts, Needle(r"(caf)(é)", is_regex=True), [0, 1, 2, 9])
+    assert quotes == [
+        None,
+        {"field": "response", "before": "naïve ", "found": "café", "after": " 🙂 (a+b)"},
+        None,
+        None,
+    ]
+
+
+def test_matches_are_the_distinct_strings_of_the_texts() -> None:
+    assert list_matches(Needle(r"[a-z]\d*", is_regex=True), ["a1 B2 a1", "c"]) == ["a1", "B2", "c"]
+    assert list_matches(Needle("é"), ["É é"]) == ["É", "é"]
+    assert list_matches(Needle("x*", is_regex=True), ["aaa"]) == []
+    named = Needle(r"(?P<w>a)|[(]\((?:b)", is_regex=True)
+    assert not re.search(r"\(\?P", named.pattern)
+
+
+def test_texts_beyond_what_may_be_held_are_read_again() -> None:
+    reads = []
+
+    def read() -> dict[str, pa.Array]:
+        reads.append(1)
+        return {"response": pa.array(["abc"])}
+
+    searcher = Searcher(held_bytes=0)
+    parts = [IndexPart("one", 0, 1, read)]
+    assert searcher.find(parts, Needle("b"))[0]
+    assert searcher.find(parts, Needle("c"))[0]
+    assert len(reads) == 2
+    assert searcher.find(parts, Needle("c"))[0]
+    assert len(reads) == 2  # What was found is remembered.
+
+
+def test_a_changed_file_is_read_again_and_its_old_texts_are_let_go() -> None:
+    searcher = Searcher()
+    states = [
+        IndexPart("file", state, 1, lambda word=word: {"response": pa.array([word])}) for state, word in enumerate("ab")
+    ]
+    assert searcher.find([states[0]], Needle("a"))[0]
+    assert searcher.find([states[1]], Needle("b"))[0]
+    assert not searcher.find([states[1]], Needle("a"))[0]
+    assert len(searcher._texts) == 1
+    with pytest.raises(DataError, match="changed while it was searched"):
+        searcher.find([IndexPart("other", 0, 2, lambda: {"response": pa.array(["x"])})], Needle("x"))
+
+
+def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:
+    collection = open_collection([shelf / "one", shelf / "eval"])
+    records = records_of(collection, "one")
+    for text, verdicts in (("got '<2>'", {"wrong_answer", "runtime_error"}), ("map(int, input()", {"accepted"})):
+        mask = collection.searcher.find(collection["one"].parts(collection["one"].index()), Needle(text))
+        assert {record["verdict"] for record, hit in zip(records, mask, strict=True) if hit} == verdicts
+    mask = collection.searcher.find(
+        collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors")
+    )
+    assert list(mask) == [False, True, False, True]
+
+
+def test_the_parts_of_a_run_follow_its_files(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=2, evaluate_every=1)
+    collection = open_collection([run])
+    source = collection["demo"]
+    index = source.index()
+    parts = source.parts(index)
+    assert [part.num_rows for part in parts] == [24, 24, 24, 24, 24]
+    steps = [(int(index.columns["step"][place]), index.record(place)["split"]) for place in range(0, 120, 24)]
+    assert steps == [(0, "heldout"), (1, "train"), (1, "heldout"), (2, "train"), (2, "heldout")]
+    assert [Path(str(part.name)).parent.name for part in parts] == ["evaluations", "rollouts"] * 2 + ["evaluations"]
+    assert RunDirectory(run).rollout_file(2) == Path(str(parts[3].name))

@@ -1,0 +1,129 @@
+"""The local server: what it answers, and to whom it does not."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
+
+from microcoder.judge.core.errors import ConfigError
+from microcoder.view import ViewerServer, open_collection
+
+
+@pytest.fixture(scope="module")
+def server(shelf: Path) -> Iterator[ViewerServer]:
+    with ViewerServer(open_collection([shelf / "one", shelf / "eval"]), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def ask(server: ViewerServer, path: str, method: str = "GET", **headers: str) -> tuple[int, Any, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    kind = answer.headers.get_content_type()
+    return answer.status, json.loads(body) if kind == "application/json" and body else body, str(answer.headers)
+
+
+def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -> None:
+    status, body, headers = ask(server, "/")
+    assert (status, "MicroCoder viewer" in body) == (200, True)
+    assert "default-src 'none'" in headers
+    assert "nosniff" in headers
+    assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
+
+
+def test_the_page_needs_nothing_from_elsewhere(server: ViewerServer) -> None:
+    for name, body in server.static.items():
+        text = body.decode().replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in text, name
+        assert "https://" not in text, name
+        for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert danger not in text, name
+
+
+@pytest.mark.parametrize("path", ["/../pyproject.toml", "/%2e%2e/x", "/etc/passwd", "/api", "/api/", "/static/main.js"])
+def test_no_other_path_is_there(server: ViewerServer, path: str) -> None:
+    assert ask(server, path)[0] == 404
+
+
+def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
+    status, found, _ = ask(server, "/api/search?run=one&text=both%3E%20numbers")
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little")
+    assert (status, found["num"], bits.sum()) == (200, 264, 264)
+    _, none, _ = ask(server, "/api/search?run=one&text=nowhere")
+    assert not any(base64.b64decode(none["bits"]))
+    _, quoted, _ = ask(server, "/api/quotes?run=one&text=BOTH%5CS&regex=yes&places=1,2")
+    assert quoted == {"quotes": [None, None]}  # A capital letter is meant.
+    _, quoted, _ = ask(server, "/api/quotes?run=one&text=both%5CS&regex=yes&places=1")
+    quote = quoted["quotes"][0]
+    assert (quote["field"], quote["before"], quote["found"]) == ("response", "We add <", "both>")
+    assert quote["after"].startswith(" numbers & print.")
+    _, shown, _ = ask(server, "/api/rollout?run=one&id=train/1/0&text=n%5Bmu%5D&regex=yes")
+    assert shown["matches"] == ["nu"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/index?run=nobody",
+        "/api/search?run=one&text=(&regex=yes",
+        "/api/search?run=one&text=x&field=nothing",
+        "/api/search?run=one&text=" + "x" * 600,
+        "/api/test?run=one&problem=train/001&test=-1",
+        "/api/rollout?run=one&id=train/1/999",
+        "/api/rollout?run=one&id=../../x",
+        "/api/text?run=one&id=train/1/0&field=__class__",
+        "/api/runs?" + "&".join(f"a{n}=1" for n in range(100)),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_told_in_a_sentence(server: ViewerServer, path: str) -> None:
+    status, answer, _ = ask(server, path)
+    assert status == 400
+    assert answer["error"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example"])
+def test_another_host_name_is_refused(server: ViewerServer, host: str) -> None:
+    assert ask(server, "/api/runs", Host=host)[0] == 421
+
+
+@pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200)])
+def test_another_site_may_not_read_runs(server: ViewerServer, site: str, status: int) -> None:
+    assert ask(server, "/api/runs", Sec_Fetch_Site=site)[0] == status
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_it_only_reads(server: ViewerServer, method: str) -> None:
+    assert ask(server, "/api/runs", method)[0] == 501
+
+
+def test_a_head_has_no_body(server: ViewerServer) -> None:
+    assert ask(server, "/api/runs", "HEAD")[:2] == (200, "")
+
+
+def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    edit_rollouts(run, 1, make_hostile)
+    with ViewerServer(open_collection([run]), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        status, answer, headers = ask(server, "/api/rollout?run=demo&id=train/1/0")
+        server.shutdown()
+    assert (status, answer["completion"], answer["problem_id"]) == (200, HOSTILE, HOSTILE)
+    assert "Content-Type: application/json" in headers
+
+
+def test_a_port_that_is_taken_is_told(server: ViewerServer) -> None:
+    with pytest.raises(ConfigError, match="choose another with --port"):
+        ViewerServer(open_collection([]), port=server.server_address[1])

@@ -1,0 +1,286 @@
+"""The three kinds of runs, read from their files: whole, growing, damaged, rewound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from viewer_runs import (
+    edit_rollouts,
+    records_of,
+    verdict,
+    write_evaluation,
+    write_lines,
+    write_problems,
+    write_training,
+    write_verdicts,
+)
+
+from microcoder.data import Candidate, Rejection
+from microcoder.data.micro import World, generate_problems
+from microcoder.data.release.tables import write_tables
+from microcoder.judge.core.errors import DataError
+from microcoder.train.runs import RunDirectory
+from microcoder.view import Collection, open_collection, training_source
+from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test, show_text
+
+
+@pytest.fixture
+def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the files for every question, not once a second."""
+    monkeypatch.setattr("microcoder.view.sources._SECONDS_BETWEEN_LOOKS", -1)
+
+
+def ids(collection: Collection, run: str, split: str = "") -> list[str]:
+    return [row["id"] for row in records_of(collection, run) if row["split"] == split or not split]
+
+
+def test_curves_have_every_quantity_and_its_steps(shelf: Path) -> None:
+    (told,) = list_runs(open_collection([shelf / "one"]), {})
+    charts = {chart["id"]: chart for chart in told["charts"]}
+    wanted = {"accuracy", "accuracy-easy", "accuracy-medium", "accuracy-hard", "reward", "length", "diversity"}
+    wanted |= {"temperature", "truncated", "masked", "seconds-generate", "seconds-judge", "seconds-update"}
+    assert wanted <= charts.keys()
+    (heldout,) = charts["accuracy"]["series"]
+    assert heldout["steps"] == [0, 4, 8]
+    for low, value, high in zip(heldout["low"], heldout["values"], heldout["high"], strict=True):
+        assert low <= value <= high
+    (training, _) = charts["diversity"]["series"]
+    assert training["steps"] == [1, 2, 4, 5, 6, 7, 8]
+    assert (told["kind"], told["state"]) == ("training", "finished")
+
+
+def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=2)
+    metrics = RunDirectory(run).metrics
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    rows[0] |= {"alarms": ["all_groups_flat"], "optimizer": {"loss": float("nan")}, "filtered_groups": 2}
+    rows[1] |= {"alarms": ["all_groups_flat"], "sampled_accuracy": 0.25}
+    metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (told,) = list_runs(open_collection([run]), {})
+    assert any("all groups flat: 2 steps between 1 and 2" in notice for notice in told["notices"])
+    charts = {chart["id"]: chart["series"] for chart in told["charts"]}
+    assert charts["optimizer-loss"][0]["steps"] == [2]
+    assert charts["filtered"][0]["values"] == [2, 0]
+
+
+def test_a_rollout_has_texts_and_tests(shelf: Path) -> None:
+    collection = open_collection([shelf / "one"], problem_files=[shelf / "problems.jsonl"])
+    shown = show_rollout(collection, {"run": "one", "id": "train/3/5"})
+    assert (shown["problem_id"], shown["sample_index"], shown["prompt"]) == (
+        "train/001",
+        1,
+        "Add the numbers of train/001.",
+    )
+    assert shown["completion"].startswith("We add <both>")
+    asked = show_test(collection, {"run": "one", "problem": "train/001", "test": "1"})
+    assert (asked["input"], asked["expected"], asked["num_tests"]) == ("1 1\n", "3\n", 3)
+    assert not show_test(collection, {"run": "one", "problem": "train/001", "test": "3"})["is_known"]
+
+
+def test_the_actual_output_is_kept_where_it_was_recorded(shelf: Path) -> None:
+    collection = open_collection([shelf / "one"])
+    found = next(row for row in records_of(collection, "one") if row["verdict"] == "wrong_answer")
+    tests = show_rollout(collection, {"run": "one", "id": found["id"]})["tests"]
+    assert [test["output"] for test in tests] == [None, "<2>\n"]
+
+
+def test_a_length_penalty_is_a_fact_of_the_rollout(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    edit_rollouts(run, 1, lambda row: {**row, "length_penalty": -0.25})
+    shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
+    assert shown["facts"] == {"length penalty": "-0.250"}
+
+
+@pytest.mark.usefixtures("look_always")
+def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=3, evaluate_every=9)
+    collection = open_collection([run])
+    assert len(ids(collection, run="demo", split="train")) == 72
+    last = RunDirectory(run).rollout_file(3)
+    kept = last.read_bytes()
+    last.unlink()
+    assert len(ids(collection, run="demo", split="train")) == 48
+    last.write_bytes(kept[:100])
+    assert len(ids(collection, run="demo", split="train")) == 48
+    assert any("step_000003.parquet is no readable Parquet" in n for n in list_runs(collection, {})[0]["notices"])
+    last.write_bytes(kept)
+    assert len(ids(collection, run="demo", split="train")) == 72
+
+
+def test_only_the_columns_of_the_list_are_read_for_the_list(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = training_source.present
+
+    def watch(file: Any, names: Any) -> list[str]:
+        found = real(file, names)
+        asked.extend(found)
+        return found
+
+    monkeypatch.setattr(training_source, "present", watch)
+    ids(open_collection([shelf / "one"]), run="one")
+    assert asked
+    assert not {"prompt", "completion", "program", "tests"} & set(asked)
+
+
+def test_rollouts_of_an_older_version_open_without_its_columns(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    run = write_training(tmp_path / "run", num_steps=1)
+    path = RunDirectory(run).rollout_file(1)
+    pq.write_table(pq.read_table(path).drop_columns(["masked_why", "num_tokens", "tests", "length_penalty"]), path)
+    shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
+    assert (shown["masked_why"], shown["num_tokens"], shown["tests"]) == ("", None, [])
+
+
+def test_an_evaluation_joins_samples_and_verdicts(shelf: Path) -> None:
+    collection = open_collection([shelf / "eval"], problem_files=[shelf / "problems.jsonl"])
+    (told,) = list_runs(collection, {})
+    assert [table["title"] for table in told["tables"]] == ["Accuracy", "Samples by verdict"]
+    assert (told["kind"], told["state"], told["notices"]) == ("evaluation", "finished", [])
+    shown = show_rollout(collection, {"run": "eval", "id": "evaluation/0/1"})
+    assert (shown["verdict"], shown["tests_passed"], shown["tier"], shown["reward"]) == ("wrong_answer", 1, "x easy", 0)
+    assert shown["tests"][1]["output"] == "1\n"
+    assert shown["facts"] == {"title": "T0", "platform": "x", "difficulty": "easy"}
+
+
+@pytest.mark.usefixtures("look_always")
+def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_path: Path) -> None:
+    folder = write_evaluation(tmp_path / "eval", num_judged=1)
+    collection = open_collection([folder])
+    assert collection["eval"].index().count("verdict") == {"accepted": 1, "not judged yet": 3}
+    with (folder / "verdicts.jsonl").open("a") as file:
+        again = {**verdict(1), "problem_id": "train/000", "sample_index": 0}
+        file.write(json.dumps(again) + "\n" + '{"problem_id": "train/001", "cut')
+    assert collection["eval"].index().count("verdict") == {"wrong_answer": 1, "not judged yet": 3}
+    before = show_pulse(collection, {})
+    assert show_pulse(collection, {}) == before
+    (folder / "results.json").write_text("{}")
+    assert show_pulse(collection, {}) != before
+
+
+def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> None:
+    collection = open_collection([shelf / "judged.jsonl"], problem_files=[shelf / "submissions.jsonl"])
+    shown = show_rollout(collection, {"run": "judged", "id": "judged/0/1"})
+    assert (shown["problem_id"], shown["program"], shown["verdict"]) == ("s1", "print(1)\n", "wrong_answer")
+    assert shown["facts"] == {"isolation": "full"}
+    alone = open_collection([shelf / "judged.jsonl"])
+    assert "--problems" in list_runs(alone, {})[0]["notices"][0]
+
+
+@pytest.mark.usefixtures("look_always")
+def test_verdicts_that_are_still_written_are_followed(tmp_path: Path) -> None:
+    partial = write_verdicts(tmp_path / "v.jsonl.partial", num=2)
+    collection = open_collection([tmp_path / "v.jsonl"])
+    assert len(ids(collection, run="v")) == 2
+    partial.unlink()
+    write_verdicts(tmp_path / "v.jsonl", num=4)
+    assert len(ids(collection, run="v")) == 4
+
+
+def test_long_texts_are_cut_with_their_length_and_had_whole_on_request(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    edit_rollouts(run, 1, lambda row: {**row, "completion": "x" * 60_000})
+    collection = open_collection([run])
+    words = {"run": "demo", "id": "train/1/0"}
+    shown = show_rollout(collection, words)
+    assert (len(shown["completion"]), shown["cut"]) == (50_000, {"completion": 60_000})
+    assert len(show_text(collection, {**words, "field": "completion"})["text"]) == 60_000
+    with pytest.raises(DataError, match="not in the files"):
+        show_text(collection, {**words, "field": "advantage"})
+
+
+def test_runs_of_one_name_have_keys_of_their_own(shelf: Path) -> None:
+    assert list(open_collection([shelf / "one", shelf / "one"]).sources) == ["one", "one-2"]
+
+
+@pytest.mark.parametrize("world", ["operations", "chains"])
+def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path, world: World) -> None:
+    chosen = {"world": world, "seed": 0, "tiers": ["easy"], "styles": ["function"]}
+    problems = {"kind": "micro", "num_train": 2, "num_heldout": 2, **chosen}
+    run = write_training(tmp_path / "run", num_steps=1, manifest={"config": {"problems": problems}})
+    made = generate_problems(split="train", num_problems=2, seed=0, tiers=["easy"], styles=["function"], world=world)
+    shown = show_test(open_collection([run]), {"run": "demo", "problem": made[0].id, "test": "0"})
+    assert (shown["input"], shown["expected"]) == (made[0].tests[0].input, made[0].tests[0].output)
+
+
+@pytest.mark.parametrize("name", ["missing", "empty"])
+def test_what_is_no_run_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=rf"{name} is no run: it has no manifest.json; name a folder"):
+        open_collection([tmp_path / name])
+
+
+def test_a_file_without_verdicts_is_refused(shelf: Path) -> None:
+    with pytest.raises(DataError, match=r"problems\.jsonl is no file of verdicts: .* `microcoder judge` wrote"):
+        open_collection([shelf / "problems.jsonl"])
+
+
+@pytest.mark.parametrize(("body", "told"), [(None, "does not exist"), ("x\n{}\n", "holds no problem or submission")])
+def test_a_wrong_problem_file_is_an_error(shelf: Path, tmp_path: Path, body: str | None, told: str) -> None:
+    path = tmp_path / "p.jsonl"
+    if body is not None:
+        path.write_text(body)
+    with pytest.raises(DataError, match=told):
+        open_collection([shelf / "one"], problem_files=[path])
+
+
+def test_a_gzipped_problem_file_is_read_by_place(shelf: Path, tmp_path: Path) -> None:
+    import gzip
+
+    packed = tmp_path / "p.jsonl.gz"
+    packed.write_bytes(gzip.compress(write_problems(tmp_path / "p.jsonl").read_bytes()))
+    collection = open_collection([shelf / "one"], problem_files=[packed])
+    assert show_test(collection, {"run": "one", "problem": "heldout/005", "test": "2"})["input"] == "2 1\n"
+
+
+def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> None:
+    write_training(tmp_path / "seed0-abc", num_steps=1)
+    (tmp_path / "runs.json").write_text(json.dumps({"seed0-abc": ["002_evaluator, robust, seed 0"]}))
+    (source,) = open_collection([tmp_path / "seed0-abc"]).sources.values()
+    assert source.name == "002_evaluator, robust, seed 0"
+
+
+HUMANEVAL = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def twice(n):\n    """Double."""\n',
+    "entry_point": "twice",
+    "canonical_solution": "    return 2 * n\n",
+    "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n",
+}
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["by the run's config", "by --problems"])
+def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None:
+    path = write_lines(tmp_path / "HumanEval.jsonl", [HUMANEVAL])
+    folder = write_evaluation(tmp_path / "eval")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["config"] = {
+        "benchmark": {"kind": "humaneval", "path": str(path if is_named else tmp_path / "gone.jsonl")}
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    collection = open_collection([folder], problem_files=[] if is_named else [path])
+    shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})
+    assert shown["is_known"]
+    assert (shown["input"], shown["expected"]) == ("twice(2)", "result == 4")
+    assert list_runs(collection, {})[0]["notices"] == []
+    alone = open_collection([folder])
+    assert is_named or "gone.jsonl is not here" in list_runs(alone, {})[0]["notices"][0]
+
+
+def test_a_corpus_shows_what_was_kept_and_what_was_turned_away(tmp_path: Path) -> None:
+    kept = Candidate.model_validate(
+        {"id": "a/1", "dataset": "d", "statement": "Add.", "statement_found": "<p>Add.</p>"}
+        | {"tests": [{"input": "1 2", "output": "3"}]}
+    )
+    write_tables(tmp_path, [kept], [Rejection(id="b/2", dataset="d", stage="collect", reason="no_tests", raw="{}")])
+    (tmp_path / "manifest.json").write_text(json.dumps({"name": "small", "key": "k", "num_problems": 1}))
+    collection = open_collection([tmp_path])
+    assert collection["small"].index().count("verdict") == {"kept": 1, "no_tests": 1}
+    first, second = (show_rollout(collection, {"run": "small", "id": f"corpus/0/{row}"}) for row in (0, 1))
+    assert (first["prompt"], first["completion"], len(first["tests"])) == ("Add.", "<p>Add.</p>", 1)
+    assert (second["verdict"], second["completion"]) == ("no_tests", "{}")
+    shown = show_test(collection, {"run": "small", "problem": "a/1", "test": "0"})
+    assert (shown["input"], shown["expected"]) == ("1 2", "3")
