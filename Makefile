@@ -48,8 +48,9 @@ LONG ?= -m 'not long'
 # Twice the two cores that this is measured on: tests of limits and of services wait much of their time.
 WORKERS ?= 4
 # A file a worker, so that its fixtures are made once; tests/conftest.py has those that take longest begin first.
+# ROOM=judge runs the tests of one room.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/train/verl --ignore tests/train/vllm_backend $(LONG)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(if $(ROOM),tests/$(ROOM)) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/train/verl --ignore tests/train/vllm_backend $(LONG)
 
 # Every tutorial as it is written, also those that train for minutes.
 test-tutorials: setup

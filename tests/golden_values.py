@@ -44,6 +44,7 @@ def steady(text: str, *places: Path | str) -> str:
     text = re.sub(r"\b(?:src/)?microcoder(?:[./][a-z_]+)+(?:\.py)?(?::\d+)?", "MODULE", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "HOST", text)
+    text = re.sub(r"\b[\d.]+ s of CPU time", "LIMIT of CPU time", text)
     return text.replace(__version__, "VERSION")
 
 
