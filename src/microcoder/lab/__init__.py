@@ -1,1 +1,1 @@
-"""lab."""
+"""The lab: studies of the paper's claims, flawed graders, a benchmark of judges. Reads run directories only."""

@@ -13,7 +13,7 @@
 | `exact`       | one newline at the end                                                                        |
 | `lines`       | a byte order mark, CRLF, white space at line ends, blank lines before and after               |
 | `tokens`      | any white space between tokens                                                                |
-| `numeric`     | how a number is written; a real one within `numbers.py`'s bounds, an integer exactly           |
+| `numeric`     | how a number is written; a real one within the bounds of `text.py`, an integer exactly        |
 | `words`       | the letter case of `yes`, `no`, `true`, `false`, on lines of such words and numbers alone     |
 | `value`       | how one list, tuple, set, dict or string is written: spacing, line breaks, quotes, `None`/`null` |
 | `value_lines` | the same, line by line                                                                        |

@@ -5,7 +5,7 @@ built-in rule, in order:
 
 1. What comes before the end of the thinking (`</think>`) is a draft; thinking that is never closed means that the
    response ended in it: no program. A mark inside the program, or a word about it, is none.
-2. Of the closed blocks (`blocks.py` reads them), the last one of the best kind is the program: `choose_block`.
+2. Of the closed blocks (`find_blocks` reads them), the last one of the best kind is the program: `choose_block`.
 3. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
    that ended by itself, a closed block before it still counts.)
 4. A response without a fence has no program.

@@ -1,1 +1,1 @@
-"""fleet."""
+"""Who runs programs where: `judge` on this machine, its processes, clients of services, a Ray cluster."""

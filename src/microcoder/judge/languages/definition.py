@@ -111,7 +111,7 @@ class Language(Record):
     what the runtime runs. Filled in are `{compiler}`, `{home}`, the folder above the one that it really is in,
     `{flags}`, those of the version, and `{headers}`, where to look for headers first."""
     precompiled: PrecompiledHeaders | None = None
-    """What is kept precompiled; see `headers`."""
+    """What is kept precompiled."""
     readable: tuple[str, ...] = ()
     """What a build may read besides the system's libraries; may hold `{home}`, `~` and wildcards."""
     build_seconds: float = Field(default=10.0, gt=0)

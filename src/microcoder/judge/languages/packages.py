@@ -1,7 +1,7 @@
 """Which third-party packages programs may import: profiles of pinned packages, one file each in `profiles/`.
 
 A program's verdict must not depend on what happens to be installed beside MicroCoder, so programs see the packages of
-a profile and no others. Where those are kept, and how they come there: `package_folders.py`.
+a profile and no others. Where those are kept, and how they come there: `PackageShelf`.
 
 Where the packages of a profile are: in a folder of their own for each Python, apart from the host's environment.
 

@@ -1,1 +1,1 @@
-"""run."""
+"""One program through its tests: workers and sandboxes, limits and time, which runs count, the specification."""

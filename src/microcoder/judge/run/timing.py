@@ -209,7 +209,7 @@ class TimedRuns:
         return run
 
     def measure_time_scale(self) -> float:
-        """Return what CPU limits are to be multiplied by on this machine, see `calibration`, and learn its pace.
+        """Return what CPU limits are to be multiplied by on this machine, and learn its pace.
 
         Raises:
             EvaluatorFault: the sandbox does not start.

@@ -19,7 +19,7 @@ _MAX_DESCRIPTORS = 64
 _MAX_PROCESSES = 256 + 4
 """Threads of a test; itself and the fork server, which run as the same user, and two to spare."""
 _HEAP_ROOM_BYTES = 192 << 20
-"""Further address space of a binary: libc reserves 64 MiB for each of up to three more heaps (see `native`)."""
+"""Further address space of a binary: libc reserves 64 MiB for each of up to three more heaps."""
 _MAX_PENDING_SIGNALS = 256
 """Each timer takes one."""
 _UNLIMITED = (1 << 63) - 1

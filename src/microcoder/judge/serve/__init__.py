@@ -1,5 +1,4 @@
-"""The evaluator for many: an HTTP service, the clients that others have for theirs, and a judge on a Ray cluster.
+"""The judge for many: an HTTP service, over one `microcoder.judge.Judge`. See docs/serving.md.
 
-`app` serves (extra `serve`), `client` asks, `ray_judge` spreads programs over nodes (extra `ray`). Both are a
-`microcoder.judge.fleet.protocols.Judging`, as `microcoder.judge.Judge` is. See docs/serving.md.
+What asks it, and the judge on a Ray cluster, are in `microcoder.judge.fleet`: all of them are a `Judging`.
 """

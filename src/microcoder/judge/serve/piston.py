@@ -1,7 +1,7 @@
 """Piston's routes, for clients written for it, such as open-r1's.
 
 Differences a client may meet: time is CPU time (the clock is a backstop); compilers keep their own limits; one source
-file; stderr is the end of it. Requests of open-r1's `codeforces` package are graded, see `codeforces`.
+file; stderr is the end of it. Requests of open-r1's `codeforces` package are graded.
 
 Requests of open-r1's Piston package for Codeforces problems: they bring a test and want "1" or "0" on stdout.
 
