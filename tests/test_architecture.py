@@ -21,7 +21,7 @@ BUDGETS = {
     "judge/compare": 1420,
     "judge/languages": 1130,
     "judge/run": 5970,
-    "judge/fleet": 2790,
+    "judge/fleet": 2730,
     "judge/serve": 1970,
     "judge": 60,
     "data/formats": 5960,

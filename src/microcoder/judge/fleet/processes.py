@@ -26,7 +26,7 @@ from typing import NoReturn
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet import channel
-from microcoder.judge.fleet.alone import SharedGate, Turns
+from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.channel import Channel, JudgeSetup, pack_answer, unpack_answer
 from microcoder.judge.languages.packages import PackageShelf, load_profile
 from microcoder.judge.run.executions import Execution, Invocation
@@ -40,14 +40,18 @@ from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
 
 def main() -> None:
-    """Serve a socket, then end with all sandboxes; arguments: the parent's process id, the descriptor."""
+    """Serve a socket, then end with all sandboxes.
+
+    Arguments: the parent's process id, the descriptors of the socket and of the files for `SharedGate`.
+    """
     # Also if another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[-2]):
+    parent, descriptor, *lock_files = map(int, sys.argv[-4:])
+    if os.getppid() != parent:
         # It ended before it could be tied to us.
         os._exit(0)
     signal.signal(signal.SIGTERM, _end)
-    JudgeProcess(Channel(int(sys.argv[-1]))).serve()
+    JudgeProcess(Channel(descriptor), SharedGate(lock_files)).serve()
     # What still runs are threads whose sandboxes were ended.
     os._exit(0)
 
@@ -61,17 +65,13 @@ def _end(*_: object) -> NoReturn:
 class JudgeProcess:
     """Executes the messages of its channel."""
 
-    def __init__(self, judge: Channel) -> None:
+    def __init__(self, judge: Channel, gate: SharedGate) -> None:
         message = judge.receive()
         if message is None:
             os._exit(0)
         self._judge = judge
         self._setup: JudgeSetup = message[0]
-        self._gate = SharedGate(
-            ask=lambda: judge.send(channel.ASK),
-            over=lambda: judge.send(channel.OVER),
-            paused=lambda number: judge.send(channel.PAUSED, number),
-        )
+        self._gate = gate
         self._is_ending = False
         self._given_up: set[int] = set()
         self._begun: set[int] = set()
@@ -121,12 +121,6 @@ class JudgeProcess:
                         self._given_up.add(number)
             case channel.FORGET, (int(number),):
                 del self._problems[number]
-            case channel.PAUSE, (int(number),):
-                self._gate.pause(number)
-            case channel.GRANT, ():
-                self._gate.grant()
-            case channel.RESUME, ():
-                self._gate.resume()
             case _:
                 raise EvaluatorFault(f"a judge process was sent {kind}, {content!r:.200}")
 
@@ -190,8 +184,8 @@ class Processes:
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self.call_stack = ""
         """What the first sandbox says of the call stack, see `Sandbox`."""
-        self.turns = Turns()
-        """Whose test runs alone."""
+        self.lock_files = make_lock_files()
+        """By which a test of one process runs alone among all."""
         self.members = [
             _Process(self, num_workers // num_processes + (number < num_workers % num_processes))
             for number in range(num_processes)
@@ -239,6 +233,8 @@ class Processes:
         latest = time.monotonic() + _CLOSE_SECONDS
         for member in self.members:
             member.end(latest)
+        for file in self.lock_files:
+            file.close()
 
     def note_open(
         self, member: _Process, isolation: Isolation, scale: float, pace: dict[str, float], call_stack: str
@@ -406,18 +402,6 @@ class _Process:
         if (opened := self._channel) is not None:
             opened.send(*message)
 
-    def pause(self, number: int) -> None:
-        """Have it begin no test, and say so with this number once none runs."""
-        self.send(channel.PAUSE, number)
-
-    def grant(self) -> None:
-        """Let it run the test that it asked for."""
-        self.send(channel.GRANT)
-
-    def resume(self) -> None:
-        """Let it begin tests again."""
-        self.send(channel.RESUME)
-
     def terminate(self) -> None:
         """Ask it to end at once."""
         if self.process is not None:
@@ -438,7 +422,7 @@ class _Process:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self.process = _spawn(theirs.fileno())
+                self.process = _spawn(theirs.fileno(), *(file.fileno() for file in self._pool.lock_files))
         except OSError as error:
             ours.close()
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
@@ -458,7 +442,6 @@ class _Process:
                 self._channel = None
             opened.close()
             self._see_end(self.process)
-            self._pool.turns.leave(self)
             self._pool.note_end(self, failure)
 
     def _see_end(self, process: subprocess.Popen[bytes]) -> None:
@@ -474,28 +457,21 @@ class _Process:
             case channel.DONE, (int(number), packed, Counts() as counts):
                 pool.note_done(self, number, packed, counts)
             case channel.READY, _:
-                pool.turns.join(self)
                 self.is_ready = True
                 if content:
                     pool.note_open(self, *content)  # type: ignore[arg-type]
                 pool.note_ready()
             case channel.FAILED, (Exception() as error,):
                 return error
-            case channel.ASK, ():
-                pool.turns.ask(self)
-            case channel.PAUSED, (int(number),):
-                pool.turns.note_paused(self, number)
-            case channel.OVER, ():
-                pool.turns.end(self)
         return None
 
 
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
     """Start a judge process that imports what this process would, and is not there for a terminal's Ctrl-C."""
     path = json.dumps([entry or os.getcwd() for entry in sys.path])
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, path, str(os.getpid()), str(descriptor)],
-        pass_fds=[descriptor],
+        [sys.executable, "-P", "-c", _START, path, str(os.getpid()), *map(str, descriptors)],
+        pass_fds=descriptors,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         process_group=0,
