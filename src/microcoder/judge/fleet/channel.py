@@ -22,7 +22,7 @@ from typing import Any
 
 from microcoder.judge.core.types import TestResult, Verdict
 from microcoder.judge.run.executions import Execution
-from microcoder.judge.run.workers import Settings
+from microcoder.judge.run.options import JudgeOptions
 
 READY, FAILED, DONE = range(3)
 JUDGE, RUN, GIVE_UP, FORGET = range(4)
@@ -37,7 +37,7 @@ class JudgeSetup:
     """The first message to a judge process."""
 
     num_workers: int
-    settings: Settings
+    options: JudgeOptions
     pace: dict[str, float] | None
     """How fast this machine runs; None to find out."""
 

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import NoReturn
 
@@ -31,11 +31,12 @@ from microcoder.judge.fleet.channel import Channel, JudgeSetup, pack_answer, unp
 from microcoder.judge.languages.packages import PackageShelf, load_profile
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import most_workers
 from microcoder.judge.run.verdicts import Counts, sum_counts
-from microcoder.judge.run.workers import KnownProblem, Settings, Work, Workers
+from microcoder.judge.run.workers import KnownProblem, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
 
@@ -80,10 +81,10 @@ class JudgeProcess:
 
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
-        settings, pace = self._setup.settings, self._setup.pace
+        options, pace = self._setup.options, self._setup.pace
         try:
-            packages = PackageShelf(load_profile(settings.packages))
-            self._workers = Workers(self._setup.num_workers, settings, packages, gate=self._gate, pace=Pace(pace))
+            packages = PackageShelf(load_profile(options.packages))
+            self._workers = Workers(self._setup.num_workers, options, packages, gate=self._gate, pace=Pace(pace))
         except Exception as error:
             self._fail(error)
             return
@@ -126,7 +127,7 @@ class JudgeProcess:
 
     def _find(self, number: int, problem: Problem | None) -> KnownProblem:
         if problem is not None:
-            scale, checker_seconds = self._workers.time_scale, self._setup.settings.checker_seconds
+            scale, checker_seconds = self._workers.time_scale, self._setup.options.checker_seconds
             prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
             self._problems[number] = KnownProblem(number, prepared)
         return self._problems[number]
@@ -168,9 +169,9 @@ class _Item:
 class Processes:
     """A pool of judge processes."""
 
-    def __init__(self, num_processes: int, num_workers: int, settings: Settings) -> None:
+    def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
         """Start nothing yet; the workers are spread evenly."""
-        self._settings = settings
+        self._options = options
         self._pace: dict[str, float] | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Item] = deque()
@@ -204,7 +205,7 @@ class Processes:
             EvaluatorFault: it does not start, or does not hold.
         """
         with self._lock:
-            self.members[0].start(JudgeSetup(self.members[0].size, self._settings, None))
+            self.members[0].start(JudgeSetup(self.members[0].size, self._options, None))
         answer = self._opened.get()
         if isinstance(answer, Exception):
             raise answer
@@ -241,7 +242,7 @@ class Processes:
     ) -> None:
         """Keep the first process's isolation and time scale."""
         self.call_stack = call_stack
-        self._settings = replace(self._settings, time_scale=scale)
+        self._options = self._options.model_copy(update={"time_scale": scale})
         self._pace = pace
         self._opened.put((isolation, scale))
 
@@ -330,7 +331,7 @@ class Processes:
         if len(self._waiting) > starting and not rests:
             member = next((member for member in self.members if not member.is_started), None)
             if member is not None:
-                member.start(JudgeSetup(member.size, self._settings, self._pace))
+                member.start(JudgeSetup(member.size, self._options, self._pace))
         return any(member.is_started for member in self.members)
 
 
