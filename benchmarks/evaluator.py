@@ -47,7 +47,6 @@ from evaluator_judges import (
     SIBLING_LIMIT,
     JudgeProcess,
     find_judges,
-    takes_sibling_limits,
 )
 from evaluator_step import build_step, count_kinds, has_data
 from evaluator_table import write_table
@@ -73,7 +72,7 @@ def choose_contestants(name: str, judges: Sequence[str], arguments: argparse.Nam
     """Return who judges a set, in the order in which they take turns."""
     ours: Row = {"workers": arguments.workers, "stop": arguments.stop}
     found = [Contestant(OURS, OURS, ours)]
-    if name in _SIBLING_SETS and takes_sibling_limits():
+    if name in _SIBLING_SETS:
         found.append(Contestant(f"{OURS}, sibling limits", OURS, {**ours, SIBLING_LIMIT: SIBLING_FACTOR}))
     if name != "cpp":
         found += [Contestant(judge, judge, {"workers": arguments.workers}) for judge in judges if judge != OURS]

@@ -13,7 +13,6 @@ import concurrent.futures
 import contextlib
 import importlib
 import importlib.util
-import inspect
 import json
 import os
 import pickle
@@ -198,10 +197,6 @@ JUDGES: dict[str, type[Judging]] = {OURS: Ours, "livecodebench": LiveCodeBench, 
 def find_judges() -> list[str]:
     """Return our own judge and the peers that are importable here."""
     return [name for name, kind in JUDGES.items() if importlib.util.find_spec(kind.module.partition(".")[0])]
-
-
-def takes_sibling_limits() -> bool:
-    return SIBLING_LIMIT in inspect.signature(Judge).parameters
 
 
 class JudgeProcess:

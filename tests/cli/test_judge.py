@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import microcoder.cli.judge as command
-from microcoder.cli.judge_options import JudgeOptions
+from microcoder.cli.judge_options import JudgeFlags
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, TestResult, Verdict
 from microcoder.judge.languages.environment import name_environment
@@ -58,7 +58,7 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         | {"checker": {"type": "float", "tolerance": 0.001}, "time_limit_seconds": 2, "memory_limit_mib": 256},
     ]
     out = tmp_path / "deep" / "out.jsonl"
-    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeOptions(workers=2), json=True)
+    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=2), json=True)
     summary = json.loads(capsys.readouterr().out)
     lines = read(out)
     assert [line["id"] for line in lines] == [row["id"] for row in rows]
@@ -139,9 +139,9 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
     source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
     command.judge(source, output=out)
     with pytest.raises(DataError, match=r"another stop rule.*--overwrite"):
-        command.judge(source, output=out, options=JudgeOptions(stop="never"))
+        command.judge(source, output=out, options=JudgeFlags(stop="never"))
     with pytest.raises(DataError, match=r"another packages \(standard \w+, now none \w+\)"):
-        command.judge(source, output=out, options=JudgeOptions(packages="none"))
+        command.judge(source, output=out, options=JudgeFlags(packages="none"))
     write(source, submission("b"))
     with pytest.raises(DataError, match=r"another input.*choose another -o"):
         command.judge(source, output=out)
@@ -158,7 +158,7 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
 def test_a_wrong_start_leaves_nothing(tmp_path: Path) -> None:
     source = write(tmp_path / "in.jsonl", submission("a"))
     with pytest.raises(ConfigError, match="workers = 0"):
-        command.judge(source, output=tmp_path / "out.jsonl", options=JudgeOptions(workers=0))
+        command.judge(source, output=tmp_path / "out.jsonl", options=JudgeFlags(workers=0))
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
@@ -279,7 +279,7 @@ def test_checkers_that_outputs_crash_or_that_refuse_their_own_answer_are_said(
         submission("askew", checker=reads, tests=[{"input": "1 3\n", "output": "4\n"}]),
     ]
     out = tmp_path / "out.jsonl"
-    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeOptions(workers=1), json=True)
+    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=1), json=True)
     said = capsys.readouterr()
     summary = json.loads(said.out)
     assert summary["verdicts"] == {"wrong_answer": 3}

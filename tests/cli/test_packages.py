@@ -9,7 +9,7 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.cli.doctor import examine
-from microcoder.cli.judge_options import SandboxOptions
+from microcoder.cli.judge_options import SandboxFlags
 from microcoder.judge.languages.interpreter import CURRENT_VERSION
 from microcoder.judge.languages.packages import ROOT_VARIABLE
 from wheels import make_wheel
@@ -64,7 +64,7 @@ def test_what_cannot_be_had_is_said_in_one_line(
 
 def test_doctor_says_what_is_missing(own_root: Path) -> None:
     (own_root / "own.txt").write_text("sortedcontainers==0.0.2\n")
-    found = examine(SandboxOptions(packages=str(own_root / "own.txt")))
+    found = examine(SandboxFlags(packages=str(own_root / "own.txt")))
     packages = found["environment"]["packages"]
     assert packages["pins"] == ["sortedcontainers==0.0.2"]
     assert f"type `microcoder packages install {own_root / 'own.txt'}`" in packages["missing"]

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from microcoder.judge import Judge
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat
 from microcoder.judge.languages import Language, find_language
@@ -130,19 +130,19 @@ def slowed_session() -> Iterator[Session]:
     """A session on a machine that was much faster once."""
     pace = Pace()
     pace.learn(PROGRAM, 0.001)
-    with closing(Session(pace=pace)) as session:
+    with closing(Session(JudgeOptions(stop="never"), pace=pace)) as session:
         yield session
 
 
 def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
     with slowed_session() as session:
         problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
-        verdict = session.judge(Program(burn(0.4)), problem, "first_limit")
+        verdict = session.judge(Program(burn(0.4)), problem)
         assert verdict.is_accepted, verdict.detail
         assert verdict.tests[0].cpu_seconds < 0.3
         # Once with more room, once alone.
         assert session.counts.reruns == 2
-        assert session.judge(Program(burn(0.7)), problem, "first_limit").outcome is Outcome.TIME_LIMIT
+        assert session.judge(Program(burn(0.7)), problem).outcome is Outcome.TIME_LIMIT
 
 
 def test_an_only_try_on_a_slowed_machine_is_not_cut_off_for_its_neighbours() -> None:
@@ -158,7 +158,7 @@ def test_an_only_try_on_a_slowed_machine_is_not_cut_off_for_its_neighbours() -> 
 def test_an_endless_program_is_run_again_once_at_most() -> None:
     with slowed_session() as session:
         problem = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
-        assert session.judge(Program("while True: pass"), problem, "never").outcome is Outcome.TIME_LIMIT
+        assert session.judge(Program("while True: pass"), problem).outcome is Outcome.TIME_LIMIT
         assert session.counts.reruns == 1
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.judge import Invocation, Judge, StopRule, judge
+from microcoder.judge import Invocation, Judge, JudgeOptions, StopRule, judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
@@ -112,7 +112,20 @@ def test_wrong_settings() -> None:
     with pytest.raises(ConfigError, match=r"build_seconds = nan; use more than 0, at most 3600"):
         Judge(build_seconds=float("nan"))
     with pytest.raises(ConfigError, match="first_failure, first_limit, never"):
-        Judge(stop="first")  # type: ignore[arg-type]
+        Judge(stop="first")
+    with pytest.raises(ConfigError, match=r"cache_size = 'all'; use 0 or more; nice = 20; use 0 to 19"):
+        Judge(JudgeOptions(cache_size=0), nice=20, cache_size="all")
+    with pytest.raises(ConfigError, match="a judge has no option 'worker'; did you mean workers"):
+        Judge(worker=2)
+    with pytest.raises(ConfigError, match="unsafe = 'perhaps'; must be true or false"):
+        Judge(unsafe="perhaps")
+
+
+def test_options_are_taken_whole_and_changed_by_name() -> None:
+    with Judge(JudgeOptions(workers=1, stop="never", time_scale=2), stop="first_failure") as judging:
+        assert judging.options == JudgeOptions(workers=1, stop="first_failure", time_scale=2)
+        assert judging.time_scale == 2
+        assert len(run(judging, "print(3)", make_problem(("", "4"), ("", "5"))).tests) == 1
 
 
 def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:

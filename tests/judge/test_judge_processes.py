@@ -17,7 +17,7 @@ import pytest
 from microcoder.judge import Invocation, Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.alone import SharedGate, Turns
+from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.processes import Processes
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.run.workers import count_processes
@@ -229,28 +229,25 @@ def test_processes_by_workers(workers: int, processes: int) -> None:
     assert count_processes(workers) == processes
 
 
-class Peer:
-    """A process in the eyes of `Turns`, with a gate of its own."""
-
-    def __init__(self, turns: Turns) -> None:
-        self.gate = SharedGate(
-            ask=lambda: turns.ask(self),
-            paused=lambda number: turns.note_paused(self, number),
-            over=lambda: turns.end(self),
-        )
-        self.pause, self.grant, self.resume = self.gate.pause, self.gate.grant, self.gate.resume
-        turns.join(self)
+@pytest.fixture
+def lock_files() -> Iterator[list[int]]:
+    files = make_lock_files()
+    yield [file.fileno() for file in files]
+    for file in files:
+        file.close()
 
 
-def test_alone_is_alone_among_all_processes() -> None:
-    turns = Turns()
-    peers = [Peer(turns) for _ in range(3)]
+def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
+    gates = [SharedGate(lock_files) for _ in range(3)]
+    for gate in gates:
+        gate.places = 3
     running, lock, trouble, done = [0, 0], threading.Lock(), [], []
 
-    def work(peer: Peer, number: int) -> None:
+    def work(gate: SharedGate, number: int) -> None:
         for turn in range(40):
             is_alone = (turn + number) % 4 == 0
-            with peer.gate.alone() if is_alone else WorkerTurn(peer.gate).shared():
+            worker = WorkerTurn(gate)
+            with worker.alone() if is_alone else worker.shared():
                 with lock:
                     running[is_alone] += 1
                     if running[1] > 1 or (running[1] and running[0]):
@@ -258,9 +255,12 @@ def test_alone_is_alone_among_all_processes() -> None:
                 time.sleep(0.0005)
                 with lock:
                     running[is_alone] -= 1
+                if turn % 5 == 0:
+                    worker.rest()
+                    worker.go_on()
         done.append(number)
 
-    threads = [threading.Thread(target=work, args=(peer, number), daemon=True) for peer in peers for number in range(3)]
+    threads = [threading.Thread(target=work, args=(gate, number), daemon=True) for gate in gates for number in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -269,12 +269,46 @@ def test_alone_is_alone_among_all_processes() -> None:
     assert len(done) == len(threads)
 
 
-def test_a_process_that_ends_in_its_turn_holds_up_nobody() -> None:
-    turns = Turns()
-    ending, staying = Peer(turns), Peer(turns)
-    turns.ask(ending)
-    turns.leave(ending)
-    with WorkerTurn(staying.gate).shared():
+ALONE_WITHOUT_END = """
+import sys, time
+from microcoder.judge.fleet.alone import SharedGate
+with SharedGate([int(file) for file in sys.argv[1:]]).alone():
+    print("alone", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_process_that_is_killed_in_its_turn_holds_up_nobody(lock_files: list[int]) -> None:
+    gate = SharedGate(lock_files)
+    command = [sys.executable, "-c", ALONE_WITHOUT_END, *map(str, lock_files)]
+    with subprocess.Popen(command, pass_fds=lock_files, stdout=subprocess.PIPE) as ending:
+        assert ending.stdout is not None
+        assert ending.stdout.readline() == b"alone\n"
+        assert gate.is_wanted_by_short()
+        killer = threading.Timer(0.2, ending.kill)
+        killer.start()
+        with WorkerTurn(gate).shared():
+            assert ending.wait(20) == -signal.SIGKILL
+    with gate.alone():
         pass
-    with staying.gate.alone():
-        pass
+
+
+def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:
+    here, there = SharedGate(lock_files), SharedGate(lock_files)
+    order: list[str] = []
+
+    def run_alone() -> None:
+        with there.alone():
+            order.append("alone")
+
+    long = WorkerTurn(here)
+    with long.shared():
+        thread = threading.Thread(target=run_alone, daemon=True)
+        thread.start()
+        while not here.is_wanted_by_short():
+            time.sleep(0.001)
+        assert not order
+        long.give_way(memory_mib=1)
+        order.append("long")
+    thread.join(30)
+    assert order == ["alone", "long"]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import microcoder
-from microcoder.cli.judge_options import SandboxOptions
+from microcoder.cli.judge_options import SandboxFlags
 from microcoder.cli.options import Json
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
@@ -23,14 +23,14 @@ from microcoder.judge.run.builds import find_problem, list_headers
 from microcoder.judge.run.isolation import DEGRADED_MEANS
 from microcoder.judge.sandbox.layers import LAYERS
 
-_DEFAULTS = SandboxOptions()
+_DEFAULTS = SandboxFlags()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 
 
 def doctor(
     *,
     json: Json = False,
-    options: Annotated[SandboxOptions, Parameter(name="*")] = _DEFAULTS,
+    options: Annotated[SandboxFlags, Parameter(name="*")] = _DEFAULTS,
 ) -> None:
     """Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.
 
@@ -44,7 +44,7 @@ def doctor(
         sys.exit(1)
 
 
-def examine(options: SandboxOptions = _DEFAULTS) -> dict[str, Any]:
+def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
     """Return everything that is known about this machine, as plain JSON values."""
     found: dict[str, Any] = {
         "microcoder": microcoder.__version__,

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 import microcoder
 from microcoder.cli.display import StepDisplay, describe_counts
-from microcoder.cli.judge_options import JudgeOptions, describe_lacks
+from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.cli.options import Flag, Json
 from microcoder.judge import Judge, judge_answers
 from microcoder.judge.core.errors import DataError
@@ -24,7 +24,7 @@ from microcoder.judge.languages.packages import load_profile
 from microcoder.judge.run.submissions import Submission, VerdictFile, digest_input, read_submissions
 from microcoder.train.metrics import share_reasons
 
-_DEFAULTS = JudgeOptions()
+_DEFAULTS = JudgeFlags()
 _OF_SHARING = ("shared", "fallbacks", "differences", "anew", "probed", "unrepeated")
 
 
@@ -33,7 +33,7 @@ def judge(
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    options: Annotated[JudgeOptions, Parameter(name="*")] = _DEFAULTS,
+    options: Annotated[JudgeFlags, Parameter(name="*")] = _DEFAULTS,
     sibling_limit: float | None = None,
     json: Json = False,
     overwrite: Flag = False,

@@ -15,7 +15,7 @@ from microcoder.judge.run.isolation import DEGRADED_MEANS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SandboxOptions:
+class SandboxFlags:
     """What programs run in."""
 
     packages: str = STANDARD
@@ -37,7 +37,7 @@ class SandboxOptions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class JudgeOptions(SandboxOptions):
+class JudgeFlags(SandboxFlags):
     """How programs are judged."""
 
     workers: int | None = None

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.judge_options import JudgeOptions, describe_lacks
+from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.cli.options import Flag
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
@@ -22,7 +22,7 @@ from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
 _CACHE_SIZE = 2048
-_DEFAULTS, _LIMITS = JudgeOptions(), ServiceSettings()
+_DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()
 
 
 def serve(
@@ -33,7 +33,7 @@ def serve(
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
     no_auth: Flag = False,
-    options: Annotated[JudgeOptions, Parameter(name="*")] = _DEFAULTS,
+    options: Annotated[JudgeFlags, Parameter(name="*")] = _DEFAULTS,
     limits: Annotated[ServiceSettings, Parameter(name="*")] = _LIMITS,
     renew_after: int = 2000,
     require: tuple[str, ...] = (),

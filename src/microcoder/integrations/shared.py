@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import inspect
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from microcoder.judge import Judge
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
@@ -21,7 +20,7 @@ from microcoder.judge.fleet.protocols import Judging
 
 Mode = Literal["all", "fraction"]
 """The score of a program: 1 if every test passed, else 0; or the share of passed tests."""
-_DEFAULTS = {name: one.default for name, one in inspect.signature(Judge).parameters.items()} | {"url": None}
+_DEFAULTS = dict(JudgeOptions()) | {"url": None}
 
 
 @dataclass(eq=False, slots=True)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from microcoder.judge.run.answers import judge_answers
     from microcoder.judge.run.executions import Execution, Invocation
     from microcoder.judge.run.isolation import Isolation
+    from microcoder.judge.run.options import STOP_RULES, JudgeOptions, StopRule
     from microcoder.judge.run.problem import check_problem
     from microcoder.judge.run.reference import judge_by_reference
-    from microcoder.judge.run.session import STOP_RULES, StopRule
     from microcoder.judge.run.submissions import Submission, read_submissions
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Invocation",
     "Isolation",
     "Judge",
+    "JudgeOptions",
     "JudgingEnvironment",
     "StopRule",
     "Submission",
@@ -49,8 +50,8 @@ __getattr__, __dir__ = lend(__name__, {
     "run.executions": ("Execution", "Invocation"),
     "run.isolation": ("Isolation",),
     "fleet.judge": ("Judge", "judge"),
+    "run.options": ("STOP_RULES", "JudgeOptions", "StopRule"),
     "run.problem": ("check_problem",),
     "run.reference": ("judge_by_reference",),
-    "run.session": ("STOP_RULES", "StopRule"),
     "run.submissions": ("Submission", "read_submissions"),
 })  # fmt: skip

@@ -1,146 +1,113 @@
-"""A test alone on the machine, if the workers of a judge are spread over several processes.
+"""A test alone on the machine, if the workers of a judge are spread over several processes: two locks of the kernel.
 
-A process whose test is to run alone asks. The judge pauses every process; each says so once none of its tests runs.
-Then who asked first is granted its turn, says when it is over, the next one follows, and at last all are resumed.
+Whoever runs holds the room, shared; whoever is to run alone closes the door behind those inside, and waits until they
+have left. A process that ends, however it does, has left: the kernel frees its locks.
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Protocol
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
 
 from microcoder.judge.run.turns import Gate
+
+
+def make_lock_files() -> list[BinaryIO]:
+    """Return two new files for the locks of a judge; in memory, so that nothing is left of them after its processes."""
+    return [os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "rb") for name in ("door", "room")]
+
+
+class _Key:
+    """The two locks as one holder of a place has them: they belong to a file as it was opened."""
+
+    def __init__(self, lock_files: Sequence[int]) -> None:
+        self._door, self._room = (os.open(f"/proc/self/fd/{file}", os.O_RDONLY | os.O_CLOEXEC) for file in lock_files)
+
+    def join(self) -> None:
+        """Run beside others, after those who already wait to run alone: they would starve otherwise."""
+        fcntl.flock(self._door, fcntl.LOCK_SH)
+        fcntl.flock(self._room, fcntl.LOCK_SH)
+        fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def leave(self) -> None:
+        fcntl.flock(self._room, fcntl.LOCK_UN)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        fcntl.flock(self._door, fcntl.LOCK_EX)
+        fcntl.flock(self._room, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._room, fcntl.LOCK_UN)
+            fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def is_door_closed(self) -> bool:
+        """Whether anyone runs alone, or waits for those inside to leave."""
+        try:
+            fcntl.flock(self._door, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._door, fcntl.LOCK_UN)
+        return False
 
 
 class SharedGate(Gate):
     """The gate of one of several processes: alone is alone among all of them."""
 
-    def __init__(self, *, ask: Callable[[], None], paused: Callable[[int], None], over: Callable[[], None]) -> None:
-        """Keep the callbacks: a test asks to run alone, no test runs, the test has run."""
+    def __init__(self, lock_files: Sequence[int]) -> None:
+        """Open it; the files are those of `make_lock_files`, as descriptors of this process."""
         super().__init__()
-        self._ask = ask
-        self._say_paused = paused
-        self._say_over = over
-        self._turn = threading.Lock()
-        self._granted = threading.Semaphore(0)
-        self._resumed = threading.Event()
+        self._lock_files = lock_files
+        self._mine = _Key(lock_files)
+        """For who runs alone, beside whom no place is taken; or for those with a place, who look at the door."""
+        self._held: list[_Key] = []
+        """One for each place that is taken; any of them is as good as another."""
+        self._keys: list[_Key] = []
+        """Those that are not in use."""
+
+    def enter(self, *, is_long: bool = False) -> None:
+        """Wait for a place."""
+        super().enter(is_long=is_long)
+        self._join()
+
+    def enter_late(self) -> None:
+        """Wait for a place between two tests of a long program."""
+        super().enter_late()
+        self._join()
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self._leave()
+        super().leave()
+
+    def step_aside(self) -> None:
+        """Give a place back while a program stays under way."""
+        self._leave()
+        super().step_aside()
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Run alone, over all processes."""
-        with self._turn:
-            self._ask()
-            self._granted.acquire()
-            try:
-                yield
-            finally:
-                self._say_over()
+        with super().alone(), self._mine.alone():
+            yield
 
-    def pause(self, number: int) -> None:
-        """Start no more tests, and report the number of this pause once none runs."""
-        resumed = self._resumed = threading.Event()
-        threading.Thread(target=self._hold, args=(number, resumed), name="judge-pause", daemon=True).start()
+    def is_wanted_by_short(self) -> bool:
+        """Whether a program without a slice so far waits for a place here, or one waits anywhere to run alone."""
+        return super().is_wanted_by_short() or self._mine.is_door_closed()
 
-    def grant(self) -> None:
-        """Let the test that asked to be alone run."""
-        self._granted.release()
+    def _join(self) -> None:
+        try:
+            key = self._keys.pop()
+        except IndexError:
+            key = _Key(self._lock_files)
+        key.join()
+        self._held.append(key)
 
-    def resume(self) -> None:
-        """Let tests start again."""
-        self._resumed.set()
-
-    def _hold(self, number: int, resumed: threading.Event) -> None:
-        with super().alone():
-            if not resumed.is_set():
-                self._say_paused(number)
-                resumed.wait()
-
-
-class Member(Protocol):
-    """A process, as the judge sees it."""
-
-    def pause(self, number: int) -> None:
-        """Have it start no test, and report this number once none runs."""
-        ...
-
-    def grant(self) -> None:
-        """Let it run the test that it asked for."""
-        ...
-
-    def resume(self) -> None:
-        """Let it begin tests again."""
-        ...
-
-
-class Turns:
-    """Which of several processes may have a test run alone."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._members: set[Member] = set()
-        self._asking: deque[Member] = deque()
-        self._paused: set[Member] = set()
-        self._round = 0
-        """The number of the latest pause."""
-        self._current: Member | None = None
-        self._is_granted = False
-
-    def join(self, member: Member) -> None:
-        """Note a process that will run tests, but runs none yet."""
-        with self._lock:
-            self._members.add(member)
-            if self._current is not None:
-                member.pause(self._round)
-
-    def leave(self, member: Member) -> None:
-        """Forget a process that has ended."""
-        with self._lock:
-            self._members.discard(member)
-            self._paused.discard(member)
-            self._asking = deque(asking for asking in self._asking if asking is not member)
-            if self._current is member:
-                self._end_turn()
-            else:
-                self._grant_if_paused()
-
-    def ask(self, member: Member) -> None:
-        """Give a process its turn once no test runs anywhere."""
-        with self._lock:
-            self._asking.append(member)
-            if self._current is None:
-                self._current = self._asking.popleft()
-                self._round += 1
-                for each in self._members:
-                    each.pause(self._round)
-
-    def note_paused(self, member: Member, number: int) -> None:
-        """Note that no test runs in a process since it was paused by this number."""
-        with self._lock:
-            if number == self._round and member in self._members:
-                self._paused.add(member)
-                self._grant_if_paused()
-
-    def end(self, member: Member) -> None:
-        """Note that a process has had its turn."""
-        with self._lock:
-            if self._current is member:
-                self._end_turn()
-
-    def _grant_if_paused(self) -> None:
-        if self._current is not None and not self._is_granted and self._paused == self._members:
-            self._is_granted = True
-            self._current.grant()
-
-    def _end_turn(self) -> None:
-        self._is_granted = False
-        self._current = self._asking.popleft() if self._asking else None
-        if self._current is not None:
-            self._grant_if_paused()
-            return
-        self._paused.clear()
-        self._round += 1
-        for member in self._members:
-            member.resume()
+    def _leave(self) -> None:
+        key = self._held.pop()
+        key.leave()
+        self._keys.append(key)

@@ -9,7 +9,6 @@ Both ends are ours: sandboxes have no part of it. A message is a tuple, its kind
 | RUN number, invocation                                 |                                                      |
 | GIVE_UP number                                         |                                                      |
 | FORGET problem number                                  |                                                      |
-| PAUSE round, GRANT, RESUME                             | ASK, PAUSED round, OVER: see `turns`                 |
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from typing import Any
 
 from microcoder.judge.core.types import TestResult, Verdict
 from microcoder.judge.run.executions import Execution
-from microcoder.judge.run.workers import Settings
+from microcoder.judge.run.options import JudgeOptions
 
-READY, FAILED, DONE, ASK, PAUSED, OVER = range(6)
-JUDGE, RUN, GIVE_UP, FORGET, PAUSE, GRANT, RESUME = range(7)
+READY, FAILED, DONE = range(3)
+JUDGE, RUN, GIVE_UP, FORGET = range(4)
 
 _of_test = attrgetter(*(field.name for field in fields(TestResult)))
 _of_verdict = attrgetter(*(field.name for field in fields(Verdict)))
@@ -38,7 +37,7 @@ class JudgeSetup:
     """The first message to a judge process."""
 
     num_workers: int
-    settings: Settings
+    options: JudgeOptions
     pace: dict[str, float] | None
     """How fast this machine runs; None to find out."""
 

@@ -8,38 +8,34 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.languages import check_language, language_of
 from microcoder.judge.languages.environment import JudgingEnvironment, describe_environment
-from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_profile
+from microcoder.judge.languages.packages import PackageShelf, load_profile
 from microcoder.judge.run import executions, verdicts
-from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import Execution, Invocation
-from microcoder.judge.run.session import STOP_RULES, StopRule
-from microcoder.judge.run.siblings import LEAST_FACTOR
+from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.verdicts import Statistics
 from microcoder.judge.run.workers import (
     Key,
     KnownProblem,
     Pool,
     ProblemShelf,
-    Settings,
     Slots,
     VerdictCache,
     Work,
     Workers,
     count_processes,
 )
-from microcoder.judge.sandbox.layers import LAYERS
 
 OnVerdict = Callable[[int, Verdict], None]
 """Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
@@ -73,108 +69,34 @@ class _Job:
 class Judge:
     """A pool of warm sandboxes; use it as a context manager, or call `close`."""
 
-    def __init__(
-        self,
-        *,
-        workers: int | None = None,
-        processes: int | None = None,
-        stop: StopRule = "first_limit",
-        time_scale: float | None = None,
-        max_waiting: int = 1024,
-        cache_size: int = 4096,
-        renew_after: int = 0,
-        nice: int = 0,
-        packages: str = STANDARD,
-        batch_tests: bool = True,
-        sibling_limit: float | None = None,
-        tests_mib: int = 512,
-        checker_seconds: float = CPU_SECONDS,
-        build_seconds: float | None = None,
-        unsafe: bool = False,
-        layers: Collection[str] = LAYERS,
-    ) -> None:
+    def __init__(self, options: JudgeOptions | None = None, **keys: Any) -> None:
         """Start the first sandbox, so that a machine without isolation is known before any program runs.
 
         Args:
-            workers: programs judged in parallel; by default the number of usable processors.
-            processes: processes for the workers, since one Python process keeps up with few; 0 for threads of this
-                process, the default up to 8 workers. They start on demand.
-            stop: when a program's remaining tests are skipped.
-            time_scale: factor on CPU limits; by default measured (see `calibration`).
-            max_waiting: queued and running programs beyond which `submit` and `judge_async` block.
-            cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
-            renew_after: programs after which a worker starts fresh sandboxes; 0: never.
-            nice: niceness of programs, 0 to 19; never less than the calling process's own. Beside one busy process, a
-                program gets half of a core at 0, a tenth at 10, a seventieth at 19.
-            packages: third-party packages that programs may import: `standard`, `atcoder`, `none`, or the path of a
-                file of pinned packages (docs/languages.md). Installed on first use.
-            batch_tests: run several tests of a program in one process if none can affect the next (see
-                docs/sandbox.md); the verdicts are those of one process per test.
-            sibling_limit: limit a test's CPU time to this many times that of the slowest accepted program of its
-                problem (at least 0.5 s, at most the problem's limit); by default only the problem's limit counts.
-                Verdicts that it changes depend on the other programs: `Verdict.is_relative`.
-            tests_mib: of tests that are kept ready for further programs, at least those of one problem; half as much
-                again of large inputs.
-            checker_seconds: CPU time that a problem's checker program may take for a test on the reference machine.
-            build_seconds: CPU time that a compiler may take; by default what the language's file says, 10 s for those
-                that come with the package.
-            unsafe: start even if seccomp, resource limits or file protection are missing. Unsafe.
-            layers: the layers of isolation; fewer only to test the others.
+            options: the options; by default those of `JudgeOptions`.
+            keys: some of them by name, such as `workers=2`.
 
         Raises:
-            ConfigError: an argument is wrong.
+            ConfigError: an option is unknown or wrong.
             EvaluatorFault: this is not Linux, or the sandbox does not start or lacks isolation.
         """
         require_linux()
-        if stop not in STOP_RULES:
-            raise ConfigError(f"stop = {stop!r}; use one of {', '.join(STOP_RULES)}")
-        if workers is not None and workers < 1:
-            raise ConfigError(f"workers = {workers}; use 1 or more, or leave it out for one per processor")
-        if time_scale is not None and not 0.1 <= time_scale <= 100:
-            raise ConfigError(f"time_scale = {time_scale}; use 0.1 to 100, or leave it out to have it measured")
-        if not 0 <= nice <= 19:
-            raise ConfigError(f"nice = {nice}; use 0 to 19")
-        if max_waiting < 1 or cache_size < 0 or renew_after < 0:
-            raise ConfigError(
-                f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
-                "use at least 1, 0 and 0"
-            )
-        if tests_mib < 1:
-            raise ConfigError(f"tests_mib = {tests_mib}; use 1 or more")
-        for name, seconds in (("checker_seconds", checker_seconds), ("build_seconds", build_seconds)):
-            if seconds is not None and not 0 < seconds <= executions.MAX_SECONDS:
-                raise ConfigError(f"{name} = {seconds}; use more than 0, at most {executions.MAX_SECONDS:g}")
-        if sibling_limit is not None and not sibling_limit >= LEAST_FACTOR:
-            raise ConfigError(f"sibling_limit = {sibling_limit}; use {LEAST_FACTOR:g} or more, or leave it out")
-        self.workers = workers or count_processors()
-        self.processes = count_processes(self.workers) if processes is None else processes
+        self.options = options = JudgeOptions.read(dict(options or ()) | keys)
+        self.workers = options.workers or count_processors()
+        self.processes = count_processes(self.workers) if options.processes is None else options.processes
         """How many judge processes there are at most; 0 if the workers are threads of this one."""
         if not 0 <= self.processes <= self.workers:
-            raise ConfigError(f"processes = {processes}; use 0 to {self.workers}, the number of workers")
-        self.stop: StopRule = stop
+            raise ConfigError(f"processes = {self.processes}; use 0 to {self.workers}, the number of workers")
+        self.stop: StopRule = options.stop
         self._is_closed = False
-        self._room = Slots(max_waiting)
+        self._room = Slots(options.max_waiting)
         self._lock = threading.Lock()
         self._in_flight: dict[Key, _Job] = {}
         self._running: set[Future[Execution]] = set()
-        self._cache = VerdictCache(cache_size)
+        self._cache = VerdictCache(options.cache_size)
         self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
-        settings = Settings(
-            stop=stop,
-            time_scale=time_scale,
-            renew_after=renew_after,
-            nice=nice,
-            packages=packages,
-            batch_tests=batch_tests,
-            sibling_limit=sibling_limit,
-            tests_mib=tests_mib,
-            checker_seconds=checker_seconds,
-            build_seconds=build_seconds,
-            unsafe=unsafe,
-            layers=tuple(layers),
-        )
-        shelf = PackageShelf(load_profile(packages))
-        self._pool: Pool = self._make_pool(settings, shelf)
+        shelf = PackageShelf(load_profile(options.packages))
+        self._pool: Pool = self._make_pool(shelf)
         try:
             self.isolation, self.time_scale = self._pool.open()
             """The isolation of programs, and the factor on CPU limits."""
@@ -184,15 +106,17 @@ class Judge:
         self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
         """The environment of programs: default Python version, and packages."""
         self._shelf = ProblemShelf(
-            time_scale=self.time_scale, checker_seconds=checker_seconds, most_bytes=tests_mib << 20
+            time_scale=self.time_scale,
+            checker_seconds=options.checker_seconds,
+            most_bytes=options.tests_mib << 20,
         )
 
-    def _make_pool(self, settings: Settings, packages: PackageShelf) -> Pool:
+    def _make_pool(self, packages: PackageShelf) -> Pool:
         if not self.processes:
-            return Workers(self.workers, settings, packages)
+            return Workers(self.workers, self.options, packages)
         from microcoder.judge.fleet.processes import Processes  # a judge of few workers starts without it
 
-        return Processes(self.processes, self.workers, settings)
+        return Processes(self.processes, self.workers, self.options)
 
     def __enter__(self) -> Self:
         return self
@@ -446,12 +370,9 @@ def _answer(waiters: Sequence[_Waiter], verdict: Verdict) -> None:
 def judge(
     programs: Sequence[Program],
     problems: Sequence[Problem],
-    *,
-    workers: int | None = None,
-    stop: StopRule = "first_limit",
-    packages: str = STANDARD,
-    unsafe: bool = False,
+    options: JudgeOptions | None = None,
+    **keys: Any,
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
-    with Judge(workers=workers, stop=stop, packages=packages, unsafe=unsafe) as judging:
+    with Judge(options, **keys) as judging:
         return judging.judge(programs, problems)

@@ -19,35 +19,40 @@ import sys
 import threading
 import time
 from collections import OrderedDict, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet import channel
-from microcoder.judge.fleet.alone import SharedGate, Turns
+from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.channel import Channel, JudgeSetup, pack_answer, unpack_answer
 from microcoder.judge.languages.packages import PackageShelf, load_profile
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import most_workers
 from microcoder.judge.run.verdicts import Counts, sum_counts
-from microcoder.judge.run.workers import KnownProblem, Settings, Work, Workers
+from microcoder.judge.run.workers import KnownProblem, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
 
 def main() -> None:
-    """Serve a socket, then end with all sandboxes; arguments: the parent's process id, the descriptor."""
+    """Serve a socket, then end with all sandboxes.
+
+    Arguments: the parent's process id, the descriptors of the socket and of the files for `SharedGate`.
+    """
     # Also if another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[-2]):
+    parent, descriptor, *lock_files = map(int, sys.argv[-4:])
+    if os.getppid() != parent:
         # It ended before it could be tied to us.
         os._exit(0)
     signal.signal(signal.SIGTERM, _end)
-    JudgeProcess(Channel(int(sys.argv[-1]))).serve()
+    JudgeProcess(Channel(descriptor), SharedGate(lock_files)).serve()
     # What still runs are threads whose sandboxes were ended.
     os._exit(0)
 
@@ -61,17 +66,13 @@ def _end(*_: object) -> NoReturn:
 class JudgeProcess:
     """Executes the messages of its channel."""
 
-    def __init__(self, judge: Channel) -> None:
+    def __init__(self, judge: Channel, gate: SharedGate) -> None:
         message = judge.receive()
         if message is None:
             os._exit(0)
         self._judge = judge
         self._setup: JudgeSetup = message[0]
-        self._gate = SharedGate(
-            ask=lambda: judge.send(channel.ASK),
-            over=lambda: judge.send(channel.OVER),
-            paused=lambda number: judge.send(channel.PAUSED, number),
-        )
+        self._gate = gate
         self._is_ending = False
         self._given_up: set[int] = set()
         self._begun: set[int] = set()
@@ -80,10 +81,10 @@ class JudgeProcess:
 
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
-        settings, pace = self._setup.settings, self._setup.pace
+        options, pace = self._setup.options, self._setup.pace
         try:
-            packages = PackageShelf(load_profile(settings.packages))
-            self._workers = Workers(self._setup.num_workers, settings, packages, gate=self._gate, pace=Pace(pace))
+            packages = PackageShelf(load_profile(options.packages))
+            self._workers = Workers(self._setup.num_workers, options, packages, gate=self._gate, pace=Pace(pace))
         except Exception as error:
             self._fail(error)
             return
@@ -121,18 +122,12 @@ class JudgeProcess:
                         self._given_up.add(number)
             case channel.FORGET, (int(number),):
                 del self._problems[number]
-            case channel.PAUSE, (int(number),):
-                self._gate.pause(number)
-            case channel.GRANT, ():
-                self._gate.grant()
-            case channel.RESUME, ():
-                self._gate.resume()
             case _:
                 raise EvaluatorFault(f"a judge process was sent {kind}, {content!r:.200}")
 
     def _find(self, number: int, problem: Problem | None) -> KnownProblem:
         if problem is not None:
-            scale, checker_seconds = self._workers.time_scale, self._setup.settings.checker_seconds
+            scale, checker_seconds = self._workers.time_scale, self._setup.options.checker_seconds
             prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
             self._problems[number] = KnownProblem(number, prepared)
         return self._problems[number]
@@ -174,9 +169,9 @@ class _Item:
 class Processes:
     """A pool of judge processes."""
 
-    def __init__(self, num_processes: int, num_workers: int, settings: Settings) -> None:
+    def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
         """Start nothing yet; the workers are spread evenly."""
-        self._settings = settings
+        self._options = options
         self._pace: dict[str, float] | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Item] = deque()
@@ -190,8 +185,8 @@ class Processes:
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self.call_stack = ""
         """What the first sandbox says of the call stack, see `Sandbox`."""
-        self.turns = Turns()
-        """Whose test runs alone."""
+        self.lock_files = make_lock_files()
+        """By which a test of one process runs alone among all."""
         self.members = [
             _Process(self, num_workers // num_processes + (number < num_workers % num_processes))
             for number in range(num_processes)
@@ -210,7 +205,7 @@ class Processes:
             EvaluatorFault: it does not start, or does not hold.
         """
         with self._lock:
-            self.members[0].start(JudgeSetup(self.members[0].size, self._settings, None))
+            self.members[0].start(JudgeSetup(self.members[0].size, self._options, None))
         answer = self._opened.get()
         if isinstance(answer, Exception):
             raise answer
@@ -239,13 +234,15 @@ class Processes:
         latest = time.monotonic() + _CLOSE_SECONDS
         for member in self.members:
             member.end(latest)
+        for file in self.lock_files:
+            file.close()
 
     def note_open(
         self, member: _Process, isolation: Isolation, scale: float, pace: dict[str, float], call_stack: str
     ) -> None:
         """Keep the first process's isolation and time scale."""
         self.call_stack = call_stack
-        self._settings = replace(self._settings, time_scale=scale)
+        self._options = self._options.model_copy(update={"time_scale": scale})
         self._pace = pace
         self._opened.put((isolation, scale))
 
@@ -334,7 +331,7 @@ class Processes:
         if len(self._waiting) > starting and not rests:
             member = next((member for member in self.members if not member.is_started), None)
             if member is not None:
-                member.start(JudgeSetup(member.size, self._settings, self._pace))
+                member.start(JudgeSetup(member.size, self._options, self._pace))
         return any(member.is_started for member in self.members)
 
 
@@ -406,18 +403,6 @@ class _Process:
         if (opened := self._channel) is not None:
             opened.send(*message)
 
-    def pause(self, number: int) -> None:
-        """Have it begin no test, and say so with this number once none runs."""
-        self.send(channel.PAUSE, number)
-
-    def grant(self) -> None:
-        """Let it run the test that it asked for."""
-        self.send(channel.GRANT)
-
-    def resume(self) -> None:
-        """Let it begin tests again."""
-        self.send(channel.RESUME)
-
     def terminate(self) -> None:
         """Ask it to end at once."""
         if self.process is not None:
@@ -438,7 +423,7 @@ class _Process:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self.process = _spawn(theirs.fileno())
+                self.process = _spawn(theirs.fileno(), *(file.fileno() for file in self._pool.lock_files))
         except OSError as error:
             ours.close()
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
@@ -458,7 +443,6 @@ class _Process:
                 self._channel = None
             opened.close()
             self._see_end(self.process)
-            self._pool.turns.leave(self)
             self._pool.note_end(self, failure)
 
     def _see_end(self, process: subprocess.Popen[bytes]) -> None:
@@ -474,28 +458,21 @@ class _Process:
             case channel.DONE, (int(number), packed, Counts() as counts):
                 pool.note_done(self, number, packed, counts)
             case channel.READY, _:
-                pool.turns.join(self)
                 self.is_ready = True
                 if content:
                     pool.note_open(self, *content)  # type: ignore[arg-type]
                 pool.note_ready()
             case channel.FAILED, (Exception() as error,):
                 return error
-            case channel.ASK, ():
-                pool.turns.ask(self)
-            case channel.PAUSED, (int(number),):
-                pool.turns.note_paused(self, number)
-            case channel.OVER, ():
-                pool.turns.end(self)
         return None
 
 
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
     """Start a judge process that imports what this process would, and is not there for a terminal's Ctrl-C."""
     path = json.dumps([entry or os.getcwd() for entry in sys.path])
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, path, str(os.getpid()), str(descriptor)],
-        pass_fds=[descriptor],
+        [sys.executable, "-P", "-c", _START, path, str(os.getpid()), *map(str, descriptors)],
+        pass_fds=descriptors,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         process_group=0,

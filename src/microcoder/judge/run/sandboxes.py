@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypedDict, TypeVar
 
@@ -14,10 +14,10 @@ from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_pro
 from microcoder.judge.run import watch
 from microcoder.judge.run.builds import find_toolchain
 from microcoder.judge.run.inputs import InputShelf
+from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.runtimes import find_room
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
 from microcoder.judge.run.turns import WorkerTurn
-from microcoder.judge.sandbox.layers import LAYERS
 from microcoder.judge.sandbox.protocol import NO_RUNTIME
 
 _MAX_FAILED_STARTS = 3
@@ -48,7 +48,7 @@ class SandboxKind:
 class _Common(TypedDict):
     """What all sandboxes of a worker are started with."""
 
-    layers: Collection[str]
+    layers: tuple[str, ...]
     waits: watch.TimeLimitCounts
     turn: WorkerTurn
     nice: int
@@ -59,10 +59,8 @@ class Sandboxes:
 
     def __init__(
         self,
+        options: JudgeOptions | None = None,
         *,
-        layers: Collection[str] = LAYERS,
-        unsafe: bool = False,
-        nice: int = 0,
         inputs: InputShelf | None = None,
         packages: PackageShelf | None = None,
         turn: WorkerTurn | None = None,
@@ -70,17 +68,13 @@ class Sandboxes:
         """Start none yet.
 
         Args:
-            layers: the layers of isolation to put on.
-            unsafe: use them even if a required layer is missing.
-            nice: how far programs stand back from other work.
+            options: of the judge.
             inputs: where inputs are shared with other workers.
             packages: what programs may import.
             turn: the worker's place among others.
         """
         self.packages = packages or PackageShelf(load_profile(STANDARD))
-        self._layers = layers
-        self._unsafe = unsafe
-        self._nice = nice
+        self._options = options or JudgeOptions()
         self._turn = turn or WorkerTurn()
         self._inputs = inputs or InputShelf()
         self._started: dict[SandboxKind, Sandbox] = {}
@@ -175,7 +169,8 @@ class Sandboxes:
         raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: SandboxKind) -> Sandbox:
-        common: _Common = {"layers": self._layers, "waits": self.waits, "turn": self._turn, "nice": self._nice}
+        layers, nice = self._options.layers, self._options.nice
+        common: _Common = {"layers": layers, "waits": self.waits, "turn": self._turn, "nice": nice}
         if kind.builds:
             toolchain = find_toolchain(find_language(kind.builds))
             sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
@@ -192,7 +187,7 @@ class Sandboxes:
             )
         self.level = sandbox.isolation.level
         try:
-            sandbox.isolation.require(unsafe=self._unsafe)
+            sandbox.isolation.require(unsafe=self._options.unsafe)
         except EvaluatorFault:
             sandbox.close()
             raise

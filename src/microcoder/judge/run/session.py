@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.core.errors import EvaluatorFault
@@ -28,6 +27,7 @@ from microcoder.judge.run.checkers import CheckerFailed
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.inputs import InputShelf, names_input, names_output
 from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
@@ -36,17 +36,7 @@ from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, Sa
 from microcoder.judge.run.timing import Pace, TimedRuns, was_killed
 from microcoder.judge.run.turns import Gate, WorkerTurn
 from microcoder.judge.run.verdicts import Counts
-from microcoder.judge.sandbox.layers import LAYERS
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
-
-StopRule = Literal["first_failure", "first_limit", "never"]
-"""When a program's remaining tests are skipped.
-
-`first_failure`: after its first failing test; `first_limit`: after a test that hit a limit, so that an endless
-program costs one limit; `never`.
-"""
-
-STOP_RULES: tuple[StopRule, ...] = ("first_failure", "first_limit", "never")
 
 _LIMITS = (
     Outcome.TIME_LIMIT,
@@ -95,28 +85,22 @@ class Session:
 
     def __init__(
         self,
+        options: JudgeOptions | None = None,
         *,
-        layers: Collection[str] = LAYERS,
-        unsafe: bool = False,
         gate: Gate | None = None,
         builds: BuildCache | None = None,
         inputs: InputShelf | None = None,
         pace: Pace | None = None,
-        nice: int = 0,
         packages: PackageShelf | None = None,
-        batch_tests: bool = True,
         headers: HeaderShelf | None = None,
-        sibling_limit: float | None = None,
     ) -> None:
-        self._sibling_limit = sibling_limit
+        self._options = options = options or JudgeOptions()
         self._turn = WorkerTurn(gate)
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
-        self._sandboxes = Sandboxes(
-            layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages, turn=self._turn
-        )
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), sibling_limit)
-        self.sharing = Sharing(is_on=batch_tests)
+        self._sandboxes = Sandboxes(options, inputs=inputs, packages=packages, turn=self._turn)
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), options.sibling_limit)
+        self.sharing = Sharing(is_on=options.batch_tests)
         """Counts of tests that shared a process."""
         self.call_stack = ""
         """What the plain sandbox says of the call stack, see `Sandbox`."""
@@ -156,11 +140,7 @@ class Session:
         return self._timed.measure_time_scale()
 
     def judge(
-        self,
-        program: Program,
-        prepared: PreparedProblem,
-        stop: StopRule,
-        is_wanted: Callable[[], bool] = lambda: True,
+        self, program: Program, prepared: PreparedProblem, is_wanted: Callable[[], bool] = lambda: True
     ) -> Verdict:
         """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
 
@@ -178,7 +158,7 @@ class Session:
                 if isinstance(trial, TestResult):
                     tries.add(trial)
                 else:
-                    tries = self._judge_program(trial, stop, is_wanted, tries)
+                    tries = self._judge_program(trial, is_wanted, tries)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
         verdict = self._conclude(tries, total)
@@ -207,27 +187,26 @@ class Session:
         kind = self._kind(language, code, is_large=is_large)
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
-    def _judge_program(self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
+    def _judge_program(self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
         """Return what a program has come to; anew, a process a test, twice, if a repeated test ended otherwise."""
-        self._judge_tests(trial, stop, is_wanted, tries)
+        self._judge_tests(trial, is_wanted, tries)
         if not tries.is_doubtful and tries.is_accepted:
             self._probe(trial, tries, is_wanted)
         if not tries.is_doubtful:
             return tries
         self._anew += 1
-        first = self._judge_tests(trial, stop, is_wanted, Tries(), is_only_try=True)
-        if stop == "first_failure" and not first.is_accepted:
+        first = self._judge_tests(trial, is_wanted, Tries(), is_only_try=True)
+        if self._options.stop == "first_failure" and not first.is_accepted:
             return tries.replaced_by(first, None)
-        return tries.replaced_by(first, self._judge_tests(trial, stop, is_wanted, Tries(), is_only_try=True))
+        return tries.replaced_by(first, self._judge_tests(trial, is_wanted, Tries(), is_only_try=True))
 
     def _judge_tests(
-        self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
+        self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
     ) -> Tries:
         """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them.
 
         Args:
             trial: the program.
-            stop: the stop rule.
             is_wanted: asked before each test, or each process of several.
             tries: where they are noted.
             is_only_try: give every test a process of its own, and count its first run.
@@ -242,7 +221,7 @@ class Session:
             else:
                 run = self._judge_test(trial, tests[len(tries.results)], is_only_try=is_only_try)
                 self._note(run, trial, tries)
-            if tries.results and _stops_after(tries.results[-1], stop):
+            if tries.results and _stops_after(tries.results[-1], self._options.stop):
                 break
         return tries
 
@@ -334,8 +313,8 @@ class Session:
             return verdicts.compile_error(run, rejection)
         if trial.checking is not None:
             return self._check(trial.checking, run, trial.problem, test)
-        result = trial.problem.judge(run, test)
-        return verdicts.held_to_siblings(result, run, self._sibling_limit) if self._sibling_limit else result
+        result, factor = trial.problem.judge(run, test), self._options.sibling_limit
+        return verdicts.held_to_siblings(result, run, factor) if factor else result
 
     def _conclude(self, tries: Tries, total: int) -> Verdict:
         """The first failing test decides."""

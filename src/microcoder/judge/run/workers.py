@@ -26,8 +26,9 @@ from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.inputs import InputShelf
 from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
-from microcoder.judge.run.session import Abandoned, Session, StopRule
+from microcoder.judge.run.session import Abandoned, Session
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Gate, most_workers
 from microcoder.judge.run.verdicts import Counts, sum_counts
@@ -192,25 +193,6 @@ def count_processes(num_workers: int) -> int:
     return 0 if num_workers <= _MOST_THREADS else -(-num_workers // _MOST_THREADS)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of all workers of a judge, sent to its processes."""
-
-    stop: StopRule
-    time_scale: float | None
-    """What CPU limits are multiplied by; None to have it measured."""
-    renew_after: int
-    nice: int
-    packages: str
-    batch_tests: bool
-    sibling_limit: float | None
-    tests_mib: int
-    checker_seconds: float
-    build_seconds: float | None
-    unsafe: bool
-    layers: tuple[str, ...]
-
-
 @dataclass(eq=False, slots=True)
 class Work:
     """A program to judge or to run, and the callback for its answer."""
@@ -266,7 +248,7 @@ class Workers:
     def __init__(
         self,
         size: int,
-        settings: Settings,
+        options: JudgeOptions,
         packages: PackageShelf,
         *,
         gate: Gate | None = None,
@@ -276,40 +258,36 @@ class Workers:
 
         Args:
             size: threads at most; one is started if there is work for it.
-            settings: what they have in common.
+            options: of the judge; how many workers is `size`.
             packages: what programs may import.
             gate: for tests that are to run alone.
             pace: how fast this machine was seen to run.
         """
         self.size = size
-        self.time_scale = settings.time_scale or 1.0
-        self._settings = settings
+        self.time_scale = options.time_scale or 1.0
+        self._options = options
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._lock = threading.Lock()
         self._num_open = 0
         self._is_closed = False
-        self._inputs = InputShelf((settings.tests_mib << 20) // 2)
+        self._inputs = InputShelf((options.tests_mib << 20) // 2)
         self.pace = pace or Pace()
         """How fast this machine runs."""
         self._gate = gate or Gate()
         self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
-        self._builds = BuildCache(settings.build_seconds)
+        self._builds = BuildCache(options.build_seconds)
         self._builds.time_scale = self.time_scale
-        headers = HeaderShelf(layers=settings.layers, nice=settings.nice)
+        headers = HeaderShelf(layers=options.layers, nice=options.nice)
         self.sessions = [
             Session(
-                layers=settings.layers,
-                unsafe=settings.unsafe,
+                options,
                 gate=self._gate,
                 builds=self._builds,
                 inputs=self._inputs,
                 packages=packages,
-                batch_tests=settings.batch_tests,
                 headers=headers,
-                sibling_limit=settings.sibling_limit,
                 pace=self.pace,
-                nice=settings.nice,
             )
             for _ in range(most_workers(size))
         ]
@@ -388,7 +366,7 @@ class Workers:
         if number == 0:
             try:
                 isolation, measured = session.open(), session.measure_time_scale()
-                self._first.put((isolation, self._settings.time_scale or measured))
+                self._first.put((isolation, self._options.time_scale or measured))
             except Exception as error:
                 self._first.put(error)
         num_done = 0
@@ -398,7 +376,7 @@ class Workers:
                 self._num_open -= 1
             work.finish(answer)
             num_done += 1
-            if self._settings.renew_after and num_done % self._settings.renew_after == 0:
+            if self._options.renew_after and num_done % self._options.renew_after == 0:
                 session.renew()
         session.close()
 
@@ -411,7 +389,7 @@ class Workers:
             return None
         try:
             if work.problem is not None:
-                return session.judge(work.program, work.problem.prepared, self._settings.stop, work.is_wanted)
+                return session.judge(work.program, work.problem.prepared, work.is_wanted)
             assert work.invocation is not None
             return session.run(work.invocation, self.time_scale)
         except Abandoned:

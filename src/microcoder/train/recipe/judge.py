@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from microcoder.judge import StopRule
+from microcoder.judge import JudgeOptions, StopRule
 from microcoder.judge.core.config import Config
 from microcoder.judge.languages import add_language
 from microcoder.judge.languages.packages import STANDARD
@@ -40,13 +40,8 @@ class SandboxConfig(Config):
 
     def judge_options(self) -> dict[str, Any]:
         """Return the options of each judge besides `workers`, in this process or on a node."""
-        return {
-            "stop": self.stop,
-            "nice": self.nice,
-            "packages": self.packages,
-            "batch_tests": self.batch_tests,
-            "unsafe": self.unsafe_sandbox,
-        }
+        mine = self.model_dump(include=JudgeOptions.model_fields.keys() - {"workers"})
+        return mine | {"unsafe": self.unsafe_sandbox}
 
     @field_validator("languages")
     @classmethod
@@ -71,10 +66,6 @@ class EvaluatorConfig(SandboxConfig):
     """Limit a test's CPU time to this many times that of the slowest accepted answer to its problem, once two are
     accepted (at least 0.5 s, at most the problem's limit); None: only the problem's limit. Rewards then depend on each
     other."""
-
-    def judge_options(self) -> dict[str, Any]:
-        """Return the options of each judge besides `workers`, in this process or on a node."""
-        return {**super().judge_options(), "sibling_limit": self.sibling_limit}
 
     def _contradictions(self) -> Iterator[str]:
         if (self.backend == "http") != bool(self.url):

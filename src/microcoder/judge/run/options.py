@@ -1,0 +1,98 @@
+"""The options of a judge: what each means, what it may be, and what it is if nobody says so."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from pydantic import Field, ValidationError
+
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import ConfigError, explain_fault, suggest
+from microcoder.judge.languages.packages import STANDARD
+from microcoder.judge.run.checkers import CPU_SECONDS
+from microcoder.judge.run.executions import MAX_SECONDS
+from microcoder.judge.run.siblings import LEAST_FACTOR
+from microcoder.judge.sandbox.layers import LAYERS
+
+StopRule = Literal["first_failure", "first_limit", "never"]
+"""When a program's remaining tests are skipped.
+
+`first_failure`: after its first failing test; `first_limit`: after a test that hit a limit, so that an endless
+program costs one limit; `never`.
+"""
+
+STOP_RULES: tuple[StopRule, ...] = get_args(StopRule)
+
+_SECONDS = f"more than 0, at most {MAX_SECONDS:g}"
+
+
+def _option(default: object, allowed: str, **bounds: float) -> Any:
+    return Field(default=default, json_schema_extra={"allowed": allowed}, **bounds)  # type: ignore[arg-type]
+
+
+class JudgeOptions(Config):
+    """How a judge runs programs, in this process or in others."""
+
+    workers: int | None = _option(None, "1 or more, or leave it out for one per processor", ge=1)
+    """Programs judged in parallel; by default the number of usable processors."""
+    processes: int | None = None
+    """Processes for the workers, since one Python process keeps up with few; 0 for threads of this process, the default
+    up to 8 workers. They start on demand."""
+    stop: StopRule = _option("first_limit", f"one of {', '.join(STOP_RULES)}")
+    """When a program's remaining tests are skipped."""
+    time_scale: float | None = _option(None, "0.1 to 100, or leave it out to have it measured", ge=0.1, le=100)
+    """Factor on CPU limits; by default measured (see `calibration`)."""
+    max_waiting: int = _option(1024, "1 or more", ge=1)
+    """Queued and running programs beyond which `submit` and `judge_async` block."""
+    cache_size: int = _option(4096, "0 or more", ge=0)
+    """Verdicts to keep for identical pairs of program and problem; 0 judges each anew."""
+    renew_after: int = _option(0, "0 or more", ge=0)
+    """Programs after which a worker starts fresh sandboxes; 0: never."""
+    nice: int = _option(0, "0 to 19", ge=0, le=19)
+    """Niceness of programs, 0 to 19; never less than the calling process's own. Beside one busy process, a program gets
+    half of a core at 0, a tenth at 10, a seventieth at 19."""
+    packages: str = STANDARD
+    """Third-party packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pinned
+    packages (docs/languages.md). Installed on first use."""
+    batch_tests: bool = True
+    """Run several tests of a program in one process if none can affect the next (see docs/sandbox.md); the verdicts are
+    those of one process per test."""
+    sibling_limit: float | None = _option(None, f"{LEAST_FACTOR:g} or more, or leave it out", ge=LEAST_FACTOR)
+    """Limit a test's CPU time to this many times that of the slowest accepted program of its problem (at least 0.5 s,
+    at most the problem's limit); by default only the problem's limit counts. Verdicts that it changes depend on the
+    other programs: `Verdict.is_relative`."""
+    tests_mib: int = _option(512, "1 or more", ge=1)
+    """Memory for tests that are kept ready for further programs, at least those of one problem; half as much again of
+    large inputs."""
+    checker_seconds: float = _option(CPU_SECONDS, _SECONDS, gt=0, le=MAX_SECONDS)
+    """CPU time that a problem's checker program may take for a test on the reference machine."""
+    build_seconds: float | None = _option(None, _SECONDS, gt=0, le=MAX_SECONDS)
+    """CPU time that a compiler may take; by default what the language's file says, 10 s for those that come with the
+    package."""
+    unsafe: bool = False
+    """Start even if seccomp, resource limits or file protection are missing. Unsafe."""
+    layers: tuple[str, ...] = tuple(LAYERS)
+    """The layers of isolation; fewer only to test the others."""
+
+    @classmethod
+    def read(cls, keys: dict[str, Any]) -> JudgeOptions:
+        """Return the options of these keys.
+
+        Raises:
+            ConfigError: a key is unknown, or a value is refused: what is allowed.
+        """
+        try:
+            return cls(**keys)
+        except ValidationError as error:
+            raise ConfigError("; ".join(map(_explain, error.errors()))) from None
+
+
+def _explain(fault: Any) -> str:
+    name, fields = str(fault["loc"][0]), JudgeOptions.model_fields
+    if name not in fields:
+        hint = suggest(name, fields) or f"use one of {', '.join(fields)}"
+        return f"a judge has no option {name!r}; {hint}"
+    extra = fields[name].json_schema_extra
+    return f"{name} = {fault['input']!r}; " + (
+        f"use {extra['allowed']}" if isinstance(extra, dict) else explain_fault(fault)
+    )
