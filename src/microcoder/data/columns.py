@@ -57,11 +57,7 @@ class Joined:
     """Filled when the first row is joined."""
 
     def fetch(self, keys: Iterable[str]) -> dict[str, list[Mapping[str, Any]]]:
-        """Return the rows of each key; keys that none has are left out.
-
-        Raises:
-            DataError: the files have no such column, or a row of them cannot be read.
-        """
+        """Return the rows of each key; keys that none has are left out."""
         if not self.places:
             self.places.update(_index(self))
         return {key: list(self._read(self.places[key])) for key in keys if key in self.places}
@@ -115,11 +111,7 @@ def _keys(joined: Joined, file: str, seen: set[str]) -> Iterator[tuple[FilePart,
 
 
 def complete_rows(rows: Iterable[RawRow], *, columns: Mapping[str, str], joins: tuple[Joined, ...]) -> Iterator[RawRow]:
-    """Yield rows with the columns of others joined to them and theirs under the names that the format reads.
-
-    Raises:
-        DataError: the files to join have no such column.
-    """
+    """Yield rows with the columns of others joined to them and theirs under the names that the format reads."""
     found = iter(rows)
     while some := list(islice(found, _ROWS_TOGETHER)):
         for joined in joins:

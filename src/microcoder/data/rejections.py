@@ -63,9 +63,6 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
 def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
     """Return what some work makes of a candidate, or its rejection where our own code fails on it: one row in a million
     must not end a run.
-
-    Raises:
-        MicroCoderError: what the work itself raises, which is about more than this row.
     """
     try:
         return work(candidate)

@@ -40,9 +40,6 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
         archive: a tar file, compressed or not.
         into: where folders of archives are made.
         digest: of the archive's content; a changed archive gets a folder of its own.
-
-    Raises:
-        DataError: it is damaged, or holds what could write outside its folder.
     """
     place = hashlib.sha256(f"{archive.name}\0{digest}".encode()).hexdigest()[:12]
     folder = into / f"{archive.name.split('.', 1)[0]}-{place}"

@@ -57,11 +57,7 @@ class Selection:
 
 
 def release_files(release: str) -> list[str]:
-    """Return the file names of a release: `release_v5` is the first five files, `v4_v6` the fourth to the sixth.
-
-    Raises:
-        ConfigError: there is no such release.
-    """
+    """Return the file names of a release: `release_v5` is the first five files, `v4_v6` the fourth to the sixth."""
     name = f"release_v{NEWEST_VERSION}" if release == "release_latest" else release
     found = _RELEASE.fullmatch(name)
     if found is not None:
@@ -76,12 +72,7 @@ def release_files(release: str) -> list[str]:
 
 
 def find_files(path: Path, release: str | None) -> list[Path]:
-    """Return the files to read: the one that was named, or those of a release in a folder.
-
-    Raises:
-        ConfigError: a release of a single file, or an unknown one.
-        DataError: a file is missing.
-    """
+    """Return the files to read: the one that was named, or those of a release in a folder."""
     if path.is_dir():
         files = [path / name for name in release_files(release or "release_latest")]
         missing = [file.name for file in files if not file.exists()]

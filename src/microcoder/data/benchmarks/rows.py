@@ -41,11 +41,7 @@ class Question:
 
 
 def read_plus(path: Path) -> dict[str, FileRow]:
-    """Read an EvalPlus file, by the digits of its task ids.
-
-    Raises:
-        DataError: the file is missing or a row is broken.
-    """
+    """Read an EvalPlus file, by the digits of its task ids."""
     return {task_number(row.text("task_id")): row for row in read_published(path, "EvalPlus file")}
 
 
@@ -55,11 +51,7 @@ def task_number(task_id: str) -> str:
 
 
 def plus_tests_of(row: FileRow, fields: Sequence[str]) -> tuple[TestCase, ...]:
-    """Return tests of some of an EvalPlus row's inputs, such as `base_input` and `plus_input`.
-
-    Raises:
-        DataError: a field is missing or of another kind.
-    """
+    """Return tests of some of an EvalPlus row's inputs, such as `base_input` and `plus_input`."""
     try:
         return tuple(plus_tests(Row(row.values, id=row.where, dataset="evalplus", is_judged=True), fields=fields))
     except Malformed as error:
@@ -89,11 +81,7 @@ class FileRow:
     """Reads it from the file once more; raises DataError where that has changed."""
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is there.
-
-        Raises:
-            DataError: none is, or it is no text.
-        """
+        """Return the first of these fields that is there."""
         for name in names:
             if name in self.values:
                 value = self.values[name]
@@ -103,31 +91,18 @@ class FileRow:
         raise DataError(f"{self.where}: {' or '.join(names)} is missing; is this the file as published?")
 
     def strings(self, name: str) -> list[str]:
-        """Return a list of texts; empty where the field is missing.
-
-        Raises:
-            DataError: it is something else.
-        """
+        """Return a list of texts; empty where the field is missing."""
         value = self.values.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise DataError(f"{self.where}: {name} is no list of texts")
         return value
 
     def problem(self, format_name: str, name: str) -> Problem:
-        """Return the problem of this row, read as any row of its format is.
-
-        Raises:
-            DataError: it cannot be judged: what is wrong with which field.
-        """
+        """Return the problem of this row, read as any row of its format is."""
         return self.own_problem(format_name).model_copy(update={"id": name})
 
     def own_problem(self, format_name: str) -> Problem:
-        """Return the problem of this row under the name that the row gives it.
-
-        Raises:
-            ConfigError: there is no such format, or its reader failed.
-            DataError: it cannot be judged: what is wrong with which field.
-        """
+        """Return the problem of this row under the name that the row gives it."""
         try:
             return read_problem(self.values, format_name)
         except DataError as error:
@@ -139,11 +114,7 @@ class FileRow:
 
 
 def read_file(path: Path, what: str) -> Iterator[FileRow]:
-    """Yield the rows of a file, one at a time; of what is not packed none is kept.
-
-    Raises:
-        DataError: the file is missing, or a row is no object: which line, what is wrong.
-    """
+    """Yield the rows of a file, one at a time; of what is not packed none is kept."""
     if not path.is_file():
         raise DataError(f"{what} {path} does not exist; check the path")
     # Lines that are not packed are found again by their offset, rows of Parquet by their number.

@@ -247,11 +247,7 @@ class SelectionBarrier(Barrier):
         return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
 
     def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
-        """Fit, then choose.
-
-        Raises:
-            DataError: no problem has a pass rate of the model that calibrates.
-        """
+        """Fit, then choose."""
         settings = self._settings
         if not (settings.calibrate_by or settings.selects):
             return
@@ -315,9 +311,6 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
         config: the build.
         benchmarks: its benchmarks, archives unpacked.
         digests: of files.
-
-    Raises:
-        DataError: a benchmark cannot be found.
     """
     difficulty, responses = config.difficulty, config.difficulty.responses
     resources = Resources(

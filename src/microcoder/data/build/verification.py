@@ -120,9 +120,6 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
     Args:
         config: the build.
         parts: what the verify step was given.
-
-    Raises:
-        DataError: the counts of a shard are gone.
     """
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
@@ -134,11 +131,7 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def read_responses(path: Path) -> dict[str, list[str]]:
-    """Read a model's attempts: JSON lines with `id` and `responses`.
-
-    Raises:
-        DataError: the file is missing, or a line is something else.
-    """
+    """Read a model's attempts: JSON lines with `id` and `responses`."""
     responses: dict[str, list[str]] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -221,11 +221,7 @@ def predictor_version() -> str:
 
 
 def predict_difficulty(candidate: Candidate) -> Candidate:
-    """Return a candidate with its predicted difficulty.
-
-    Raises:
-        ConfigError: it has a Python reference and radon is not installed.
-    """
+    """Return a candidate with its predicted difficulty."""
     predictor, reference = load_predictor(), measure_reference(candidate)
     model = predictor.text if reference is None else predictor.reference
     predicted = model.predict({**measure_text(candidate), **(reference or {})}, words_of(candidate))

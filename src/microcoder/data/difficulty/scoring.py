@@ -109,9 +109,6 @@ def score_difficulty(candidate: Candidate, model: Endpoint, settings: ScoringSet
     """Return a candidate with the difficulty that a model gives it, on a scale of 1 to 5.
 
     Where the model does not follow the schema, however often it is asked, the candidate stays without one.
-
-    Raises:
-        ConfigError: the endpoint gave no answer at all.
     """
     settings = settings or ScoringSettings()
     chat, schema = [{"role": "user", "content": write_prompt(candidate, settings)}], answer_schema(settings)
@@ -164,11 +161,7 @@ def _ask(
 
 
 def read_scores(scores: Mapping[str, Any], settings: ScoringSettings) -> dict[str, int]:
-    """Return the scores of an answer by dimension.
-
-    Raises:
-        BadReply: it does not follow the schema; endpoints differ in how strictly they enforce one.
-    """
+    """Return the scores of an answer by dimension."""
     names = {dimension.name for dimension in settings.dimensions}
     if set(scores) != names:
         raise BadReply(f"keys {', '.join(sorted(scores))}; wanted are {', '.join(sorted(names))}")

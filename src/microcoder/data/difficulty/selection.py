@@ -107,10 +107,6 @@ def fit_calibration(
 
     The interval resamples problems, and draws each one's rate from what its attempts leave open (Jeffreys' prior), so
     that four attempts that all passed are no certainty.
-
-    Raises:
-        DataError: there are fewer than two problems.
-        ConfigError: scikit-learn is not installed.
     """
     if len(samples) < 2:
         raise DataError(f"{len(samples)} problems with attempts; calibration needs two at least, better hundreds")
@@ -179,11 +175,7 @@ def judge_attempts(
 
 
 def published_attempts(candidates: Sequence[Candidate], model: str) -> list[Attempts]:
-    """Return the pass rates of a model that came with the problems.
-
-    Raises:
-        DataError: a published rate is no share.
-    """
+    """Return the pass rates of a model that came with the problems."""
     found = []
     for candidate in candidates:
         predicted = candidate.difficulty.predicted

@@ -47,11 +47,7 @@ class Encoder:
     """A sentence encoder on one core, so that the same text has the same bits in every process."""
 
     def __init__(self, settings: MeaningSettings) -> None:
-        """Load it.
-
-        Raises:
-            ConfigError: the folder holds no encoder, or the packages for one are missing.
-        """
+        """Load it."""
         try:
             import onnxruntime
             from tokenizers import Tokenizer
@@ -104,12 +100,7 @@ class MeaningIndex:
 
 
 def index_meaning(problems: Sequence[Candidate], settings: MeaningSettings) -> MeaningIndex | None:
-    """Embed the problems of benchmarks; None where no encoder is given.
-
-    Raises:
-        ConfigError: the encoder cannot be loaded.
-        DataError: there are too few problems to find a bar by.
-    """
+    """Embed the problems of benchmarks; None where no encoder is given."""
     if settings.model is None:
         return None
     encoder = Encoder(settings)

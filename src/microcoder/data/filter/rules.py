@@ -368,9 +368,6 @@ def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: floa
     """Return the reason `not_relevant` and what the model said, or None where both numbers reach the bar.
 
     A row is kept where the model gives no usable answer: it is an opinion on top of the rules.
-
-    Raises:
-        ConfigError: the endpoint gave no answer at all.
     """
     messages: list[Message] = [
         {"role": "system", "content": PROMPT},

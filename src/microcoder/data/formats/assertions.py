@@ -33,11 +33,7 @@ class NotACall(ValueError):
 
 
 def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """Return arguments in the order of a function's parameters.
-
-    Raises:
-        NotACall: a name is unknown, or an argument before the last one given is missing.
-    """
+    """Return arguments in the order of a function's parameters."""
     left = dict(named)
     arguments = list(positional)
     for name in parameters[len(arguments) :]:
@@ -59,11 +55,7 @@ def read_parameters(source: str, name: str) -> tuple[str, ...]:
 
 
 def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
-    """Return the test of a call.
-
-    Raises:
-        NotACall: JSON would change an argument (a tuple, a set, keys that are no text) or cannot hold a value.
-    """
+    """Return the test of a call."""
     for number, argument in enumerate(arguments, 1):
         if not is_json_value(argument):
             raise NotACall(f"argument {number} is no JSON value: {shorten(argument, 40)}")
@@ -76,11 +68,7 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
 
 
 def check_call(text: str, expected: str) -> TestCase:
-    """Return a test that is JSON already: one argument a line, and a value.
-
-    Raises:
-        NotACall: it is not.
-    """
+    """Return a test that is JSON already: one argument a line, and a value."""
     try:
         for line in text.split("\n"):
             if line.strip():
@@ -199,11 +187,7 @@ def _is_result(node: ast.expr) -> bool:
 
 
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
-    """Return the value of a literal; `inf` and `nan` count, and names that stand for literals.
-
-    Raises:
-        NotACall: it is none.
-    """
+    """Return the value of a literal; `inf` and `nan` count, and names that stand for literals."""
     if isinstance(node, ast.Name) and names and node.id in names:
         return names[node.id].value
     try:

@@ -65,11 +65,7 @@ exec(compile({code!a}, "main.py", "exec"), {{"__name__": "__main__", "__file__":
 
 
 def translate_checktestdata(code: str) -> str:
-    """Return the Python program that checks an input as a text in Checktestdata's language says.
-
-    Raises:
-        ValueError: the text is none, or the package that reads it is missing.
-    """
+    """Return the Python program that checks an input as a text in Checktestdata's language says."""
     most_digits = sys.get_int_max_str_digits()
     try:
         # It comes with the data extra; rows that are no folders do without.

@@ -48,9 +48,6 @@ def decode_tests(
         platform: tells whether expected values come wrapped in a list of one.
         code: starter code or solution: names the parameters, for assertions with named arguments.
         is_judged: no assertion may be left out (see `asserted_tests`).
-
-    Raises:
-        Malformed: the value is in none of these encodings, or contradicts itself.
     """
     if isinstance(value, str):
         value = _unfold(value)
@@ -88,11 +85,7 @@ def _unfold(text: str) -> Any:
 
 
 def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> DecodedTests:
-    """Return tests given as two lists.
-
-    Raises:
-        Malformed: they are no lists of one length, or an item is of the wrong kind.
-    """
+    """Return tests given as two lists."""
     inputs, outputs = (_unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs))
     if not isinstance(inputs, list) or not isinstance(outputs, list):
         raise Malformed("bad_tests", f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists")
@@ -117,10 +110,6 @@ def asserted_tests(
         called: other names under which the function is called.
         is_judged: assertions that are no such calls become claims (see `claims`), where otherwise they are left out
             and noted; the function need not be named.
-
-    Raises:
-        Malformed: no function is named, or none of the assertions is a call compared with a literal; if it is to be
-            judged, one of them is not.
     """
     source = "\n".join(sources)
     if is_judged and not fn_name:
@@ -237,11 +226,7 @@ def _read_call(given: str, expected: str) -> TestCase:
 
 
 def read_lines(given: str) -> list[Any]:
-    """Return arguments that stand one a line, as JSON or as Python literals.
-
-    Raises:
-        ValueError: a line is neither.
-    """
+    """Return arguments that stand one a line, as JSON or as Python literals."""
     return [read_literal(line) for line in given.split("\n") if line.strip()]
 
 

@@ -72,11 +72,7 @@ def write_json(value: object) -> str:
 
 
 def read_literal(text: str) -> Any:
-    """Read JSON, or else a Python literal.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Read JSON, or else a Python literal."""
     try:
         return read_json(text)
     except json.JSONDecodeError as error:

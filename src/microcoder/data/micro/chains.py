@@ -130,11 +130,7 @@ def draw_chain_tasks(
 def generate_chain_problems(
     *, split: Split, num_problems: int, seed: int, tiers: Sequence[Tier], styles: Sequence[Style]
 ) -> list[Problem]:
-    """Generate problems of distinct chains; arguments as of `microcoder.data.micro.generate_problems`.
-
-    Raises:
-        DataError: there are not so many chains of a tier.
-    """
+    """Generate problems of distinct chains; arguments as of `microcoder.data.micro.generate_problems`."""
     generator = random.Random(f"microcoder chain problems {split} {seed}")
     by_tier = {tier: draw_chain_tasks(generator, tiers=(tier,), styles=styles, split=split) for tier in tiers}
     seen: set[tuple[int, tuple[str, ...]]] = set()

@@ -58,10 +58,6 @@ def run_on_nodes(
 
     Yields:
         A shard's place in `given`, and its looks; in any order.
-
-    Raises:
-        EvaluatorFault: a shard was lost with its node four times, or no node has a processor.
-        MicroCoderError: what a step itself raises.
     """
     if not ray.is_initialized():
         if runner.address is None:
@@ -117,11 +113,7 @@ class _Crew:
         self._resting: dict[str, float] = {}
 
     def find_idle(self, busy: set[_Seat]) -> list[_Seat]:
-        """Return the seats that may be given a shard.
-
-        Raises:
-            EvaluatorFault: no node has a processor.
-        """
+        """Return the seats that may be given a shard."""
         nodes = find_nodes()
         if not nodes and not busy:
             raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
@@ -322,11 +314,7 @@ class ShardWorker:
         return self._look(_kept(rows, before), barrier) if barrier else Looks([], [])
 
     def _make(self, step: MapStep, path: Path, before: str, rows: list[Row] | None) -> Iterator[Row]:
-        """Yield the rows of a step, telling of each as it comes.
-
-        Raises:
-            DataError: the step lost, added or reordered some; its part is not written then.
-        """
+        """Yield the rows of a step, telling of each as it comes."""
         if before.startswith("{"):
             described = json.loads(before)
             yield from _tell(self._work(step)(described), Ticker(path, described["num_rows"]))

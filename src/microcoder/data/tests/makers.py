@@ -404,9 +404,6 @@ def ask_for_inputs(
         candidate: the problem.
         settings: how many programs and runs.
         dropped: counts what became of the others.
-
-    Raises:
-        ConfigError: the endpoint gave no answer at all.
     """
     known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
     text = _ASKED.format(
