@@ -115,15 +115,11 @@ def complete_rows(rows: Iterable[RawRow], *, columns: Mapping[str, str], joins: 
     found = iter(rows)
     while some := list(islice(found, _ROWS_TOGETHER)):
         for joined in joins:
-            some = _join(some, joined)
+            path = joined.settings.row_key or joined.settings.key
+            keys = [_MISSING if row.values is None else find_value(row.values, path) for row in some]
+            fetched = joined.fetch({_text(key) for key in keys if key is not _MISSING})
+            some = [_add(row, key, fetched, joined.settings) for row, key in zip(some, keys, strict=True)]
         yield from (_rename(row, columns) for row in some)
-
-
-def _join(rows: list[RawRow], joined: Joined) -> list[RawRow]:
-    path = joined.settings.row_key or joined.settings.key
-    keys = [_MISSING if row.values is None else find_value(row.values, path) for row in rows]
-    fetched = joined.fetch({_text(key) for key in keys if key is not _MISSING})
-    return [_add(row, key, fetched, joined.settings) for row, key in zip(rows, keys, strict=True)]
 
 
 def _add(row: RawRow, key: object, fetched: Mapping[str, list[Mapping[str, Any]]], settings: JoinSettings) -> RawRow:

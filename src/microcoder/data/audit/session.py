@@ -106,7 +106,10 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         total = sum(shard.num_rows for shard in list_shards(source, _ROWS_PER_SHARD))
         if not total:
             raise DataError(f"source {settings.source.path} holds no rows; check that the file is whole")
-        wanted = _draw(total, settings)
+        # A larger limit holds the rows of a smaller one.
+        numbers = list(range(total))
+        random.Random(settings.seed).shuffle(numbers)
+        wanted = sorted(numbers[: settings.limit])
         known = {row.number: row for row in _read_rows(settings.output)}
         rows = {number: known[number] for number in wanted if number in known}
         on_progress(len(rows), len(wanted))
@@ -145,13 +148,6 @@ def _claim(settings: AuditSettings, content: str) -> None:
     if path.exists() and json.loads(path.read_text(encoding="utf-8")) != record:
         raise DataError(f"{settings.output} holds another audit, or one by another version; give another --output")
     write_json(path, record)
-
-
-def _draw(total: int, settings: AuditSettings) -> list[int]:
-    """Return the numbers of the rows to look at, rising; a larger limit holds those of a smaller one."""
-    numbers = list(range(total))
-    random.Random(settings.seed).shuffle(numbers)
-    return sorted(numbers[: settings.limit])
 
 
 def _pick(source: Source, wanted: set[int]) -> Iterator[_Numbered]:

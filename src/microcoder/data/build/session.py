@@ -169,17 +169,13 @@ def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) ->
         )
     keys = (part.key for of_step in parts for part in of_step)
     key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
-    was_finished = _is_released(config.output, key)
+    marker = config.output / MARKER
+    was_finished = marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
     if not was_finished:
         on_progress("release", 0, 1)
         _release(config, parts, step_counts, key)
     on_progress("release", 1, 1)
     return Built(tuple(step_counts), config.output, was_finished)
-
-
-def _is_released(folder: Path, key: str) -> bool:
-    marker = folder / MARKER
-    return marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
 
 
 def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str) -> None:

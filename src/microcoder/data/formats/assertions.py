@@ -224,13 +224,26 @@ class _Reader:
                 case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
                 case _:
-                    self._read_other(statement, names)
+                    # A loop, a `with`, a call: its assertions are no literal tests, and its names may have changed.
+                    inner = list(ast.walk(statement))
+                    self._dropped += [
+                        f"inside {type(statement).__name__}" for node in inner if isinstance(node, ast.Assert)
+                    ]
+                    for node in inner:
+                        if isinstance(node, ast.Name):
+                            names.pop(node.id, None)
 
     def asserted(self) -> DecodedTests:
         """Return what was read; one tolerance for all, for a problem has one checker."""
         tolerances = {(c.absolute, c.relative) for c in self._claims if (c.absolute, c.relative) != (None, None)}
         chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
-        call = self._call()
+        # Nodes where at least half of the claims say so.
+        places = range(max((len(claim.kinds) for claim in self._claims), default=0))
+        kinds = tuple(
+            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)]) for place in places
+        )
+        returns = _usual([claim.returns for claim in self._claims])
+        call = Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
         tests, dropped = [], list(self._dropped)
         for claim in self._claims:
             if (claim.absolute, claim.relative) not in ((None, None), chosen):
@@ -245,28 +258,11 @@ class _Reader:
         checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
         return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
 
-    def _call(self) -> Call | None:
-        """Return what arguments and results are: nodes where at least half of the claims say so."""
-        places = range(max((len(claim.kinds) for claim in self._claims), default=0))
-        kinds = tuple(
-            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)]) for place in places
-        )
-        returns = _usual([claim.returns for claim in self._claims])
-        return Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
-
     def _read_one(self, test: ast.expr, names: _Names) -> None:
         try:
             self._claims.append(self._read_claim(test, names))
         except NotACall as error:
             self._dropped.append(str(error))
-
-    def _read_other(self, statement: ast.stmt, names: dict[str, _Bound]) -> None:
-        """A loop, a `with`, a call: its assertions are no literal tests, and what it names may have changed."""
-        inner = list(ast.walk(statement))
-        self._dropped += [f"inside {type(statement).__name__}" for node in inner if isinstance(node, ast.Assert)]
-        for node in inner:
-            if isinstance(node, ast.Name):
-                names.pop(node.id, None)
 
     def _read_claim(self, test: ast.expr, names: _Names) -> _Claim:
         """Read an assertion that compares one call with a literal."""

@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.format import Format, recognise
 from microcoder.data.formats.own import find_record, read_record
@@ -73,22 +72,17 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
         candidate = format.read_row(values, name or _digest(values), is_judged=True)
     except Malformed as error:
         raise DataError(f"{where}: {_explain(format, error, values)}") from None
-    _check(candidate, format, where)
+    if not candidate.tests:
+        raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
+    for flag, why in HINDERED.items():
+        if flag in candidate.flags:
+            raise DataError(f"{where}: {why}; it cannot be judged from this row")
     try:
         return candidate.to_problem()
     except ValidationError as error:
         fault = error.errors()[0]
         path = ".".join(str(part) for part in fault["loc"])
         raise DataError(f"{where}: {explain_fault(fault, path)}") from None
-
-
-def _check(candidate: Candidate, format: Format, where: str) -> None:
-    """Refuse what could be judged only in part."""
-    if not candidate.tests:
-        raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
-    for flag, why in HINDERED.items():
-        if flag in candidate.flags:
-            raise DataError(f"{where}: {why}; it cannot be judged from this row")
 
 
 def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str:

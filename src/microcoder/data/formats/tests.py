@@ -58,7 +58,11 @@ def decode_tests(
             if value.get(name):
                 named = _name(value, fn_name)
                 return decode_tests(value[name], fn_name=named, platform=platform, code=code, is_judged=is_judged)
-        return _read_parallel(value, _name(value, fn_name), platform, code)
+        names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
+        if not names:
+            raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
+        inputs, outputs = value[names[0][0]], value[names[0][1]]
+        return pair_tests(inputs, outputs, fn_name=_name(value, fn_name), platform=platform, code=code)
     if isinstance(value, str):
         return asserted_tests([value], fn_name=fn_name, code=code, is_judged=is_judged)
     if not isinstance(value, list):
@@ -165,14 +169,6 @@ def _name(value: Mapping[str, Any], given: str) -> str:
             raise Malformed("bad_tests", f"{key} is {type(found).__name__}, not text")
         return found
     return given
-
-
-def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str, code: str) -> DecodedTests:
-    names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
-    if not names:
-        raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
-    inputs, outputs = value[names[0][0]], value[names[0][1]]
-    return pair_tests(inputs, outputs, fn_name=fn_name, platform=platform, code=code)
 
 
 def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:

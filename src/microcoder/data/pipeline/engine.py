@@ -97,7 +97,8 @@ def run_steps(
         ]
         if not missing:
             continue
-        before = _parts_before(chain.first, everything, plan)
+        position = everything.index(chain.first)
+        before = plan[everything[position - 1].name] if position else []
         given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
         paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
         with SpilledObservations() as looks:
@@ -154,12 +155,6 @@ def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
         chain.append(step)
     if chain:
         yield Chain(tuple(chain))
-
-
-def _parts_before(step: Step, steps: Sequence[Step], plan: Mapping[str, list[Part]]) -> list[Part]:
-    """Return the parts that a step reads; the first step reads the input itself."""
-    position = steps.index(step)
-    return plan[steps[position - 1].name] if position else []
 
 
 def _count(

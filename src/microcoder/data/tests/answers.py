@@ -99,7 +99,11 @@ class Answering:
         """
         self.seconds = self.settings.answer_seconds
         tests = self._answer(sorted(inputs, key=_size))
-        again, self.too_slow = _spread_slow(self.too_slow, num_slow), []
+        # Of each group and generator in turn the longest that is left.
+        by_kind: dict[tuple[str, str], list[MadeInput]] = {}
+        for one in sorted(self.too_slow, key=_size):
+            by_kind.setdefault((one.group, one.origin.kind), []).append(one)
+        again, self.too_slow = take_in_turn([kind[::-1] for kind in by_kind.values()])[:num_slow], []
         if again:
             self.dropped["tried again with more time"] += len(again)
             self.seconds = max(self.seconds, self.settings.large_answer_seconds)
@@ -273,14 +277,6 @@ class Answering:
 
 def _size(one: MadeInput) -> int:
     return len(one.text)
-
-
-def _spread_slow(inputs: Sequence[MadeInput], most: int) -> list[MadeInput]:
-    """Return so many inputs: of each group and generator in turn the longest that is left."""
-    by_kind: dict[tuple[str, str], list[MadeInput]] = {}
-    for one in sorted(inputs, key=_size):
-        by_kind.setdefault((one.group, one.origin.kind), []).append(one)
-    return take_in_turn([kind[::-1] for kind in by_kind.values()])[:most]
 
 
 def _stirred(program: Program) -> Program:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from microcoder.data.clean.tests import find_shown
 from microcoder.data.formats.candidates import Candidate, Mutant, Rejection, Solution
 from microcoder.data.verify.choose import Role, TestCost, VerifySettings, choose_tests
-from microcoder.judge.core.types import Outcome, Record, TestCase
+from microcoder.judge.core.types import Outcome, Record
 
 STEP = "verify/3"
 _CRASHED = "the checker crashed"
@@ -181,14 +181,10 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
     candidate = evidence.candidate
     costs = [
         TestCost(
-            num_bytes=_num_bytes(test),
+            num_bytes=sum(len(text.encode("utf-8", "surrogatepass")) for text in (test.input, test.output)),
             seconds=max((seconds[number] for seconds in timed if number < len(seconds)), default=0.0),
             group=candidate.groups[number] if candidate.groups else "",
         )
         for number, test in enumerate(candidate.tests)
     ]
     return choose_tests(costs, known_wrong, settings.choice)
-
-
-def _num_bytes(test: TestCase) -> int:
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in (test.input, test.output))

@@ -106,10 +106,12 @@ def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | R
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
         return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
     trivial = [Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()]
+    # Wrong ones first, slow ones last: what is cut off is what says least.
+    order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
     made = VerificationPlan(
         candidate=candidate,
         accepted=[attempt for group in accepted for attempt in group],
-        others=_spread_roles(others)[: settings.max_wrong],
+        others=sorted(others, key=lambda attempt: order[attempt.role])[: settings.max_wrong],
         trivial=trivial,
         limit_seconds=max(settings.trial_seconds, candidate.time_limit_seconds or 0.0),
         memory_mib=max(settings.trial_memory_mib, candidate.memory_limit_mib or 0),
@@ -173,12 +175,6 @@ def language_of(solution: Solution, candidate: Candidate) -> str:
         return ""
     is_callable = candidate.fn_name is None or not language.is_built
     return language.name if is_callable and not language.find_problem() else ""
-
-
-def _spread_roles(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return programs with wrong ones first, slow ones last: what is cut off is what says least."""
-    order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
-    return sorted(attempts, key=lambda attempt: order[attempt.role])
 
 
 def trivial_programs(candidate: Candidate) -> dict[str, str]:
