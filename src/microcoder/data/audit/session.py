@@ -22,9 +22,8 @@ from microcoder.data.build.inputs import FileDigests, digest_sources, open_setti
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.clean import process
 from microcoder.data.filter import ContaminationIndex, Fingerprint, build_index, describe, find_duplicates, find_hits
-from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.candidates import Candidate, Rejection, process_row
 from microcoder.data.pipeline.steps import digest, source_digest
-from microcoder.data.rejections import process_row
 from microcoder.data.rowfiles import RawRow
 from microcoder.data.sources import Source, collect_row, list_shards, read_shard
 from microcoder.data.verify.execution import Executor

@@ -16,7 +16,7 @@ from microcoder.data.difficulty.scoring import ScoringSettings
 from microcoder.data.difficulty.selection import CalibrationSettings, SelectionSettings
 from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.catalogue import load_format
-from microcoder.data.tests.settings import GenerateSettings
+from microcoder.data.tests.answers import GenerateSettings
 from microcoder.data.verify import VerifySettings
 from microcoder.judge.core.config import Config
 from microcoder.judge.languages.packages import STANDARD

@@ -45,9 +45,8 @@ from microcoder.data.filter import (
     merge,
 )
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
-from microcoder.data.formats.candidates import Candidate, Rejection, Stage
+from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row, reject
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work
-from microcoder.data.rejections import process_row, reject
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify.store import evaluator_version
@@ -122,7 +121,7 @@ def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[
     ):
 
         def compare(candidate: Candidate) -> Row:
-            hits = find_behaviour(candidate, index, runner, settings)
+            hits = find_behaviour(candidate, index, runner)
             if not hits:
                 return candidate
             shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
@@ -292,7 +291,7 @@ _READING = (
 _INPUTS = "microcoder.data.inputs"
 _PROCESS = "microcoder.data.clean"
 _FILTER = "microcoder.data.filter"
-_REASONS = "microcoder.data.rejections"
+_REASONS = "microcoder.data.formats.candidates"
 _DIFFICULTY = "microcoder.data.difficulty"
 _ENDPOINT = "microcoder.data.completions"
 _VERIFY = "microcoder.data.verify"

@@ -58,6 +58,7 @@ _DIMENSIONS = (
     ),
 )
 
+_MOST_CHARACTERS = 20_000
 _ATTEMPTS = 3
 
 _PROMPT = """You grade how difficult programming problems are for a student who has passed a first course.
@@ -84,7 +85,6 @@ class ScoringSettings(Config):
     """With the places `lowest`, `highest`, `dimensions` and `statement`."""
     temperature: float = Field(default=0.7, ge=0)
     """Above 0, so that scoring a problem three times says more than once (our choice)."""
-    max_statement_characters: int = Field(default=20_000, ge=100)
     seed: int = 0
     """The seed of the first time; each time has its own."""
 
@@ -127,7 +127,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint, settings: ScoringSet
 def write_prompt(candidate: Candidate, settings: ScoringSettings) -> str:
     """Return what the model reads."""
     statement = candidate.statement or candidate.statement_found
-    return _fill(settings, statement[: settings.max_statement_characters])
+    return _fill(settings, statement[:_MOST_CHARACTERS])
 
 
 def answer_schema(settings: ScoringSettings) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from typing import Literal, get_args
 from pydantic import Field, model_validator
 
 from microcoder.data.micro.operations import HELDOUT_SHARE, STYLES, TIERS, Split, Style, Tier
-from microcoder.data.micro.programs import FUNCTION_NAME, draw_trick
-from microcoder.data.micro.testing import ATTEMPTS, build_problem
+from microcoder.data.micro.programs import ATTEMPTS, FUNCTION_NAME, build_problem, draw_trick
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Record, TestCase
 

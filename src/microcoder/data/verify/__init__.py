@@ -1,8 +1,17 @@
 """Verify: by execution in the sandbox, not by eye. See docs/dataset-verify.md."""
 
 from microcoder.data.clean.python2 import convert_python2, is_python2
-from microcoder.data.verify.choose import ChoiceSettings, TestCost, VerifySettings, choose_tests
-from microcoder.data.verify.evidence import Evidence, Fault, Trial, conclude, find_fault
+from microcoder.data.verify.evidence import (
+    ChoiceSettings,
+    Evidence,
+    Fault,
+    TestCost,
+    Trial,
+    VerifySettings,
+    choose_tests,
+    conclude,
+    find_fault,
+)
 from microcoder.data.verify.execution import gather, verify
 from microcoder.data.verify.plans import trivial_programs
 from microcoder.data.verify.rates import Rate, Rates, combine_counts, count_right, measure_rates, rate_with_interval

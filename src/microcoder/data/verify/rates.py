@@ -25,8 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
-from microcoder.data.verify.choose import Role, VerifySettings
-from microcoder.data.verify.evidence import Evidence, chosen_tests, find_fault
+from microcoder.data.verify.evidence import Evidence, Role, VerifySettings, chosen_tests, find_fault
 from microcoder.data.verify.plans import Attempt, VerificationPlan
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Record, Verdict
 
