@@ -273,7 +273,6 @@ def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _split_items(text: str) -> Iterator[tuple[str, Fault | None]]:
-    """Yield the text of each item, without making values of them."""
     at = _skip(text, 0)
     is_list = text.startswith("[", at)
     at = _skip(text, at + 1) if is_list else at

@@ -288,7 +288,6 @@ def _row(share: Share) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return one line in which nothing is markup."""
     return " ".join(text.split()).replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
 
 

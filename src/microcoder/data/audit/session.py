@@ -137,7 +137,6 @@ def _rows_together(settings: AuditSettings) -> int:
 
 
 def _claim(settings: AuditSettings, content: str) -> None:
-    """Refuse a folder that holds an audit of something else."""
     # What a smaller limit found is part of what a larger one finds.
     record = {"settings": settings.model_dump(mode="json", exclude={"limit"}), "content": content,
               "code": digest(*(source_digest(f"microcoder.data.{name}")

@@ -363,14 +363,12 @@ def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, f
 
 
 def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
-    """Return the run of the problem's own program on the benchmark's values."""
     return ProgramRun(
         pair.own.program, pair.own.entry, tuple(pair.own.layout.render(pair.back(values)) for values in inputs)
     )
 
 
 def _ask_other(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
-    """Return the run of the benchmark's program on the problem's values."""
     return ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs)))
 
 
@@ -387,7 +385,6 @@ def _agree(
 
 
 def _reach(values: Values) -> int:
-    """Return the length of the longest list or text of an input."""
     return max((len(value) for value in values if isinstance(value, list | str)), default=0)
 
 
@@ -420,7 +417,6 @@ def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: boo
 
 
 def _side(pair: _Pair, *, is_there: bool) -> tuple[str, tuple[ValueCase, ...]]:
-    """Return the program of one side and the cases of the other."""
     return (pair.other.program, pair.own.cases) if is_there else (pair.own.program, pair.other.cases)
 
 

@@ -200,7 +200,6 @@ def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
 
 
 def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]) -> dict[str, Any]:
-    """Return what was measured on the way, for the card."""
     by_step = {step_count.step: step_count for step_count in step_counts}
     verified, rates, predictor = by_step["verify"], read_rates(config, parts[-2]), load_predictor()
     return {

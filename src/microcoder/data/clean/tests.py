@@ -88,7 +88,6 @@ def _lines(text: str) -> str:
 
 
 def _json_lines(text: str) -> str:
-    """Return JSON values, one a line, each written in one way."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         values = [read_json(line) for line in lines]
@@ -182,7 +181,6 @@ def find_order(candidate: Candidate) -> Checker | None:
 
 
 def _read_lists(candidate: Candidate) -> list[list[Any]] | None:
-    """Return the expected values; None where one of them is no list."""
     try:
         values = [json.loads(test.output) for test in candidate.tests]
     except (ValueError, RecursionError):

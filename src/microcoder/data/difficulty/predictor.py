@@ -139,7 +139,6 @@ def words_of(candidate: Candidate) -> frozenset[str]:
 
 
 def _bounds(statement: str) -> list[float]:
-    """Return the decimal logarithms of the bounds that a statement gives."""
     text = html.unescape(statement)
     found = [float(power) + math.log10(max(float(factor or 1), 1.0)) for factor, power in _POWER.findall(text)]
     for number in _PLAIN.findall(text):
@@ -150,7 +149,6 @@ def _bounds(statement: str) -> list[float]:
 
 
 def _depth(node: ast.AST, depth: int = 0) -> int:
-    """Return how deep blocks are nested."""
     blocks = (ast.For, ast.While, ast.If, ast.FunctionDef, ast.With, ast.Try)
     inner = depth + isinstance(node, blocks)
     return max([inner, *(_depth(child, inner) for child in ast.iter_child_nodes(node))])

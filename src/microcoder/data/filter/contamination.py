@@ -61,7 +61,6 @@ class Encoder:
     """A sentence encoder on one core, so that the same text has the same bits in every process."""
 
     def __init__(self, settings: MeaningSettings) -> None:
-        """Load it."""
         try:
             import onnxruntime
             from tokenizers import Tokenizer
@@ -442,7 +441,6 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
 
 
 def _owners(keys: Iterable[Iterable[Key]]) -> dict[Key, list[int]]:
-    """Return the numbers of the problems that have each key; an empty one is none."""
     owners: dict[Key, list[int]] = {}
     for number, of_problem in enumerate(keys):
         for key in of_problem:

@@ -62,7 +62,6 @@ class _Reader:
         return _load_reader, (self.extension.reference,)
 
     def __call__(self, row: Row) -> Candidate:
-        """Read a row."""
         candidate = self.extension(row, passing=(Malformed,))
         if not isinstance(candidate, Candidate):
             raise self.extension.fault(f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)")

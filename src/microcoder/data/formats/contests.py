@@ -220,7 +220,6 @@ def _read_solutions(row: Row) -> tuple[Solution, ...]:
 
 
 def _name_generators(row: Row) -> tuple[str, ...]:
-    """Name each test by the generator that made it."""
     groups = [""] * len(row.items("test_cases"))
     for kind in _KINDS:
         for index in row.items(f"mapping.{kind}"):

@@ -486,7 +486,6 @@ def _shape_all(given: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[An
 
 
 def _shape(value: Any, examples: Sequence[Any]) -> Any:
-    """Return a JSON value as the kind that the examples are of."""
     kinds = {type(example) for example in examples}
     if isinstance(value, str) and kinds == {complex}:
         return complex(value)

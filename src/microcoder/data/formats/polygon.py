@@ -91,7 +91,6 @@ def _read_xml(files: Mapping[str, str]) -> ElementTree.Element:
 
 
 def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
-    """Return statement and title."""
     if path.endswith(".json"):
         try:
             parts = json.loads(files[path])

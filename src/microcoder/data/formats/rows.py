@@ -86,7 +86,6 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
 
 
 def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str:
-    """Return what is wrong with which field, and what was expected there."""
     if error.reason == "missing_field":
         return f"field {error.detail} is missing; expected {format.shape} in {format.tests_in}"
     if error.reason in _OF_TESTS:

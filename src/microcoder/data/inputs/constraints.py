@@ -148,7 +148,6 @@ def _terms_before(text: str, name: Callable[[str], str]) -> list[Term]:
 
 
 def _terms_after(text: str, name: Callable[[str], str], *, is_last: bool) -> list[Term]:
-    """Return the terms that stand right after an operator."""
     items = None if is_last else _split_list(text, name)
     if items is None:
         tokens = list(itertools.islice(_TOKEN.finditer(text), _MOST_TOKENS))

@@ -158,7 +158,6 @@ class _Draw:
             self.known.setdefault(place, int(drawn + gap))
 
     def _is_capped(self, place: str) -> bool:
-        """Whether a number bounds the place from above."""
         return any(one.left.place == place and not one.right.places for one in self.model.relations)
 
     def _has_top(self, place: str) -> bool:

@@ -116,7 +116,6 @@ def _like(items: Any, made: list[Any]) -> Any:
 
 
 def _step(values: list[Any], source: random.Random) -> None:
-    """Add or take one."""
     if paths := _leaves(values):
         path = source.choice(paths)
         _set(values, path, _get(values, path) + source.choice((-1, 1)))
@@ -395,7 +394,6 @@ def _limit(model: InputModel, place: str) -> int:
 
 
 def _sizes_of(model: InputModel, values: Values) -> Mapping[str, int]:
-    """Return the lengths and whole numbers of an input, by place."""
     found: dict[str, int] = {}
     for name, value in zip(model.names, values, strict=True):
         if isinstance(value, list | str):

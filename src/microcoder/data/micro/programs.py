@@ -131,7 +131,6 @@ def draw_hand(task: TemplateTask, generator: random.Random) -> Hand:
 
 
 def _body(task: TemplateTask, snippets: Sequence[str], hand: Hand) -> tuple[list[str], str]:
-    """Return the statements and the expression of the answer."""
     last = task.steps[-1].kind
     if last is Kind.ALGORITHM:
         *statements, result = snippets[0].split("\n")

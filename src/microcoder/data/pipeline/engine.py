@@ -208,7 +208,6 @@ def _describe(shard: InputShard) -> str:
 
 
 def _rows_done(shards: Sequence[InputShard], parts: Sequence[Part]) -> int:
-    """Return how many rows of the input a step has seen, those of shards that it is at included."""
     ticks = read_ticks(parts[0].path.parent) if parts else {}
     return sum(
         shard.num_rows if part.is_there else int(ticks.get(part.path.name, 0.0) * shard.num_rows)

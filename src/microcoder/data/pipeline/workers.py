@@ -331,7 +331,6 @@ class ShardWorker:
             )
 
     def _work(self, step: MapStep) -> Work:
-        """Set a step up when its first shard comes."""
         if step.name not in self._works:
             if step.shares and step.name not in self._shared:
                 self._shared[step.name] = self._opened.enter_context(step.shares(step.settings))
@@ -352,5 +351,4 @@ def _tell(made: Iterable[Row], ticker: Ticker) -> Iterator[Row]:
 
 
 def _kept(rows: list[Row] | None, path: str) -> list[Candidate]:
-    """Return the rows that were kept: those in memory, or those of a part."""
     return read_kept(Path(path)) if rows is None else [row for row in rows if isinstance(row, Candidate)]

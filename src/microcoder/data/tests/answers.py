@@ -153,7 +153,6 @@ class Answering:
         return tests
 
     def _answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
-        """Return the tests that come of inputs, in their order."""
         answers = self._answers_of_first(inputs) if inputs else []
         tests = [
             (one, TestCase(input=one.text, output=answer))

@@ -240,7 +240,6 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial], settings: Verif
 
 
 def _find_passing(evidence: Evidence, settings: VerifySettings) -> Fault | None:
-    """Programs that pass and must not."""
     trivial = [trial.name for trial in evidence.tried_as("trivial") if trial.outcome is Outcome.ACCEPTED]
     if trivial:
         return Fault("trivial_passes", ", ".join(trivial))

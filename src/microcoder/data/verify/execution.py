@@ -191,7 +191,6 @@ def _run_again(executor: Executor, plans: Sequence[VerificationPlan], repeat: in
 
 
 def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
-    """Run trivial programs on one test, and on all tests where they pass that one."""
     pairs = [(item, attempt) for item in plans for attempt in item.trivial]
     for item, attempt in pairs:
         tests = item.candidate.tests
@@ -205,7 +204,6 @@ def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
 
 
 def _ask_checkers(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
-    """Ask checker programs about the answers of their own problems."""
     for item in plans:
         if item.candidate.checker.type != "program":
             continue
