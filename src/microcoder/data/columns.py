@@ -164,13 +164,7 @@ def _put(values: dict[str, Any], name: str, value: object) -> None:
 
 
 def check_columns(columns: Mapping[str, str], rows: Iterable[RawRow], read: Callable[[Mapping[str, Any]], Any]) -> str:
-    """Return what is wrong with the names of columns, as far as some rows show; empty if nothing is.
-
-    Args:
-        columns: fields that a format reads, and where the rows have them.
-        rows: the first ones, with these fields.
-        read: reads the fields of a row; raises `Malformed` if it is none of the format.
-    """
+    """Return what is wrong with the names of columns, as far as some rows show; empty if nothing is."""
     asked: set[str] = set()
     num_tried = num_read = 0
     for row in rows:

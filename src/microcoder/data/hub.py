@@ -88,12 +88,7 @@ def download(name: str) -> Snapshot:
 
 
 def find_part(folder: Path, part: str) -> Snapshot:
-    """Find a part of a data set whose files were downloaded to a folder by hand.
-
-    Args:
-        folder: with the files as the repository has them.
-        part: `config/split`.
-    """
+    """Find a part of a data set whose files were downloaded to a folder by hand."""
     wanted = HubName(str(folder), None, part)
     try:
         found = _list_files(folder, wanted)

@@ -109,7 +109,8 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         numbers = list(range(total))
         random.Random(settings.seed).shuffle(numbers)
         wanted = sorted(numbers[: settings.limit])
-        known = {row.number: row for row in _read_rows(settings.output)}
+        lines = _read_lines(settings.output / ROWS_FILE)
+        known = {row.number: row for row in map(AuditedRow.model_validate_json, lines)}
         rows = {number: known[number] for number in wanted if number in known}
         on_progress(len(rows), len(wanted))
         left = [number for number in wanted if number not in rows]
@@ -267,7 +268,3 @@ def _read_lines(path: Path) -> list[str]:
     if whole != text:
         path.write_text(whole, encoding="utf-8")
     return whole.splitlines()
-
-
-def _read_rows(folder: Path) -> list[AuditedRow]:
-    return [AuditedRow.model_validate_json(line) for line in _read_lines(folder / ROWS_FILE)]

@@ -389,13 +389,7 @@ def _reach(values: Values) -> int:
 
 
 def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: bool) -> list[_Trial]:
-    """Run the programs of one side on all cases of the other; return the trials that go on.
-
-    Args:
-        trials: what is close.
-        runner: runs programs.
-        is_there: the benchmark's programs on the problem's own inputs; otherwise the other way round.
-    """
+    """Run the programs of one side on all cases of the other; return the trials that go on."""
     least = _OWN_SHARE if is_there else _OTHER_SHARE
     asked = []
     for trial in trials:

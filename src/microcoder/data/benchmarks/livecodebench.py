@@ -116,8 +116,7 @@ def read_livecodebench(
     for file in find_files(path, release):
         for row in read_file(file, _WHAT):
             num_rows += 1
-            _check(row)
-            held = _read_date(row)
+            held = _check(row)
             if not selection.holds(row.values["platform"], row.values["difficulty"], held):
                 continue
             try:
@@ -150,7 +149,7 @@ def is_livecodebench(path: Path) -> bool:
     return first is not None and {"question_id", "question_content", "public_test_cases"} <= first.values.keys()
 
 
-def _check(row: FileRow) -> None:
+def _check(row: FileRow) -> datetime:
     values, where = row.values, row.where
     for name in _TEXTS:
         if not isinstance(values.get(name), str):
@@ -159,14 +158,11 @@ def _check(row: FileRow) -> None:
     for name in ("question_id", "question_content"):
         if not values[name].strip():
             raise DataError(f"{where}: {name} is empty; download the file again")
-
-
-def _read_date(row: FileRow) -> datetime:
-    text = row.values["contest_date"]
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
+        return datetime.fromisoformat(values["contest_date"]).replace(tzinfo=None)
     except ValueError:
-        raise DataError(f"{row.where}: contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00") from None
+        text = values["contest_date"]
+        raise DataError(f"{where}: contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00") from None
 
 
 def _read_question(row: FileRow, held: datetime, judged_by: Mapping[str, Any]) -> Question:

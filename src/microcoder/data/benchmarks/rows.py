@@ -170,7 +170,12 @@ def read_humaneval(path: Path, *, plus: Path | None = None) -> list[Question]:
         more = None
         if further is not None and (more := further.get(task_number(row.text("task_id")))) is None:
             continue
-        questions.append(_read_humaneval(row, more))
+        name, statement = row.text("task_id"), row.text("prompt")
+        problem = row.problem("humaneval", name)
+        if more is not None:
+            tests = (*problem.tests, *plus_tests_of(more, ("plus_input",)))
+            problem = problem.model_copy(update={"tests": tests})
+        questions.append(_ask(row, problem, more, statement=statement))
     if not questions:
         raise DataError(f"{plus} shares no task with {path}; are both of the same benchmark?")
     return questions
@@ -190,37 +195,25 @@ def read_mbpp(path: Path, *, split: Split = "test", plus: Path | None = None) ->
             raise DataError(f"{row.where}: task_id is {number!r}, not a number; is this MBPP as published?")
         more = further.get(str(number)) if further is not None else None
         if number in _SPLITS[split] and (further is None or more is not None):
-            questions.append(_read_mbpp(row, number, more))
+            problem = row.problem("mbpp", f"Mbpp/{number}")
+            if more is not None:
+                tests = plus_tests_of(more, ("base_input", "plus_input"))
+                problem = problem.model_copy(update={"tests": tests, "fn_name": more.text("entry_point")})
+            examples = tuple(row.strings("test_list"))
+            questions.append(_ask(row, problem, more, statement=problem.statement, examples=examples))
     if not questions:
         raise DataError(f"{path} holds no task of split {split!r}{f' that {plus} has too' if plus else ''}; try all")
     return questions
 
 
-def _read_humaneval(row: FileRow, more: FileRow | None) -> Question:
-    name, prompt = row.text("task_id"), row.text("prompt")
-    problem = row.problem("humaneval", name)
-    if more is not None:
-        tests = (*problem.tests, *plus_tests_of(more, ("plus_input",)))
-        problem = problem.model_copy(update={"tests": tests})
-    return Question(
-        id=name,
-        statement=prompt,
-        fn_name=problem.fn_name,
-        digest=row.values_digest() + (more.values_digest() if more is not None else ""),
-        load=lambda: problem,
-    )
-
-
-def _read_mbpp(row: FileRow, number: int, more: FileRow | None) -> Question:
-    problem = row.problem("mbpp", f"Mbpp/{number}")
-    if more is not None:
-        tests = plus_tests_of(more, ("base_input", "plus_input"))
-        problem = problem.model_copy(update={"tests": tests, "fn_name": more.text("entry_point")})
+def _ask(
+    row: FileRow, problem: Problem, more: FileRow | None, *, statement: str, examples: tuple[str, ...] = ()
+) -> Question:
     return Question(
         id=problem.id,
-        statement=problem.statement,
+        statement=statement,
         fn_name=problem.fn_name,
-        examples=tuple(row.strings("test_list")),
+        examples=examples,
         digest=row.values_digest() + (more.values_digest() if more is not None else ""),
         load=lambda: problem,
     )

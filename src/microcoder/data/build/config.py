@@ -12,7 +12,7 @@ from microcoder.data.behaviour import BehaviourSettings
 from microcoder.data.clean import ProcessSettings
 from microcoder.data.columns import JoinSettings
 from microcoder.data.completions import EndpointSettings
-from microcoder.data.difficulty.scoring import ScoringSettings
+from microcoder.data.difficulty.predictor import ScoringSettings
 from microcoder.data.difficulty.selection import CalibrationSettings, SelectionSettings
 from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.catalogue import load_format

@@ -17,6 +17,7 @@ from microcoder.data.build.inputs import FileDigests, list_inputs, unpack_source
 from microcoder.data.build.steps import collect_step, later_steps
 from microcoder.data.build.verification import read_rates
 from microcoder.data.difficulty.predictor import load_predictor
+from microcoder.data.filter.contamination import THRESHOLDS
 from microcoder.data.formats.candidates import STAGES, Candidate, Rejection, Stage
 from microcoder.data.hub import MARKER
 from microcoder.data.pipeline.engine import Missing, OnProgress, StepCounts, count_missing, run_steps
@@ -207,7 +208,7 @@ def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
             "benchmarks": [source.prefix for source in config.benchmarks],
             "rows_compared": by_step["filter"].num_in,
             "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
-            "thresholds": config.filter.contamination.model_dump(mode="json"),
+            "thresholds": {**config.filter.contamination.model_dump(mode="json"), **THRESHOLDS},
         },
         "difficulty": {
             "predictor": config.difficulty.predictor,

@@ -21,8 +21,7 @@ from microcoder.data.build.inputs import FileDigests, digest_sources, open_setti
 from microcoder.data.build.verification import Resources, open_attempts, open_verdicts, open_verify
 from microcoder.data.clean import ProcessSettings, process
 from microcoder.data.completions import Endpoint
-from microcoder.data.difficulty.predictor import predict_difficulty
-from microcoder.data.difficulty.scoring import score_difficulty
+from microcoder.data.difficulty.predictor import predict_difficulty, score_difficulty
 from microcoder.data.difficulty.selection import (
     Calibration,
     MeasuredOn,
@@ -304,13 +303,7 @@ def collect_step() -> MapStep:
 
 
 def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
-    """Return the steps after collect.
-
-    Args:
-        config: the build.
-        benchmarks: its benchmarks, archives unpacked.
-        digests: of files.
-    """
+    """Return the steps after collect."""
     difficulty, responses = config.difficulty, config.difficulty.responses
     resources = Resources(
         work=config.work_folder,

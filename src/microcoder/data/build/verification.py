@@ -115,12 +115,7 @@ def open_verify(settings: VerifySettings, store: Verdicts, resources: Resources)
 
 
 def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the verifier's own rates over all shards, for the card.
-
-    Args:
-        config: the build.
-        parts: what the verify step was given.
-    """
+    """Return the verifier's own rates over all shards, for the card."""
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
         path = _counts_file(config.work_folder, config.verify, KeptRows(part.path))

@@ -207,12 +207,7 @@ class Shown(NamedTuple):
 
 
 def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
-    """Return the statement with every sample of the package, in order; what it says to explain one stays with it.
-
-    Args:
-        candidate: laid out, its tests in one form; groups name the samples.
-        max_characters: of input and output together; a longer sample is not shown.
-    """
+    """Return the statement with every sample of the package, in order; what it says to explain one stays with it."""
     samples = [
         Example(test.input.strip("\n"), test.output.strip("\n"))
         for test, group in zip(candidate.tests, candidate.groups, strict=False)

@@ -107,13 +107,7 @@ def _read_archive(settings: Mapping[str, Any], row: Row) -> Mapping[str, bytes |
 def _list_tests(
     settings: Mapping[str, Any], archive: Mapping[str, bytes | str], files: Mapping[str, bytes | str]
 ) -> Iterator[tuple[str, TestCase]]:
-    """Yield groups and tests; what gives no points, and pretests, are their own groups.
-
-    Args:
-        settings: of `init.yml`.
-        archive: files that patterns are tried on.
-        files: files that tests are named by.
-    """
+    """Yield groups and tests; what gives no points, and pretests, are their own groups."""
     for name, group in (("pretest_test_cases", "pretest"), ("test_cases", "")):
         cases = settings.get(name)
         if isinstance(cases, Mapping) or (cases is None and name == "test_cases" and archive):

@@ -85,11 +85,7 @@ def translate_checktestdata(code: str) -> str:
 
 
 def read_kit(files: Mapping[str, str]) -> InputKit:
-    """Return a package's generators, the recipes that call them, and its input validators.
-
-    Args:
-        files: of the package, by path.
-    """
+    """Return a package's generators, the recipes that call them, and its input validators."""
     reading = _Reading(files)
     validators = reading.validators()
     if "generators/generators.yaml" in files:

@@ -74,14 +74,7 @@ class InputModel:
         return f"not {failing.left} {failing.operator} {failing.right}" if failing else ""
 
     def range_of(self, place: str, known: Mapping[str, int], shape: Shape | None, *, is_length: bool = False) -> Range:
-        """Return the range of a place, by what is stated and, where nothing is, by what was seen.
-
-        Args:
-            place: the place.
-            known: numbers drawn so far, by place.
-            shape: of the values seen there.
-            is_length: of a list or text.
-        """
+        """Return the range of a place, by what is stated and, where nothing is, by what was seen."""
         lows, highs = [], []
         for one in self.relations:
             if one.operator == "==":

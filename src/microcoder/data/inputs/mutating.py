@@ -185,13 +185,7 @@ def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int) -> Va
 
 
 def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
-    """Return up to `num` inputs that are not among the known ones and have all that these have in common.
-
-    Args:
-        known: inputs of one problem.
-        num: how many, with the same seed the same ones.
-        seed: of all random choices.
-    """
+    """Return up to `num` inputs that are not among the known ones and have all that these have in common."""
     if not known or num == 0:
         return []
     model = learn([f"value{number}_" for number in range(len(known[0]))], known, None)
@@ -327,14 +321,7 @@ def grow(model: InputModel, known: Sequence[Values], *, seed: int, most_items: i
 
 
 def zoom(model: InputModel, known: Sequence[Values], *, seed: int, most_items: int) -> Values | None:
-    """Return a known input with a larger picture, each cell as a square of cells; None where none has a picture.
-
-    Args:
-        model: what inputs look like.
-        known: inputs.
-        seed: of all random choices.
-        most_items: as in `grow`; a cell is a part of one.
-    """
+    """Return a known input with a larger picture, each cell as a square of cells; None where none has a picture."""
     source = random.Random(seed)
     pictures = [at for at, shape in enumerate(model.shapes) if shape.kind == "list" and "rectangular" in shape.facts
                 and shape.item is not None and shape.item.kind == "text"]  # fmt: skip

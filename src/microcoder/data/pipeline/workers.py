@@ -50,12 +50,6 @@ def run_on_nodes(
 
     Shards of a lost node are done again by others; nodes that join are used.
 
-    Args:
-        chain: the steps.
-        given: for each shard the part that the first step reads, or the description of the shard itself.
-        paths: for each shard the parts of the steps.
-        runner: without an address a cluster is started here, unless this process has joined one.
-
     Yields:
         A shard's place in `given`, and its looks; in any order.
     """

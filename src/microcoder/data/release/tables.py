@@ -253,16 +253,7 @@ def write_card(
     figures: Mapping[str, Any],
     config: Mapping[str, Any],
 ) -> None:
-    """Write README.md, its plots, and funnel.json.
-
-    Args:
-        folder: the corpus.
-        name: what it is called.
-        tally: what was counted.
-        step_counts: rows in and out of every step.
-        figures: measured figures of steps, by step: decontamination, verification, difficulty.
-        config: what it was built from.
-    """
+    """Write README.md, its plots, and funnel.json."""
     for kind in ("difficulty", "year", "licence"):
         counted = sorted(tally.counts[kind].items())
         write_text(folder / "plots" / f"{kind}.svg", draw_bars(counted[:_MAX_LINES], title=kind))

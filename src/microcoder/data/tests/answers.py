@@ -153,7 +153,8 @@ class Answering:
         return tests
 
     def _answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
-        answers = self._answers_of_first(inputs) if inputs else []
+        is_program = self.candidate.fn_name is None and self.candidate.harness is None
+        answers = (self._printed if is_program else self._returned)(inputs) if inputs else []
         tests = [
             (one, TestCase(input=one.text, output=answer))
             for one, answer in zip(inputs, answers, strict=True)
@@ -172,11 +173,6 @@ class Answering:
         """Return what programs are judged by."""
         memory = max(_MEMORY_MIB, self.candidate.memory_limit_mib or 0)
         return self.candidate.to_trial(language, seconds=seconds, memory_mib=memory, tests=tests)
-
-    def _answers_of_first(self, inputs: Sequence[MadeInput]) -> list[str | None]:
-        if self.candidate.fn_name is None and self.candidate.harness is None:
-            return self._printed(inputs)
-        return self._returned(inputs)
 
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         answers: list[str | None] = []

@@ -116,16 +116,7 @@ def run_kit(
     most: int,
     maker: str = "package",
 ) -> list[MadeInput]:
-    """Return the inputs that a package's recipes make and all its validators accept.
-
-    Args:
-        judge: what runs the programs.
-        candidate: with a kit.
-        settings: limits.
-        dropped: counts what became of the others.
-        most: how many recipes are run.
-        maker: who wrote the programs, for the lineage.
-    """
+    """Return the inputs that a package's recipes make and all its validators accept."""
     kit = candidate.kit
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
     chosen = spread_recipes(kit.recipes, most)
@@ -324,14 +315,7 @@ class _Making:
     seen: set[str] = field(default_factory=set)
 
     def make(self, kind: str, number: int, most_bytes: int, about_bytes: int = 0) -> list[MadeInput]:
-        """Make one of a kind, if it can be and is new.
-
-        Args:
-            kind: how.
-            number: of the try.
-            most_bytes: of a longer one there is none.
-            about_bytes: how large a large one is to be.
-        """
+        """Make one of a kind, if it can be and is new."""
         model, known = self.understanding.model, self.understanding.known
         seed = seed_of(self.settings.seed, self.problem_id, kind, number)
         most_items = (about_bytes or most_bytes) // _BYTES_PER_ITEM
@@ -394,15 +378,7 @@ _FORMS = {True: "one JSON value a line, an argument of the function each", False
 def ask_for_inputs(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, settings: GenerateSettings, dropped: Counter[str]
 ) -> list[MadeInput]:
-    """Return the inputs of a model's generators that its validator accepts, if it accepts every known input too.
-
-    Args:
-        endpoint: the model.
-        judge: what runs its programs.
-        candidate: the problem.
-        settings: how many programs and runs.
-        dropped: counts what became of the others.
-    """
+    """Return the inputs of a model's generators that its validator accepts, if it accepts every known input too."""
     known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
     text = _ASKED.format(
         form=_FORMS[candidate.fn_name is not None],

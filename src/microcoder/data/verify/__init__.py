@@ -18,27 +18,8 @@ from microcoder.data.verify.rates import Rate, Rates, combine_counts, count_righ
 from microcoder.data.verify.store import Verdicts, VerdictStore, evaluator_version
 
 __all__ = [
-    "ChoiceSettings",
-    "Evidence",
-    "Fault",
-    "Rate",
-    "Rates",
-    "TestCost",
-    "Trial",
-    "VerdictStore",
-    "Verdicts",
-    "VerifySettings",
-    "choose_tests",
-    "combine_counts",
-    "conclude",
-    "convert_python2",
-    "count_right",
-    "evaluator_version",
-    "find_fault",
-    "gather",
-    "is_python2",
-    "measure_rates",
-    "rate_with_interval",
-    "trivial_programs",
-    "verify",
-]
+    "ChoiceSettings", "Evidence", "Fault", "Rate", "Rates", "TestCost", "Trial", "VerdictStore", "Verdicts",
+    "VerifySettings", "choose_tests", "combine_counts", "conclude", "convert_python2", "count_right",
+    "evaluator_version", "find_fault", "gather", "is_python2", "measure_rates", "rate_with_interval",
+    "trivial_programs", "verify",
+]  # fmt: skip
