@@ -28,7 +28,7 @@ BUDGETS = {
     "data": 1360,
     "data/micro": 1160,
     "data/clean": 2340,
-    "data/verify": 1280,
+    "data/verify": 1270,
     "data/inputs": 2470,
     "data/filter": 1420,
     "data/difficulty": 730,

@@ -18,7 +18,7 @@ from microcoder.data.build.steps import collect_step, later_steps
 from microcoder.data.build.verification import read_rates
 from microcoder.data.difficulty.predictor import load_predictor
 from microcoder.data.filter.contamination import THRESHOLDS
-from microcoder.data.formats.candidates import STAGES, Candidate, Rejection, Stage
+from microcoder.data.formats.candidates import STAGES, Candidate, Stage
 from microcoder.data.hub import MARKER
 from microcoder.data.pipeline.engine import Missing, OnProgress, StepCounts, count_missing, run_steps
 from microcoder.data.pipeline.parts import Part, read_kept, read_rejected
@@ -183,7 +183,8 @@ def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
     """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
-    tally = write_tables(folder, _kept(parts[-1]), _rejected(parts))
+    rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
+    tally = write_tables(folder, _kept(parts[-1]), rejected)
     figures = _figures(config, parts, step_counts)
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
@@ -194,10 +195,6 @@ def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
 
 def _kept(parts: Sequence[Part]) -> Iterator[Candidate]:
     return chain.from_iterable(read_kept(part.path) for part in parts)
-
-
-def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
-    return chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
 
 
 def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]) -> dict[str, Any]:

@@ -105,14 +105,11 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
         )
     fields = sorted(values)
     shown = ", ".join(fields[:_MOST_SHOWN]) + (", ..." if len(fields) > _MOST_SHOWN else "")
+    known = ", ".join(name for name, found in FORMATS.items() if found.folders is None)
     return DataError(
         f"a row with the fields {shown or '(none)'} is of no known format; name it, as in "
-        f'Problem.from_row(row, format="apps"), one of {", ".join(_in_rows())}; docs/rows.md lists their fields'
+        f'Problem.from_row(row, format="apps"), one of {known}; docs/rows.md lists their fields'
     )
-
-
-def _in_rows() -> list[str]:
-    return [name for name, found in FORMATS.items() if found.folders is None]
 
 
 def _name(values: Mapping[str, Any]) -> str:

@@ -243,7 +243,8 @@ class _Growing:
         """Return as many of some inputs as there is room for, as one; None where there is no room for two."""
         model = self.model
         summed = {size for size in self.sizes.values() if size in model.names}
-        totals = dict.fromkeys(_lengths(model, known) | summed, 0)
+        lengths = {f"{name}#" for name, value in zip(model.names, known[0], strict=True) if isinstance(value, list)}
+        totals = dict.fromkeys(lengths | summed, 0)
         limits = {place: _limit(model, place) for place in totals if not _follows(model, place)}
         parts: list[list[Any]] = []
         for copy in range(_MOST_COPIES):
@@ -369,10 +370,6 @@ def _follows(model: InputModel, place: str) -> bool:
     is_bounded = any(one.left.place == place for one in model.relations if one.operator != "==")
     pairs = [{one.left.place, one.right.place} for one in model.relations if one.operator == "=="]
     return not is_bounded and any(place in pair for pair in pairs)
-
-
-def _lengths(model: InputModel, known: Sequence[Values]) -> set[str]:
-    return {f"{name}#" for name, value in zip(model.names, known[0], strict=True) if isinstance(value, list)}
 
 
 def _limit(model: InputModel, place: str) -> int:

@@ -286,7 +286,11 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     if evidence.refused_answers:
         how = f"the checker does not accept an answer of the problem itself: {evidence.refused_answers}"
         candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "checker_refuses_answer"))
-    changed = candidate.change("verify", STEP, _describe(evidence), solutions=_references_first(evidence))
+    dropped = [trial for trial in evidence.tried_as("accepted") if trial.outcome is not Outcome.ACCEPTED]
+    lost = "".join(f"; solution {trial.name} dropped: {_say(trial)}" for trial in dropped)
+    changed = candidate.change(
+        "verify", STEP, f"references that passed first{lost}", solutions=_references_first(evidence)
+    )
     how = f"{settings.choice.mode}: {len(chosen)} of {len(candidate.tests)}"
     tests = tuple(candidate.tests[number] for number in chosen)
     groups = tuple(candidate.groups[number] for number in chosen) if candidate.groups else ()
@@ -307,12 +311,6 @@ def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
     numbered = list(enumerate(evidence.candidate.solutions))
     first = [solution for number, solution in numbered if passed.get(str(number)) is True]
     return (*first, *(solution for number, solution in numbered if str(number) not in passed))
-
-
-def _describe(evidence: Evidence) -> str:
-    dropped = [trial for trial in evidence.tried_as("accepted") if trial.outcome is not Outcome.ACCEPTED]
-    lost = "".join(f"; solution {trial.name} dropped: {_say(trial)}" for trial in dropped)
-    return f"references that passed first{lost}"
 
 
 def _say(trial: Trial) -> str:
