@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from microcoder.data.formats import row
-from microcoder.data.rejections import REASONS
+from microcoder.data.formats.candidates import REASONS
 
 DOCS = Path(__file__).parents[2] / "docs" / "dataset-reasons.md"
 

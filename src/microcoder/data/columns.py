@@ -57,11 +57,7 @@ class Joined:
     """Filled when the first row is joined."""
 
     def fetch(self, keys: Iterable[str]) -> dict[str, list[Mapping[str, Any]]]:
-        """Return the rows of each key; keys that none has are left out.
-
-        Raises:
-            DataError: the files have no such column, or a row of them cannot be read.
-        """
+        """Return the rows of each key; keys that none has are left out."""
         if not self.places:
             self.places.update(_index(self))
         return {key: list(self._read(self.places[key])) for key in keys if key in self.places}
@@ -115,23 +111,15 @@ def _keys(joined: Joined, file: str, seen: set[str]) -> Iterator[tuple[FilePart,
 
 
 def complete_rows(rows: Iterable[RawRow], *, columns: Mapping[str, str], joins: tuple[Joined, ...]) -> Iterator[RawRow]:
-    """Yield rows with the columns of others joined to them and theirs under the names that the format reads.
-
-    Raises:
-        DataError: the files to join have no such column.
-    """
+    """Yield rows with the columns of others joined to them and theirs under the names that the format reads."""
     found = iter(rows)
     while some := list(islice(found, _ROWS_TOGETHER)):
         for joined in joins:
-            some = _join(some, joined)
+            path = joined.settings.row_key or joined.settings.key
+            keys = [_MISSING if row.values is None else find_value(row.values, path) for row in some]
+            fetched = joined.fetch({_text(key) for key in keys if key is not _MISSING})
+            some = [_add(row, key, fetched, joined.settings) for row, key in zip(some, keys, strict=True)]
         yield from (_rename(row, columns) for row in some)
-
-
-def _join(rows: list[RawRow], joined: Joined) -> list[RawRow]:
-    path = joined.settings.row_key or joined.settings.key
-    keys = [_MISSING if row.values is None else find_value(row.values, path) for row in rows]
-    fetched = joined.fetch({_text(key) for key in keys if key is not _MISSING})
-    return [_add(row, key, fetched, joined.settings) for row, key in zip(rows, keys, strict=True)]
 
 
 def _add(row: RawRow, key: object, fetched: Mapping[str, list[Mapping[str, Any]]], settings: JoinSettings) -> RawRow:
@@ -176,13 +164,7 @@ def _put(values: dict[str, Any], name: str, value: object) -> None:
 
 
 def check_columns(columns: Mapping[str, str], rows: Iterable[RawRow], read: Callable[[Mapping[str, Any]], Any]) -> str:
-    """Return what is wrong with the names of columns, as far as some rows show; empty if nothing is.
-
-    Args:
-        columns: fields that a format reads, and where the rows have them.
-        rows: the first ones, with these fields.
-        read: reads the fields of a row; raises `Malformed` if it is none of the format.
-    """
+    """Return what is wrong with the names of columns, as far as some rows show; empty if nothing is."""
     asked: set[str] = set()
     num_tried = num_read = 0
     for row in rows:

@@ -41,11 +41,7 @@ class HubName:
 
 
 def parse_name(name: str) -> HubName:
-    """Read a `hf://` name.
-
-    Raises:
-        DataError: it is none.
-    """
+    """Read a `hf://` name."""
     found = _NAME.fullmatch(name.rstrip("/"))
     if found is None:
         raise DataError(f"{name!r} is no name of a data set on the Hub; {_USE}")
@@ -65,11 +61,7 @@ class Snapshot:
 
 
 def download(name: str) -> Snapshot:
-    """Download what a name means, or find it in the cache.
-
-    Raises:
-        DataError: the name is wrong, the library is missing, nothing matches, or the Hub cannot be reached.
-    """
+    """Download what a name means, or find it in the cache."""
     wanted = parse_name(name)
     try:
         from huggingface_hub import snapshot_download
@@ -96,15 +88,7 @@ def download(name: str) -> Snapshot:
 
 
 def find_part(folder: Path, part: str) -> Snapshot:
-    """Find a part of a data set whose files were downloaded to a folder by hand.
-
-    Args:
-        folder: with the files as the repository has them.
-        part: `config/split`.
-
-    Raises:
-        DataError: the library is missing, or nothing matches.
-    """
+    """Find a part of a data set whose files were downloaded to a folder by hand."""
     wanted = HubName(str(folder), None, part)
     try:
         found = _list_files(folder, wanted)

@@ -40,9 +40,6 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
         archive: a tar file, compressed or not.
         into: where folders of archives are made.
         digest: of the archive's content; a changed archive gets a folder of its own.
-
-    Raises:
-        DataError: it is damaged, or holds what could write outside its folder.
     """
     place = hashlib.sha256(f"{archive.name}\0{digest}".encode()).hexdigest()[:12]
     folder = into / f"{archive.name.split('.', 1)[0]}-{place}"
@@ -276,7 +273,6 @@ def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _split_items(text: str) -> Iterator[tuple[str, Fault | None]]:
-    """Yield the text of each item, without making values of them."""
     at = _skip(text, 0)
     is_list = text.startswith("[", at)
     at = _skip(text, at + 1) if is_list else at

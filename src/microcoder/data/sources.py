@@ -166,11 +166,7 @@ def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
 
 
 def check_names(source: Source) -> None:
-    """Refuse columns that are named for a field which the format does not read, as far as the first rows show.
-
-    Raises:
-        DataError: which, and what it reads.
-    """
+    """Refuse columns that are named for a field which the format does not read, as far as the first rows show."""
     shards = list_shards(source, _ROWS_TRIED) if source.columns else []
     rows = list(islice(read_shard(source, shards[0]), _ROWS_TRIED)) if shards else []
     faults = [row.fault for row in rows if row.values is None and row.fault is not None]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, Tag, model_validator
 
-from microcoder.data.benchmarks.functions import Split
+from microcoder.data.benchmarks.rows import Split
 from microcoder.data.completions import EndpointConfig
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect

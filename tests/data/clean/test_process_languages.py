@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from real_texts import language_texts
 
-from microcoder.data.clean.languages import LanguageSettings, identify
+from microcoder.data.clean.translation import LanguageSettings, identify
 
 
 def test_real_texts_in_ten_languages() -> None:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from microcoder.data import Candidate
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
-from microcoder.data.difficulty.scoring import (
+from microcoder.data.difficulty.predictor import (
     ScoringSettings,
     answer_schema,
     read_scores,

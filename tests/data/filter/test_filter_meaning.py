@@ -10,7 +10,7 @@ import pytest
 
 from microcoder.data import Candidate
 from microcoder.data.filter import ContaminationSettings, build_index, find_hits
-from microcoder.data.filter.meaning import MeaningSettings
+from microcoder.data.filter.contamination import MeaningSettings
 from microcoder.judge.core.errors import ConfigError, DataError
 
 pytest.importorskip("onnxruntime")

@@ -4,8 +4,7 @@ import pytest
 from real_texts import ALL
 
 from microcoder.data.filter.rules import RULES, QualitySettings, check_quality
-from microcoder.data.formats.candidates import Candidate
-from microcoder.data.rejections import REASONS
+from microcoder.data.formats.candidates import REASONS, Candidate
 from microcoder.judge.core.types import TestCase
 
 GOOD = (

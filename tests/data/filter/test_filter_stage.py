@@ -18,8 +18,7 @@ from microcoder.data.filter import (
     build_index,
     filter_row,
 )
-from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.rejections import REASONS, reject
+from microcoder.data.formats.candidates import REASONS, Candidate, Rejection, reject
 from microcoder.judge.core.types import TestCase
 
 STORY = (

@@ -11,9 +11,8 @@ import pytest
 
 from microcoder.data.formats.candidates import Candidate, InputRecipe, Origin
 from microcoder.data.formats.input_kits import read_kit
-from microcoder.data.tests.answers import MadeInput
+from microcoder.data.tests.answers import GenerateSettings, MadeInput
 from microcoder.data.tests.makers import find_valid, run_kit, spread_recipes
-from microcoder.data.tests.settings import GenerateSettings
 from microcoder.judge import Judge
 
 SCRIPT = """#!/usr/bin/env bash
@@ -129,7 +128,7 @@ def test_a_checktestdata_validator_becomes_a_python_program() -> None:
     asked = [(MadeInput(text, Origin(kind="given")), kit.recipes[0]) for text in ("10\n", "11\n", "10", "ten\n")]
     dropped: Counter[str] = Counter()
     with Judge(workers=1, cache_size=0) as judge:
-        valid = find_valid(judge, [kit.programs[-1]], asked, GenerateSettings(), dropped)
+        valid = find_valid(judge, [kit.programs[-1]], asked, dropped)
     assert [one.text for one in valid] == ["10\n"]
     assert dropped["refused by a validator"] == 3
 

@@ -10,14 +10,13 @@ from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram
 from microcoder.data.formats.input_kits import read_kit
 from microcoder.data.inputs.constraints import Relation, Term, find_group_rows, read_relations
 from microcoder.data.inputs.drawing import draw
-from microcoder.data.inputs.growing import grow, zoom
 from microcoder.data.inputs.layouts import read_texts
 from microcoder.data.inputs.model import learn
+from microcoder.data.inputs.mutating import grow, zoom
 from microcoder.data.inputs.shapes import Grid, holds, infer_grid, is_tree
-from microcoder.data.tests.answers import MadeInput
+from microcoder.data.tests.answers import GenerateSettings, MadeInput
 from microcoder.data.tests.makers import Validators, make_inputs
 from microcoder.data.tests.making import find_names, understand
-from microcoder.data.tests.settings import GenerateSettings
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
 
@@ -198,7 +197,7 @@ def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_
     with Judge(workers=1, cache_size=0) as judge:
         dropped: Counter[str] = Counter()
         kit = InputKit(programs=programs, flags=(("max=60",), ("max=5",)))
-        validators = Validators(judge, kit, known, GenerateSettings(), dropped)
+        validators = Validators(judge, kit, known, dropped)
         assert validators.accept(texts) == texts[:2]
         assert dropped == {"refused by a validator": 1}
         # Nothing of the statement bounds the list: it is as long as the validator lets it be.
@@ -208,7 +207,7 @@ def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_
         )  # fmt: skip
         assert 14 < max(int(one.text.split()[0]) for one in made) <= 60
         unknown = Counter[str]()
-        other = Validators(judge, InputKit(programs=programs), known, GenerateSettings(), unknown)
+        other = Validators(judge, InputKit(programs=programs), known, unknown)
         assert other.accept(texts) == texts
         assert not other.are_asked
         assert unknown == {"validators not asked, since they refuse what came with the problem: inputs": 3}

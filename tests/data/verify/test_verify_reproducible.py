@@ -14,7 +14,7 @@ from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.verify import VerdictStore, VerifySettings, gather, verify
-from microcoder.data.verify.limits import cost_of, derive_limits
+from microcoder.data.verify.execution import cost_of, derive_limits
 from microcoder.data.verify.plans import Attempt, VerificationPlan
 from microcoder.data.verify.rates import at_reference_speed, round_up, stable_detail
 from microcoder.judge import Judge

@@ -19,9 +19,8 @@ from pydantic import Field
 from microcoder.data.clean.completeness import find_flags
 from microcoder.data.clean.stage import RESTORE_POWERS
 from microcoder.data.clean.tests import count_hidden
-from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.rejections import process_row
-from microcoder.data.verify.choose import VerifySettings
+from microcoder.data.formats.candidates import Candidate, Rejection, process_row
+from microcoder.data.verify.evidence import VerifySettings
 from microcoder.data.verify.execution import Executor
 from microcoder.data.verify.plans import Attempt, VerificationPlan, plan
 from microcoder.data.verify.rates import rate_with_interval
@@ -289,7 +288,6 @@ def _row(share: Share) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return one line in which nothing is markup."""
     return " ".join(text.split()).replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
 
 

@@ -22,9 +22,8 @@ from microcoder.data.build.inputs import FileDigests, digest_sources, open_setti
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.clean import process
 from microcoder.data.filter import ContaminationIndex, Fingerprint, build_index, describe, find_duplicates, find_hits
-from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.candidates import Candidate, Rejection, process_row
 from microcoder.data.pipeline.steps import digest, source_digest
-from microcoder.data.rejections import process_row
 from microcoder.data.rowfiles import RawRow
 from microcoder.data.sources import Source, collect_row, list_shards, read_shard
 from microcoder.data.verify.execution import Executor
@@ -106,8 +105,12 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         total = sum(shard.num_rows for shard in list_shards(source, _ROWS_PER_SHARD))
         if not total:
             raise DataError(f"source {settings.source.path} holds no rows; check that the file is whole")
-        wanted = _draw(total, settings)
-        known = {row.number: row for row in _read_rows(settings.output)}
+        # A larger limit holds the rows of a smaller one.
+        numbers = list(range(total))
+        random.Random(settings.seed).shuffle(numbers)
+        wanted = sorted(numbers[: settings.limit])
+        lines = _read_lines(settings.output / ROWS_FILE)
+        known = {row.number: row for row in map(AuditedRow.model_validate_json, lines)}
         rows = {number: known[number] for number in wanted if number in known}
         on_progress(len(rows), len(wanted))
         left = [number for number in wanted if number not in rows]
@@ -135,11 +138,6 @@ def _rows_together(settings: AuditSettings) -> int:
 
 
 def _claim(settings: AuditSettings, content: str) -> None:
-    """Refuse a folder that holds an audit of something else.
-
-    Raises:
-        DataError: what to do.
-    """
     # What a smaller limit found is part of what a larger one finds.
     record = {"settings": settings.model_dump(mode="json", exclude={"limit"}), "content": content,
               "code": digest(*(source_digest(f"microcoder.data.{name}")
@@ -149,13 +147,6 @@ def _claim(settings: AuditSettings, content: str) -> None:
     if path.exists() and json.loads(path.read_text(encoding="utf-8")) != record:
         raise DataError(f"{settings.output} holds another audit, or one by another version; give another --output")
     write_json(path, record)
-
-
-def _draw(total: int, settings: AuditSettings) -> list[int]:
-    """Return the numbers of the rows to look at, rising; a larger limit holds those of a smaller one."""
-    numbers = list(range(total))
-    random.Random(settings.seed).shuffle(numbers)
-    return sorted(numbers[: settings.limit])
 
 
 def _pick(source: Source, wanted: set[int]) -> Iterator[_Numbered]:
@@ -277,7 +268,3 @@ def _read_lines(path: Path) -> list[str]:
     if whole != text:
         path.write_text(whole, encoding="utf-8")
     return whole.splitlines()
-
-
-def _read_rows(folder: Path) -> list[AuditedRow]:
-    return [AuditedRow.model_validate_json(line) for line in _read_lines(folder / ROWS_FILE)]

@@ -3,26 +3,193 @@
     Candidate -> forms -> benchmark's forms of the same kinds -> a few inputs -> all inputs, both ways -> Hit
 
 A story, a translation or another input format changes every word and leaves this as it is.
+
+A problem as a function of values: its cases, whatever its inputs are written like, and its program.
 """
 
 from __future__ import annotations
 
+import ast
+import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, permutations
+from typing import Any
 
-from pydantic import Field
-
-from microcoder.data.behaviour.forms import Form, ValueCase, find_forms
 from microcoder.data.behaviour.runner import ProgramRun, ProgramRunner
-from microcoder.data.behaviour.values import Agreement, Tokens, are_labels, compare, describe_kinds
-from microcoder.data.filter.contamination import Hit
+from microcoder.data.behaviour.values import (
+    Agreement,
+    Tokens,
+    are_labels,
+    compare,
+    describe_kinds,
+    kind_of,
+    tokens_of_json,
+    tokens_of_text,
+)
+from microcoder.data.clean.sections import split
+from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.inputs.layouts import Values
+from microcoder.data.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge.core.config import Config
+from microcoder.judge.core.syntax import evaluate_literal, parse_source
+
+_MOST_CASES = 24
+_LARGE, _ENOUGH_CASES = 1_000_000, 3
+_NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
+_DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
+_METHOD = re.compile(r"def\s+(\w+)\s*\(")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCase:
+    """Values that go in, and what a right program gives for them."""
+
+    values: Values
+    expected: Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to see a problem."""
+
+    id: str
+    kinds: tuple[str, ...]
+    """Of its values, in order (see `kind_of`)."""
+    cases: tuple[ValueCase, ...]
+    layout: Layout
+    """How values become an input of its program."""
+    program: str = ""
+    """A Python program known to be right; empty where there is none."""
+    entry: str = ""
+    """The function to call; empty for a program that reads stdin."""
+
+
+def find_forms(candidate: Candidate) -> list[Form]:
+    """Return the ways to see a problem, the likeliest first; none where it has no small case that can be read."""
+    if candidate.call is not None and candidate.call.style == "design":
+        return []
+    entry = _entry_of(candidate)
+    pairs = _examples_of(candidate, is_call=bool(entry))
+    if not pairs:
+        return []
+    program = next(
+        (one.code for one in candidate.solutions if one.known == "accepted" and one.language == "python"), ""
+    )
+    if entry:
+        if candidate.call is not None and any(kind != "json" for kind in (*candidate.call.parameters,)):
+            return []
+        expected = [tokens_of_json(output) for _, output in pairs]
+        reads = read_calls([arguments for arguments, _ in pairs])
+        return _sound([_form(candidate, read, expected, program, entry) for read in reads])
+    texts, outputs = [given for given, _ in pairs], [output for _, output in pairs]
+    forms = []
+    if repeated := split_repeated(texts, outputs):
+        cases, said = repeated
+        for read in read_texts(cases)[:2]:
+            layout = Layout(read.layout.items, is_repeated=True)
+            forms.append(_form(candidate, Read(layout, read.values), list(map(tokens_of_text, said)), program, ""))
+    said_tokens = list(map(tokens_of_text, outputs))
+    return _sound(forms + [_form(candidate, read, said_tokens, program, "") for read in read_texts(texts)])
+
+
+def _sound(forms: Sequence[Form]) -> list[Form]:
+    """Leave out forms that count the items of what may be anything."""
+    return [form for form in forms if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)]
+
+
+def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program: str, entry: str) -> Form:
+    cases: dict[str, ValueCase] = {}
+    for values, said in zip(read.values, expected, strict=True):
+        cases.setdefault(json.dumps(values), ValueCase(values, said))
+    kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
+    return Form(candidate.id, kinds, _most_telling(list(cases.values())), read.layout, program, entry)
+
+
+def _most_telling(cases: Sequence[ValueCase]) -> tuple[ValueCase, ...]:
+    """Return up to so many cases, with as many different outputs as there are among the first."""
+    # Programs that count up to a number are many, and take all their time for a large one.
+    small = [case for case in cases if not _has_large(case.values)]
+    cases = small if len(small) >= _ENOUGH_CASES else cases
+    seen: dict[Tokens, int] = {}
+    ranked = []
+    for place, case in enumerate(cases):
+        seen[case.expected] = seen.get(case.expected, 0) + 1
+        ranked.append((seen[case.expected], -min(len(str(case.values)), 60), place))
+    return tuple(cases[place] for *_, place in sorted(ranked)[:_MOST_CASES])
+
+
+def _has_large(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_large, value))
+    return isinstance(value, int) and abs(value) > _LARGE
+
+
+def _entry_of(candidate: Candidate) -> str:
+    if candidate.fn_name:
+        return candidate.fn_name.rpartition(".")[2]
+    # LiveCodeBench's published results name the function in the starter code alone.
+    names = [name for name in _METHOD.findall(candidate.starter_code or "") if not name.startswith("__")]
+    return names[0] if names else ""
+
+
+def _examples_of(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]]:
+    """Return inputs and outputs of small tests and of the statement's examples; for a function, its arguments."""
+    shown = split(candidate.statement or candidate.statement_found).examples
+    pairs: list[tuple[Any, str]] = []
+    for given, output in [(one.input, one.output) for one in (*candidate.tests, *shown)]:
+        if not output.strip() or len(given) > LONGEST_EXAMPLE or len(output) > LONGEST_EXAMPLE:
+            continue
+        if not is_call:
+            pairs.append((given, output))
+        elif (arguments := _read_arguments(given)) is not None:
+            pairs.append((arguments, output))
+    if is_call:
+        pairs += _doctests(candidate)
+    widths = [len(arguments) for arguments, _ in pairs] if is_call else []
+    usual = max(set(widths), key=widths.count) if widths else 0
+    return [pair for pair in pairs if not is_call or len(pair[0]) == usual]
+
+
+def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
+    """Return the examples that a docstring shows: `>>> f(1, 2)` and, below it, the value."""
+    found = []
+    for call, shown in _DOCTEST.findall(candidate.statement or candidate.statement_found):
+        try:
+            node = parse_source(call.strip(), mode="eval").body
+            if isinstance(node, ast.Call) and not node.keywords:
+                arguments = json.loads(json.dumps([ast.literal_eval(argument) for argument in node.args]))
+                found.append((arguments, json.dumps(evaluate_literal(shown.strip()))))
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            continue
+    return found
+
+
+def _read_arguments(text: str) -> list[Any] | None:
+    """Return arguments of JSON by line, or as a statement shows them: `nums = [1, 2], k = 3`."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        return [json.loads(line) for line in lines]
+    except (ValueError, RecursionError):
+        pass
+    parts = [part.strip().rstrip(",") for part in _NAMED.split(text)[1:]]
+    try:
+        return [_literal(part) for part in parts] or None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _literal(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        value = evaluate_literal(text)
+        return json.loads(json.dumps(value))
+
 
 _FEW = 3
 """Inputs that a pair is first tried on."""
@@ -37,23 +204,19 @@ _ENOUGH_PROGRAMS = 10
 """From so many on, how many of them agree by chance is measured."""
 
 
+# When two problems do the same (our choices, measured in docs/contamination.md): on how many different inputs at least
+# they agree, with how many bits of evidence, minus the binary logarithm of how likely an unrelated program agrees as
+# far; and on which shares of the problem's own inputs, the benchmark's, and the varied ones.
+_LEAST_INPUTS, _LEAST_BITS = 4, 14.0
+_OWN_SHARE, _OTHER_SHARE, _VARIED_SHARE = 0.9, 0.75, 0.75
+_NUM_VARIED = 16
+
+
 class BehaviourSettings(Config):
     """When a problem counts as a benchmark's if their programs do the same (thresholds: docs/contamination.md)."""
 
     is_on: bool = True
     """Whether programs are compared where benchmarks are named; a problem takes about half a CPU second."""
-    min_inputs: int = Field(default=4, ge=1)
-    """Different inputs on which they must agree (our choice)."""
-    min_bits: float = Field(default=14.0, gt=0)
-    """Evidence: minus the binary logarithm of how likely an unrelated program agrees as far (our choice)."""
-    min_own_share: float = Field(default=0.9, gt=0, le=1)
-    """Share of the problem's own inputs on which the benchmark's program must give its answer (our choice)."""
-    min_other_share: float = Field(default=0.75, gt=0, le=1)
-    """Share of the benchmark's inputs on which the problem's program must give the benchmark's answer (our choice)."""
-    min_varied_share: float = Field(default=0.75, gt=0, le=1)
-    """Share of the varied inputs on which both programs must give the same (our choice)."""
-    num_varied: int = Field(default=16, ge=0)
-    """Varied inputs that both programs are run on (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +265,16 @@ def _keys(kinds: Sequence[str]) -> set[str]:
     return {"".join(sorted(any_of if kind == "E" else kind for kind in kinds)) for any_of in "NSTR"}
 
 
-def find_behaviour(
-    candidate: Candidate, index: BehaviourIndex, runner: ProgramRunner, settings: BehaviourSettings | None = None
-) -> list[Hit]:
+def find_behaviour(candidate: Candidate, index: BehaviourIndex, runner: ProgramRunner) -> list[Hit]:
     """Return the benchmark problems whose program does what a candidate asks for, the strongest evidence first."""
-    settings = settings or BehaviourSettings()
     pairs = _pairs(candidate, index)
     if not pairs:
         return []
     best: dict[str, Hit] = {}
     trials = [_Trial(pair, chance) for pair, chance in _close(pairs, runner)]
     for phase in (partial(_try_cases, is_there=True), partial(_try_cases, is_there=False), _try_varied):
-        trials = phase(trials, runner, settings)
-    for hit in filter(None, (trial.hit(settings) for trial in trials)):
+        trials = phase(trials, runner)
+    for hit in filter(None, (trial.hit() for trial in trials)):
         if hit.problem_id not in best or hit.score > best[hit.problem_id].score:
             best[hit.problem_id] = hit
     return sorted(best.values(), key=lambda hit: (-hit.score, hit.problem_id))
@@ -144,9 +304,9 @@ class _Trial:
         self.said += (said,)
         self.how = agreement.how if self.how in ("", "same") else self.how
 
-    def hit(self, settings: BehaviourSettings) -> Hit | None:
+    def hit(self) -> Hit | None:
         """Return the evidence, where there is enough."""
-        if self.bits < settings.min_bits or self.num < settings.min_inputs:
+        if self.bits < _LEAST_BITS or self.num < _LEAST_INPUTS:
             return None
         said = "; ".join((*self.said, f"inputs: {describe_kinds(self.pair.own.kinds)}"))
         return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), said)
@@ -203,14 +363,12 @@ def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, f
 
 
 def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
-    """Return the run of the problem's own program on the benchmark's values."""
     return ProgramRun(
         pair.own.program, pair.own.entry, tuple(pair.own.layout.render(pair.back(values)) for values in inputs)
     )
 
 
 def _ask_other(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
-    """Return the run of the benchmark's program on the problem's values."""
     return ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs)))
 
 
@@ -227,22 +385,12 @@ def _agree(
 
 
 def _reach(values: Values) -> int:
-    """Return the length of the longest list or text of an input."""
     return max((len(value) for value in values if isinstance(value, list | str)), default=0)
 
 
-def _try_cases(
-    trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings, *, is_there: bool
-) -> list[_Trial]:
-    """Run the programs of one side on all cases of the other; return the trials that go on.
-
-    Args:
-        trials: what is close.
-        runner: runs programs.
-        settings: how many must agree.
-        is_there: the benchmark's programs on the problem's own inputs; otherwise the other way round.
-    """
-    least = settings.min_own_share if is_there else settings.min_other_share
+def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: bool) -> list[_Trial]:
+    """Run the programs of one side on all cases of the other; return the trials that go on."""
+    least = _OWN_SHARE if is_there else _OTHER_SHARE
     asked = []
     for trial in trials:
         program, cases = _side(trial.pair, is_there=is_there)
@@ -263,11 +411,10 @@ def _try_cases(
 
 
 def _side(pair: _Pair, *, is_there: bool) -> tuple[str, tuple[ValueCase, ...]]:
-    """Return the program of one side and the cases of the other."""
     return (pair.other.program, pair.own.cases) if is_there else (pair.own.program, pair.other.cases)
 
 
-def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
+def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]:
     """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
     asked: list[ProgramRun] = []
     reaches: list[list[int]] = []
@@ -275,7 +422,7 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner, settings: Behav
         pair = trial.pair
         known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
         has_both = bool(pair.own.program and pair.other.program)
-        num = settings.num_varied * (_LABELS_TIMES if trial.has_labels else 1)
+        num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
         inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
         asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
         asked.append(_ask_other(pair, inputs))
@@ -287,7 +434,7 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner, settings: Behav
         if both:
             own, other, reach = map(list, zip(*both, strict=True))
             found = compare(own, other, reaches=reach, how=trial.how)
-            if found.share < max(settings.min_varied_share, _LABELS_SHARE if trial.has_labels else 0.0):
+            if found.share < max(_VARIED_SHARE, _LABELS_SHARE if trial.has_labels else 0.0):
                 continue
             trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
         left.append(trial)

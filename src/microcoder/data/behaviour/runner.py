@@ -75,7 +75,9 @@ class ProgramRunner:
 
     def run(self, runs: Sequence[ProgramRun]) -> list[list[Tokens | None]]:
         """Return what each program gave for each of its inputs; None where it gave nothing."""
-        keys = [self._key(one) for one in runs]
+        keys = [
+            hashlib.sha256(json.dumps([self._salt, one.code, one.entry, one.inputs]).encode()).digest() for one in runs
+        ]
         with self._lock:
             rows = {key: self._known.execute(_FIND, (key,)).fetchone() for key in dict.fromkeys(keys)}
         found: dict[bytes, list[Any]] = {key: json.loads(row[0]) for key, row in rows.items() if row is not None}
@@ -87,9 +89,6 @@ class ProgramRunner:
             self._known.execute("COMMIT")
         found |= new
         return [[_tokens(said) for said in found[key]] for key in keys]
-
-    def _key(self, run: ProgramRun) -> bytes:
-        return hashlib.sha256(json.dumps([self._salt, run.code, run.entry, run.inputs]).encode()).digest()
 
     def _ask(self, left: dict[bytes, ProgramRun]) -> Iterable[tuple[bytes, list[Any]]]:
         """Run what is not known yet; a program that ends the whole process loses its own outputs only."""

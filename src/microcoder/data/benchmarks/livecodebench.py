@@ -57,11 +57,7 @@ class Selection:
 
 
 def release_files(release: str) -> list[str]:
-    """Return the file names of a release: `release_v5` is the first five files, `v4_v6` the fourth to the sixth.
-
-    Raises:
-        ConfigError: there is no such release.
-    """
+    """Return the file names of a release: `release_v5` is the first five files, `v4_v6` the fourth to the sixth."""
     name = f"release_v{NEWEST_VERSION}" if release == "release_latest" else release
     found = _RELEASE.fullmatch(name)
     if found is not None:
@@ -76,12 +72,7 @@ def release_files(release: str) -> list[str]:
 
 
 def find_files(path: Path, release: str | None) -> list[Path]:
-    """Return the files to read: the one that was named, or those of a release in a folder.
-
-    Raises:
-        ConfigError: a release of a single file, or an unknown one.
-        DataError: a file is missing.
-    """
+    """Return the files to read: the one that was named, or those of a release in a folder."""
     if path.is_dir():
         files = [path / name for name in release_files(release or "release_latest")]
         missing = [file.name for file in files if not file.exists()]
@@ -125,8 +116,7 @@ def read_livecodebench(
     for file in find_files(path, release):
         for row in read_file(file, _WHAT):
             num_rows += 1
-            _check(row)
-            held = _read_date(row)
+            held = _check(row)
             if not selection.holds(row.values["platform"], row.values["difficulty"], held):
                 continue
             try:
@@ -159,7 +149,7 @@ def is_livecodebench(path: Path) -> bool:
     return first is not None and {"question_id", "question_content", "public_test_cases"} <= first.values.keys()
 
 
-def _check(row: FileRow) -> None:
+def _check(row: FileRow) -> datetime:
     values, where = row.values, row.where
     for name in _TEXTS:
         if not isinstance(values.get(name), str):
@@ -168,14 +158,11 @@ def _check(row: FileRow) -> None:
     for name in ("question_id", "question_content"):
         if not values[name].strip():
             raise DataError(f"{where}: {name} is empty; download the file again")
-
-
-def _read_date(row: FileRow) -> datetime:
-    text = row.values["contest_date"]
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
+        return datetime.fromisoformat(values["contest_date"]).replace(tzinfo=None)
     except ValueError:
-        raise DataError(f"{row.where}: contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00") from None
+        text = values["contest_date"]
+        raise DataError(f"{where}: contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00") from None
 
 
 def _read_question(row: FileRow, held: datetime, judged_by: Mapping[str, Any]) -> Question:

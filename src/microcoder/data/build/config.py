@@ -12,11 +12,11 @@ from microcoder.data.behaviour import BehaviourSettings
 from microcoder.data.clean import ProcessSettings
 from microcoder.data.columns import JoinSettings
 from microcoder.data.completions import EndpointSettings
-from microcoder.data.difficulty.scoring import ScoringSettings
+from microcoder.data.difficulty.predictor import ScoringSettings
 from microcoder.data.difficulty.selection import CalibrationSettings, SelectionSettings
 from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.catalogue import load_format
-from microcoder.data.tests.settings import GenerateSettings
+from microcoder.data.tests.answers import GenerateSettings
 from microcoder.data.verify import VerifySettings
 from microcoder.judge.core.config import Config
 from microcoder.judge.languages.packages import STANDARD

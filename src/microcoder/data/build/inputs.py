@@ -78,11 +78,7 @@ def unpack_sources(
 
 
 def open_settings(settings: SourceSettings) -> Source:
-    """Open the source that a recipe describes.
-
-    Raises:
-        DataError: it does not exist, or holds nothing of its format.
-    """
+    """Open the source that a recipe describes."""
     return open_source(
         settings.path,
         settings.format,

@@ -17,7 +17,8 @@ from microcoder.data.build.inputs import FileDigests, list_inputs, unpack_source
 from microcoder.data.build.steps import collect_step, later_steps
 from microcoder.data.build.verification import read_rates
 from microcoder.data.difficulty.predictor import load_predictor
-from microcoder.data.formats.candidates import STAGES, Candidate, Rejection, Stage
+from microcoder.data.filter.contamination import THRESHOLDS
+from microcoder.data.formats.candidates import STAGES, Candidate, Stage
 from microcoder.data.hub import MARKER
 from microcoder.data.pipeline.engine import Missing, OnProgress, StepCounts, count_missing, run_steps
 from microcoder.data.pipeline.parts import Part, read_kept, read_rejected
@@ -169,7 +170,8 @@ def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) ->
         )
     keys = (part.key for of_step in parts for part in of_step)
     key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
-    was_finished = _is_released(config.output, key)
+    marker = config.output / MARKER
+    was_finished = marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
     if not was_finished:
         on_progress("release", 0, 1)
         _release(config, parts, step_counts, key)
@@ -177,16 +179,12 @@ def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) ->
     return Built(tuple(step_counts), config.output, was_finished)
 
 
-def _is_released(folder: Path, key: str) -> bool:
-    marker = folder / MARKER
-    return marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
-
-
 def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str) -> None:
     """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
-    tally = write_tables(folder, _kept(parts[-1]), _rejected(parts))
+    rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
+    tally = write_tables(folder, _kept(parts[-1]), rejected)
     figures = _figures(config, parts, step_counts)
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
@@ -199,12 +197,7 @@ def _kept(parts: Sequence[Part]) -> Iterator[Candidate]:
     return chain.from_iterable(read_kept(part.path) for part in parts)
 
 
-def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
-    return chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
-
-
 def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]) -> dict[str, Any]:
-    """Return what was measured on the way, for the card."""
     by_step = {step_count.step: step_count for step_count in step_counts}
     verified, rates, predictor = by_step["verify"], read_rates(config, parts[-2]), load_predictor()
     return {
@@ -212,7 +205,7 @@ def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
             "benchmarks": [source.prefix for source in config.benchmarks],
             "rows_compared": by_step["filter"].num_in,
             "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
-            "thresholds": config.filter.contamination.model_dump(mode="json"),
+            "thresholds": {**config.filter.contamination.model_dump(mode="json"), **THRESHOLDS},
         },
         "difficulty": {
             "predictor": config.difficulty.predictor,

@@ -21,8 +21,7 @@ from microcoder.data.build.inputs import FileDigests, digest_sources, open_setti
 from microcoder.data.build.verification import Resources, open_attempts, open_verdicts, open_verify
 from microcoder.data.clean import ProcessSettings, process
 from microcoder.data.completions import Endpoint
-from microcoder.data.difficulty.predictor import predict_difficulty
-from microcoder.data.difficulty.scoring import score_difficulty
+from microcoder.data.difficulty.predictor import predict_difficulty, score_difficulty
 from microcoder.data.difficulty.selection import (
     Calibration,
     MeasuredOn,
@@ -45,9 +44,8 @@ from microcoder.data.filter import (
     merge,
 )
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
-from microcoder.data.formats.candidates import Candidate, Rejection, Stage
+from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row, reject
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work
-from microcoder.data.rejections import process_row, reject
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify.store import evaluator_version
@@ -122,7 +120,7 @@ def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[
     ):
 
         def compare(candidate: Candidate) -> Row:
-            hits = find_behaviour(candidate, index, runner, settings)
+            hits = find_behaviour(candidate, index, runner)
             if not hits:
                 return candidate
             shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
@@ -247,11 +245,7 @@ class SelectionBarrier(Barrier):
         return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
 
     def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
-        """Fit, then choose.
-
-        Raises:
-            DataError: no problem has a pass rate of the model that calibrates.
-        """
+        """Fit, then choose."""
         settings = self._settings
         if not (settings.calibrate_by or settings.selects):
             return
@@ -296,7 +290,7 @@ _READING = (
 _INPUTS = "microcoder.data.inputs"
 _PROCESS = "microcoder.data.clean"
 _FILTER = "microcoder.data.filter"
-_REASONS = "microcoder.data.rejections"
+_REASONS = "microcoder.data.formats.candidates"
 _DIFFICULTY = "microcoder.data.difficulty"
 _ENDPOINT = "microcoder.data.completions"
 _VERIFY = "microcoder.data.verify"
@@ -309,16 +303,7 @@ def collect_step() -> MapStep:
 
 
 def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
-    """Return the steps after collect.
-
-    Args:
-        config: the build.
-        benchmarks: its benchmarks, archives unpacked.
-        digests: of files.
-
-    Raises:
-        DataError: a benchmark cannot be found.
-    """
+    """Return the steps after collect."""
     difficulty, responses = config.difficulty, config.difficulty.responses
     resources = Resources(
         work=config.work_folder,

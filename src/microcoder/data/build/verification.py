@@ -115,15 +115,7 @@ def open_verify(settings: VerifySettings, store: Verdicts, resources: Resources)
 
 
 def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the verifier's own rates over all shards, for the card.
-
-    Args:
-        config: the build.
-        parts: what the verify step was given.
-
-    Raises:
-        DataError: the counts of a shard are gone.
-    """
+    """Return the verifier's own rates over all shards, for the card."""
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
         path = _counts_file(config.work_folder, config.verify, KeptRows(part.path))
@@ -134,11 +126,7 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def read_responses(path: Path) -> dict[str, list[str]]:
-    """Read a model's attempts: JSON lines with `id` and `responses`.
-
-    Raises:
-        DataError: the file is missing, or a line is something else.
-    """
+    """Read a model's attempts: JSON lines with `id` and `responses`."""
     responses: dict[str, list[str]] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

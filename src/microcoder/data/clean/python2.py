@@ -68,7 +68,6 @@ def _tool() -> Any:
 
 
 def _floor_divisions(code: str) -> str:
-    """Return a program with `//` for `/`."""
     lines = code.splitlines(keepends=True)
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))

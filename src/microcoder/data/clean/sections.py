@@ -184,7 +184,9 @@ class _Draft:
             self.other.append((heading.title, []))
             self.lines = self.other[-1][1]
         else:
-            self.lines = self._part(part)
+            self.lines = self.parts.setdefault(part, [])
+            if self.lines:
+                self.lines.append("")
         if heading.rest:
             self.lines.append(heading.rest)
 
@@ -197,12 +199,6 @@ class _Draft:
             title, lines = self.other.pop()
             intro = [title, "", *lines]
         self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
-
-    def _part(self, name: str) -> list[str]:
-        lines = self.parts.setdefault(name, [])
-        if lines:
-            lines.append("")
-        return lines
 
     def text(self, name: str) -> str:
         return _join(self.parts.get(name, []))

@@ -10,15 +10,13 @@ from pydantic import Field
 
 from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.completeness import find_flags
-from microcoder.data.clean.languages import LanguageSettings, identify
 from microcoder.data.clean.markup import drop_embedded
 from microcoder.data.clean.powers import LOST_IN, restore_moduli, restore_powers
 from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
 from microcoder.data.clean.tests import convert_checker, find_order, normalise_tests, restore_samples
-from microcoder.data.clean.translation import TranslationSettings, translate
+from microcoder.data.clean.translation import LanguageSettings, TranslationSettings, identify, translate
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.rejections import reject
+from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.prompts import format_instruction
 
@@ -27,6 +25,11 @@ RESTORE_POWERS = "restore_powers/1"
 _BETWEEN = "\ue010"
 _TITLE_AGAIN = re.compile(r"\A(?P<heading>\s*# (?P<title>[^\n]{1,200}?)[ \t]*\n)\s*#{2,6} (?P=title)[ \t]*(?=\n)")
 _EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
+
+
+_SAMPLE_CHARACTERS = 4_000
+"""A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
+says so (our choice)."""
 
 
 class ProcessSettings(Config):
@@ -40,11 +43,6 @@ class ProcessSettings(Config):
     max_characters: int = Field(default=100_000, ge=1)
     """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it (our
     choice; filter.quality.max_characters holds for what is left after cleaning)."""
-    max_sample_characters: int = Field(default=4_000, ge=0)
-    """A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
-    says so (our choice)."""
-    max_conflicting_tests: int = Field(default=0, ge=0)
-    """Tests that contradict another before a row is turned away; with a checker program any number (our choice)."""
 
 
 def process(
@@ -64,10 +62,10 @@ def process(
     candidate = _clean(candidate)
     if not candidate.statement.strip():
         return reject(candidate, "process", "no_statement", "empty after cleaning")
-    tests = _normalise_tests(candidate, settings)
+    tests = _normalise_tests(candidate)
     if isinstance(tests, Rejection):
         return tests
-    candidate = convert_checker(_restore_powers(_restore_samples(_find_signature(tests), settings)))
+    candidate = convert_checker(_restore_powers(_restore_samples(_find_signature(tests))))
     candidate = _identify(candidate, settings.language)
     if candidate.natural_language != "en":
         translated = _translate(candidate, settings, endpoint)
@@ -104,8 +102,8 @@ def _name(text: str, title: str) -> str:
     return _EMPTY_TITLE.sub(lambda found: f"# {title}\n" if title else "", text, count=1)
 
 
-def _restore_samples(candidate: Candidate, settings: ProcessSettings) -> Candidate:
-    shown = restore_samples(candidate, max_characters=settings.max_sample_characters)
+def _restore_samples(candidate: Candidate) -> Candidate:
+    shown = restore_samples(candidate, max_characters=_SAMPLE_CHARACTERS)
     detail = f"{shown.num_added} of the package's samples put in"
     flags = candidate.flags
     if shown.num_left_out:
@@ -156,7 +154,7 @@ def _translate(candidate: Candidate, settings: ProcessSettings, endpoint: Endpoi
     return translate(candidate, endpoint, attempts=settings.translation.attempts, languages=settings.language)
 
 
-def _normalise_tests(candidate: Candidate, settings: ProcessSettings) -> Candidate | Rejection:
+def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     found = normalise_tests(candidate.tests, candidate.groups, is_function=candidate.fn_name is not None)
     detail = ", ".join(
         f"{num} {what}"
@@ -169,7 +167,7 @@ def _normalise_tests(candidate: Candidate, settings: ProcessSettings) -> Candida
     )
     if candidate.tests and not found.tests:
         return reject(candidate, "process", "broken_tests", detail)
-    if found.num_conflicting > settings.max_conflicting_tests and candidate.checker.type != "program":
+    if found.num_conflicting and candidate.checker.type != "program":
         return reject(candidate, "process", "conflicting_tests", detail)
     flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
     return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)

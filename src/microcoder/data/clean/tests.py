@@ -88,7 +88,6 @@ def _lines(text: str) -> str:
 
 
 def _json_lines(text: str) -> str:
-    """Return JSON values, one a line, each written in one way."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         values = [read_json(line) for line in lines]
@@ -182,7 +181,6 @@ def find_order(candidate: Candidate) -> Checker | None:
 
 
 def _read_lists(candidate: Candidate) -> list[list[Any]] | None:
-    """Return the expected values; None where one of them is no list."""
     try:
         values = [json.loads(test.output) for test in candidate.tests]
     except (ValueError, RecursionError):
@@ -209,12 +207,7 @@ class Shown(NamedTuple):
 
 
 def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
-    """Return the statement with every sample of the package, in order; what it says to explain one stays with it.
-
-    Args:
-        candidate: laid out, its tests in one form; groups name the samples.
-        max_characters: of input and output together; a longer sample is not shown.
-    """
+    """Return the statement with every sample of the package, in order; what it says to explain one stays with it."""
     samples = [
         Example(test.input.strip("\n"), test.output.strip("\n"))
         for test, group in zip(candidate.tests, candidate.groups, strict=False)

@@ -82,9 +82,6 @@ def tex_to_markdown(text: str) -> str:
     """Return a TeX document as Markdown: headings, lists, tables, code and images; formulae are kept.
 
     What pandoc cannot read, such as a text whose groups are not closed, stays as it is.
-
-    Raises:
-        ConfigError: pandoc is not installed.
     """
     command = [find_pandoc(), "+RTS", _MAX_MEMORY, "-RTS", *_OPTIONS]
     try:

@@ -1,21 +1,120 @@
-"""A statement in English by a model: what must not change goes out as placeholders, and every reply is checked."""
+"""Which natural language a statement is written in, and the statement in English by a model.
+
+What must not change goes out as placeholders, and every reply is checked.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from microcoder.data.clean.completeness import samples_of
-from microcoder.data.clean.languages import LanguageSettings, identify
-from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH
+from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH, prose
 from microcoder.data.clean.sections import split
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
-from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.rejections import reject
+from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
+
+DEFAULT_LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
+"""What public problem sets are written in (our choice): a short list is what makes the identification sure."""
+
+
+_ENGLISH = frozenset({
+    "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what",
+    "how", "when", "many", "these", "those",
+})  # fmt: skip
+"""Words that neither another language of Latin letters nor code has."""
+_ENOUGH_WORDS, _MOSTLY, _ASCII = 30, 0.09, 0.98
+"""English prose has half as many again of these words (our choice)."""
+
+
+_LEAST_LETTERS = 12
+"""Statements with fewer letters than this are taken for English: too little to say (our choice)."""
+
+
+class LanguageSettings(Config):
+    """How the language of a statement is found."""
+
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    """ISO 639-1 codes to choose from."""
+
+
+class DetectedLanguage(NamedTuple):
+    """A language and how sure it is."""
+
+    code: str
+    """ISO 639-1."""
+    probability: float
+    """0 to 1, among the languages that were allowed."""
+
+
+def identify(text: str, settings: LanguageSettings | None = None) -> DetectedLanguage:
+    """Return the language of a statement; code, formulae, examples' numbers and addresses are not read."""
+    settings = settings or LanguageSettings()
+    words = _readable(text)
+    letters = [char for char in words if char.isalpha()]
+    if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
+        return DetectedLanguage("en", 0.0)
+    if (code := _by_script(letters)) and code in settings.languages:
+        return DetectedLanguage(code, 1.0)
+    if "en" in settings.languages and _is_english(prose(text)):
+        return DetectedLanguage("en", 1.0)
+    code, probability = _identifier(settings.languages).classify(words)
+    return DetectedLanguage(str(code), float(probability))
+
+
+def _readable(text: str) -> str:
+    """Return the words of the prose; names, numbers and calls are in English in every language."""
+    text = re.sub(r"^\s*(>>>|\.\.\.).*$|^\s*(def|class|import|from|return|assert)\b.*$", " ", prose(text), flags=re.M)
+    text = re.sub(r"[\"'][^\"'\n]{0,80}[\"']", " ", text)
+    text = re.sub(r"\\[a-zA-Z]+|<[^<>\n]{0,200}>", " ", text)
+    words = re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", text)
+    if sum(not word.isascii() for word in words) >= 3:
+        # A Chinese or Russian statement is still full of English names; a Spanish one loses its plain words with them.
+        foreign = " ".join(word for word in words if not word.isascii())
+        if sum(not _is_latin(char) for char in foreign if char.isalpha()) > 10:
+            return foreign
+    return " ".join(words)
+
+
+def _is_english(words: str) -> bool:
+    """Whether many of the words are ones that only English has; invented names mislead the identifier."""
+    letters = [char for char in words if char.isalpha()]
+    if sum(map(str.isascii, letters)) < _ASCII * len(letters):
+        return False
+    said = re.findall(r"[^\W\d_]+", words.lower())
+    return len(said) >= _ENOUGH_WORDS and sum(word in _ENGLISH for word in said) >= _MOSTLY * len(said)
+
+
+def _is_latin(char: str) -> bool:
+    return unicodedata.name(char, "").startswith("LATIN")
+
+
+def _by_script(letters: list[str]) -> str | None:
+    """Return the language that a script decides alone, where there is enough of it."""
+    kana = sum("぀" <= char <= "ヿ" for char in letters)
+    hangul = sum("가" <= char <= "힯" for char in letters)
+    han = sum("一" <= char <= "鿿" for char in letters)
+    if kana >= 3 and kana * 10 > han:
+        return "ja"
+    if hangul >= 3 and hangul > han:
+        return "ko"
+    return "zh" if han >= 3 and not kana else None
+
+
+@lru_cache(maxsize=4)
+def _identifier(languages: tuple[str, ...]) -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages(list(languages))
+    return identifier
+
 
 PROMPT = (
     "You translate statements of programming problems from {language} into English. Keep the meaning exact: every "

@@ -107,22 +107,22 @@ def fit_calibration(
 
     The interval resamples problems, and draws each one's rate from what its attempts leave open (Jeffreys' prior), so
     that four attempts that all passed are no certainty.
-
-    Raises:
-        DataError: there are fewer than two problems.
-        ConfigError: scikit-learn is not installed.
     """
     if len(samples) < 2:
         raise DataError(f"{len(samples)} problems with attempts; calibration needs two at least, better hundreds")
     settings = settings or CalibrationSettings()
-    np, isotonic = _libraries()
+    try:
+        import numpy as np
+        from sklearn.isotonic import IsotonicRegression
+    except ImportError:
+        raise ConfigError(f"calibration needs scikit-learn; {how_to_install('data')}") from None
     predicted = np.array([sample.predicted for sample in samples])
     attempts = np.array([float(sample.attempts) for sample in samples])
     passed = np.array([float(sample.passed) for sample in samples])
     knots = np.unique(predicted)
 
     def fit(where: Any, rates: Any) -> Any:
-        model = isotonic(y_min=0.0, y_max=1.0, increasing=False, out_of_bounds="clip")
+        model = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=False, out_of_bounds="clip")
         return model.fit(predicted[where], rates, sample_weight=attempts[where]).predict(knots)
 
     everything = np.arange(len(samples))
@@ -179,11 +179,7 @@ def judge_attempts(
 
 
 def published_attempts(candidates: Sequence[Candidate], model: str) -> list[Attempts]:
-    """Return the pass rates of a model that came with the problems.
-
-    Raises:
-        DataError: a published rate is no share.
-    """
+    """Return the pass rates of a model that came with the problems."""
     found = []
     for candidate in candidates:
         predicted = candidate.difficulty.predicted
@@ -218,15 +214,6 @@ def _interpolate(knots: Sequence[float], values: Sequence[float], at: float) -> 
     left, right = knots[place - 1], knots[place]
     share = (at - left) / (right - left)
     return values[place - 1] + share * (values[place] - values[place - 1])
-
-
-def _libraries() -> tuple[Any, Any]:
-    try:
-        import numpy
-        from sklearn.isotonic import IsotonicRegression
-    except ImportError:
-        raise ConfigError(f"calibration needs scikit-learn; {how_to_install('data')}") from None
-    return numpy, IsotonicRegression
 
 
 PAPER_BOUNDARIES = (2.5, 2.75)

@@ -3,6 +3,11 @@
 The index is built once from the benchmark's problems; a check reads the index only.
 
 What identifies a problem whatever it looks like: where it is from, its words, its numbers, its examples.
+
+Is a statement one of a benchmark's by what it means? By a sentence encoder, where the recipe gives one.
+
+Any encoder that is published as ONNX will do, a multilingual one sees translations. How close two statements are that
+mean different things depends on the encoder, so the benchmarks' own problems, which all differ, set the bar.
 """
 
 from __future__ import annotations
@@ -14,7 +19,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +30,117 @@ from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.markup import looks_like_html
 from microcoder.data.clean.sections import normalise, split
 from microcoder.data.clean.tex import looks_like_tex
-from microcoder.data.filter.meaning import MeaningIndex, MeaningSettings, index_meaning
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.installation import how_to_install
+
+Vectors = NDArray[np.float32]
+"""Shape (texts, dimensions); each row has length 1."""
+_MODELS = ("model.onnx", "onnx/model.onnx")
+_LEAST_PROBLEMS = 50
+_ROWS_AT_ONCE = 512
+
+
+class MeaningSettings(Config):
+    """How statements are compared by what they mean; off by default."""
+
+    model: Path | None = None
+    """Folder with `tokenizer.json` and `model.onnx` (or `onnx/model.onnx`) of a sentence encoder; None: off."""
+    prefix: str = ""
+    """What the encoder wants before a text, such as `query: `."""
+    max_tokens: int = Field(default=512, ge=8)
+    """Of a statement, counted from its beginning."""
+    quantile: float = Field(default=0.99, gt=0, lt=1)
+    """The bar: this share of the benchmarks' problems is less similar to the nearest other one (our choice)."""
+    min_similarity: float | None = Field(default=None, gt=0, le=1)
+    """The bar itself, in place of `quantile`."""
+
+
+class Encoder:
+    """A sentence encoder on one core, so that the same text has the same bits in every process."""
+
+    def __init__(self, settings: MeaningSettings) -> None:
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise ConfigError(f"meaning.model needs onnxruntime; type: {how_to_install('meaning')}") from None
+        assert settings.model is not None
+        path = next((found for name in _MODELS if (found := settings.model / name).is_file()), None)
+        if path is None or not (settings.model / "tokenizer.json").is_file():
+            raise ConfigError(
+                f"meaning.model = {str(settings.model)!r}; name a folder with tokenizer.json and {' or '.join(_MODELS)}"
+            )
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._tokenizer: Any = Tokenizer.from_file(str(settings.model / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(settings.max_tokens)
+        self._prefix = settings.prefix
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text: the mean of its tokens', or what the encoder itself makes of them."""
+        return np.stack([self._embed(text) for text in texts]) if texts else np.empty((0, 0), dtype=np.float32)
+
+    def _embed(self, text: str) -> NDArray[np.float32]:
+        tokens = self._tokenizer.encode(self._prefix + text)
+        known = {"input_ids": tokens.ids, "attention_mask": tokens.attention_mask, "token_type_ids": tokens.type_ids}
+        given = {one.name: np.array([known[one.name]], dtype=np.int64) for one in self._session.get_inputs()}
+        found = self._session.run(None, given)[0][0]
+        vector = found.mean(axis=0) if found.ndim == 2 else found
+        return (vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningIndex:
+    """The problems of benchmarks by what they mean."""
+
+    encoder: Encoder
+    ids: tuple[str, ...]
+    vectors: Vectors
+    bar: float
+    """Similarity above which two statements mean the same."""
+
+    def find(self, candidate: Candidate) -> tuple[str, float] | None:
+        """Return the nearest problem and its similarity, where it is above the bar."""
+        if not (text := _told(candidate)):
+            return None
+        similarities = self.vectors @ self.encoder.embed([text])[0]
+        nearest = int(similarities.argmax())
+        return (self.ids[nearest], float(similarities[nearest])) if similarities[nearest] > self.bar else None
+
+
+def index_meaning(problems: Sequence[Candidate], settings: MeaningSettings) -> MeaningIndex | None:
+    """Embed the problems of benchmarks; None where no encoder is given."""
+    if settings.model is None:
+        return None
+    encoder = Encoder(settings)
+    told = {problem.id: text for problem in problems if (text := _told(problem))}
+    vectors, bar = encoder.embed(list(told.values())), settings.min_similarity
+    if bar is None and len(told) < _LEAST_PROBLEMS:
+        raise DataError(
+            f"{len(told)} benchmark problems are too few to find how similar different problems are "
+            f"({_LEAST_PROBLEMS} at least); set filter.contamination.meaning.min_similarity"
+        )
+    return MeaningIndex(encoder, tuple(told), vectors, _find_bar(vectors, settings.quantile) if bar is None else bar)
+
+
+def _find_bar(vectors: Vectors, quantile: float) -> float:
+    nearest = []
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        similarities = vectors[start : start + _ROWS_AT_ONCE] @ vectors.T
+        similarities[np.arange(len(similarities)), np.arange(start, start + len(similarities))] = -1.0
+        nearest.append(similarities.max(axis=1))
+    return float(np.quantile(np.concatenate(nearest), quantile))
+
+
+def _told(candidate: Candidate) -> str:
+    """Return what is asked: examples and bounds are compared elsewhere."""
+    sections = split(candidate.statement or candidate.statement_found)
+    return "\n\n".join(text for text in (sections.statement, sections.input, sections.output) if text).strip()
+
 
 Hashes = NDArray[np.uint64]
 
@@ -218,36 +332,38 @@ Key = TypeVar("Key")
 _SAME_PROBLEM = 0.8
 """Share of 16-grams from which on two benchmark problems are one, listed twice."""
 
+_WORDS, _LITERALS = 16, 8
+"""Lengths of the runs of words (the paper's) and of numbers and quoted strings (our choice) that are compared."""
+_LEAST_WORDS, _COPY_SHARE = 5, 0.9
+"""Fewer shared 16-grams that say what is asked are never enough; most of a text on input and output is the same in
+problems that have nothing in common. From this share on, 16-grams of any kind are enough (our choices)."""
+_MOST_PROBLEMS = 3
+"""A 16-gram of more benchmark problems than this, copies of each other counted once, counts for none of them: such
+as the definition of a tree's node (our choice)."""
+_LEAST_LITERALS = 8
+"""Fewer shared runs of literals than this are never enough (our choice)."""
+_LEAST_EXAMPLES, _LEAST_VALUES = 2, 14
+"""Examples with equal input and output, and the values that they have together (our choice)."""
+_TITLE_WORDS = 4
+"""A title of so many words is enough; a shorter one only with something else in common (our choice)."""
+
+THRESHOLDS = {
+    "word_gram_length": _WORDS, "min_shared_words": _LEAST_WORDS, "min_copy_share": _COPY_SHARE,
+    "max_problems": _MOST_PROBLEMS, "literal_gram_length": _LITERALS, "min_shared_literals": _LEAST_LITERALS,
+    "min_examples": _LEAST_EXAMPLES, "min_example_values": _LEAST_VALUES, "min_title_words": _TITLE_WORDS,
+}  # fmt: skip
+"""The constants above, for the record of a build, beside the settings."""
+
 Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "meaning", "behaviour"]
 
 
 class ContaminationSettings(Config):
     """When a problem counts as a benchmark's (thresholds measured in docs/contamination.md)."""
 
-    word_gram_length: int = Field(default=16, ge=4)
-    """The paper's 16-grams."""
     min_word_share: float = Field(default=0.22, gt=0, le=1)
     """The paper's threshold: share of the shorter text's 16-grams that the other has too."""
-    min_shared_words: int = Field(default=5, ge=1)
-    """Fewer shared 16-grams that say what is asked are never enough; most of a text on input and output is the same in
-    problems that have nothing in common (our choice)."""
-    min_copy_share: float = Field(default=0.9, gt=0, le=1)
-    """Share from which on 16-grams of any kind are enough (our choice)."""
-    max_problems: int = Field(default=3, ge=1)
-    """A 16-gram of more benchmark problems than this, copies of each other counted once, counts for none of them: such
-    as the definition of a tree's node (our choice)."""
-    literal_gram_length: int = Field(default=8, ge=3)
-    """Runs of this many numbers and quoted strings (our choice)."""
     min_literal_share: float = Field(default=0.3, gt=0, le=1)
     """Share of the shorter one's runs of literals (our choice)."""
-    min_shared_literals: int = Field(default=8, ge=1)
-    """Fewer shared runs of literals than this are never enough (our choice)."""
-    min_examples: int = Field(default=2, ge=1)
-    """Examples with equal input and output (our choice)."""
-    min_example_values: int = Field(default=14, ge=1)
-    """Values that the equal examples must have together (our choice)."""
-    min_title_words: int = Field(default=4, ge=1)
-    """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
     meaning: MeaningSettings = MeaningSettings()
 
 
@@ -314,8 +430,8 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
     problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
     texts = [_text(problem) for problem in problems]
     tokens = [words(text) for text in texts]
-    grams = [gram_hashes(said, settings.word_gram_length) for said in tokens]
-    boilerplate = _find_boilerplate(grams, [problem.id for problem in problems], settings.max_problems)
+    grams = [gram_hashes(said, _WORDS) for said in tokens]
+    boilerplate = _find_boilerplate(grams, [problem.id for problem in problems], _MOST_PROBLEMS)
     return ContaminationIndex(
         settings=settings,
         ids=tuple(problem.id for problem in problems),
@@ -325,14 +441,13 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
         by_example=_owners([key.digest for key in example_keys(problem)] for problem in problems),
         boilerplate=boilerplate,
         words=_Grams.build(grams, boilerplate),
-        telling=_Grams.build([telling_hashes(said, settings.word_gram_length) for said in tokens], boilerplate),
-        literals=_Grams.build([literal_hashes(literals(text), settings.literal_gram_length) for text in texts]),
+        telling=_Grams.build([telling_hashes(said, _WORDS) for said in tokens], boilerplate),
+        literals=_Grams.build([literal_hashes(literals(text), _LITERALS) for text in texts]),
         meaning=index_meaning(benchmark, settings.meaning),
     )
 
 
 def _owners(keys: Iterable[Iterable[Key]]) -> dict[Key, list[int]]:
-    """Return the numbers of the problems that have each key; an empty one is none."""
     owners: dict[Key, list[int]] = {}
     for number, of_problem in enumerate(keys):
         for key in of_problem:
@@ -401,9 +516,9 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
 def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
     settings = index.settings
     said = words(text)
-    runs = np.setdiff1d(gram_hashes(said, settings.word_gram_length), index.boilerplate, assume_unique=True)
-    telling = index.telling.shared(telling_hashes(said, settings.word_gram_length))
-    numbers = literal_hashes(literals(text), settings.literal_gram_length)
+    runs = np.setdiff1d(gram_hashes(said, _WORDS), index.boilerplate, assume_unique=True)
+    telling = index.telling.shared(telling_hashes(said, _WORDS))
+    numbers = literal_hashes(literals(text), _LITERALS)
     hits = []
     by: Evidence
     for by, grams, found in (("words", index.words, runs), ("literals", index.literals, numbers)):
@@ -413,10 +528,10 @@ def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> li
             share = float(shared[number] / max(1, min(len(found), int(grams.sizes[number]))))
             support[number] += bool(says[number] >= 2)
             if by == "words":
-                num = shared[number] if share >= settings.min_copy_share else telling[number]
-                is_hit = num >= settings.min_shared_words and share >= settings.min_word_share
+                num = shared[number] if share >= _COPY_SHARE else telling[number]
+                is_hit = num >= _LEAST_WORDS and share >= settings.min_word_share
             else:
-                is_hit = shared[number] >= settings.min_shared_literals and share >= settings.min_literal_share
+                is_hit = shared[number] >= _LEAST_LITERALS and share >= settings.min_literal_share
             if is_hit:
                 detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
                 hits.append(Hit(index.ids[number], by, round(share, 3), detail))
@@ -424,7 +539,6 @@ def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> li
 
 
 def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
-    settings = index.settings
     num: Counter[int] = Counter()
     values: Counter[int] = Counter()
     for key in sorted(example_keys(candidate)):
@@ -435,7 +549,7 @@ def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Count
     name = signature(candidate)
     for number in sorted(num):
         support[number] += 1
-        if num[number] >= settings.min_examples and values[number] >= settings.min_example_values:
+        if num[number] >= _LEAST_EXAMPLES and values[number] >= _LEAST_VALUES:
             hits.append(
                 Hit(index.ids[number], "examples", num[number], f"{num[number]} examples of {values[number]} values")
             )
@@ -448,7 +562,7 @@ def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Count
 
 def _by_title(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
     title = title_key(candidate.title)
-    is_enough = len(title.split()) >= index.settings.min_title_words
+    is_enough = len(title.split()) >= _TITLE_WORDS
     return [
         Hit(index.ids[number], "title", 1.0, title)
         for number in index.by_title.get(title, ())

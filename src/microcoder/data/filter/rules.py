@@ -25,8 +25,7 @@ from microcoder.data.clean.tex import looks_like_tex
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.data.filter.contamination import ContaminationIndex, ContaminationSettings, find_hits, words
 from microcoder.data.filter.duplicates import DuplicateSettings
-from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.rejections import reject
+from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
 
@@ -41,10 +40,6 @@ class QualitySettings(Config):
     """Words and numbers in the statement; a Chinese character counts as one."""
     max_characters: int = Field(default=20_000, ge=1)
     """Longer ones are pages, not problems, and leave no room for an answer."""
-    max_repeated_lines: float = Field(default=0.5, ge=0, le=1)
-    """Share of the lines of 30 letters or more that were there before."""
-    min_letters: float = Field(default=0.2, ge=0, le=1)
-    """Share of letters among the characters that are no space, code and formulae left out."""
     blocking_flags: tuple[str, ...] = (
         "needs_image",
         "interactive",
@@ -57,10 +52,13 @@ class QualitySettings(Config):
     """Flags of the source or of the process stage that turn a row away."""
     needs_tests: bool = True
     """Turn away what has no test; not asked where the generate stage comes later."""
-    min_relevance: float = Field(default=0.5, ge=0, le=1)
-    """With a model as judge: relevance and quality from which a row passes."""
 
 
+_REPEATED, _LETTERS = 0.5, 0.2
+"""Shares (our choices): of the lines of 30 letters or more those that were there before, at most; of letters among the
+characters that are no space, code and formulae left out, at least."""
+_RELEVANCE = 0.5
+"""With a model as judge: relevance and quality from which a row passes."""
 _EMPTY = re.compile(
     r"(?:problem )?(?:statement|description)s? (?:is )?(?:un|not )available|\bto be (?:added|announced)\b|lorem ipsum|"
     r"^\s*(?:tbd|n/?a|none|null|todo|coming soon)\W*$|\[deleted\]|page not found|404 not found|access "
@@ -110,7 +108,7 @@ def not_text(candidate: Candidate, settings: QualitySettings) -> Finding:
     """Hardly a letter in the prose."""
     said = [char for char in prose(candidate.statement) if not char.isspace()]
     share = sum(char.isalpha() for char in said) / max(1, len(said))
-    return ("not_text", f"{share:.2f} letters") if len(said) >= 40 and share < settings.min_letters else None
+    return ("not_text", f"{share:.2f} letters") if len(said) >= 40 and share < _LETTERS else None
 
 
 def repetitive(candidate: Candidate, settings: QualitySettings) -> Finding:
@@ -118,9 +116,7 @@ def repetitive(candidate: Candidate, settings: QualitySettings) -> Finding:
     lines = [line.strip() for line in candidate.statement.split("\n") if sum(map(str.isalpha, line)) >= 30]
     repeated = sum(count - 1 for count in Counter(lines).values())
     share = repeated / max(1, len(lines))
-    return (
-        ("repetitive", f"{share:.2f} of the lines") if len(lines) >= 4 and share > settings.max_repeated_lines else None
-    )
+    return ("repetitive", f"{share:.2f} of the lines") if len(lines) >= 4 and share > _REPEATED else None
 
 
 def markup_left(candidate: Candidate, settings: QualitySettings) -> Finding:
@@ -357,9 +353,7 @@ def filter_row(
         return reject(candidate, "filter", "contaminated", shown)
     if endpoint is None and settings.judge is not None:
         endpoint = Endpoint(settings.judge)
-    if endpoint is not None and (
-        found := judge_relevance(candidate, endpoint, min_score=settings.quality.min_relevance)
-    ):
+    if endpoint is not None and (found := judge_relevance(candidate, endpoint, min_score=_RELEVANCE)):
         return reject(candidate, "filter", *found)
     return candidate
 
@@ -368,9 +362,6 @@ def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: floa
     """Return the reason `not_relevant` and what the model said, or None where both numbers reach the bar.
 
     A row is kept where the model gives no usable answer: it is an opinion on top of the rules.
-
-    Raises:
-        ConfigError: the endpoint gave no answer at all.
     """
     messages: list[Message] = [
         {"role": "system", "content": PROMPT},

@@ -33,11 +33,7 @@ class NotACall(ValueError):
 
 
 def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """Return arguments in the order of a function's parameters.
-
-    Raises:
-        NotACall: a name is unknown, or an argument before the last one given is missing.
-    """
+    """Return arguments in the order of a function's parameters."""
     left = dict(named)
     arguments = list(positional)
     for name in parameters[len(arguments) :]:
@@ -59,11 +55,7 @@ def read_parameters(source: str, name: str) -> tuple[str, ...]:
 
 
 def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
-    """Return the test of a call.
-
-    Raises:
-        NotACall: JSON would change an argument (a tuple, a set, keys that are no text) or cannot hold a value.
-    """
+    """Return the test of a call."""
     for number, argument in enumerate(arguments, 1):
         if not is_json_value(argument):
             raise NotACall(f"argument {number} is no JSON value: {shorten(argument, 40)}")
@@ -76,11 +68,7 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
 
 
 def check_call(text: str, expected: str) -> TestCase:
-    """Return a test that is JSON already: one argument a line, and a value.
-
-    Raises:
-        NotACall: it is not.
-    """
+    """Return a test that is JSON already: one argument a line, and a value."""
     try:
         for line in text.split("\n"):
             if line.strip():
@@ -199,11 +187,7 @@ def _is_result(node: ast.expr) -> bool:
 
 
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
-    """Return the value of a literal; `inf` and `nan` count, and names that stand for literals.
-
-    Raises:
-        NotACall: it is none.
-    """
+    """Return the value of a literal; `inf` and `nan` count, and names that stand for literals."""
     if isinstance(node, ast.Name) and names and node.id in names:
         return names[node.id].value
     try:
@@ -240,13 +224,26 @@ class _Reader:
                 case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
                 case _:
-                    self._read_other(statement, names)
+                    # A loop, a `with`, a call: its assertions are no literal tests, and its names may have changed.
+                    inner = list(ast.walk(statement))
+                    self._dropped += [
+                        f"inside {type(statement).__name__}" for node in inner if isinstance(node, ast.Assert)
+                    ]
+                    for node in inner:
+                        if isinstance(node, ast.Name):
+                            names.pop(node.id, None)
 
     def asserted(self) -> DecodedTests:
         """Return what was read; one tolerance for all, for a problem has one checker."""
         tolerances = {(c.absolute, c.relative) for c in self._claims if (c.absolute, c.relative) != (None, None)}
         chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
-        call = self._call()
+        # Nodes where at least half of the claims say so.
+        places = range(max((len(claim.kinds) for claim in self._claims), default=0))
+        kinds = tuple(
+            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)]) for place in places
+        )
+        returns = _usual([claim.returns for claim in self._claims])
+        call = Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
         tests, dropped = [], list(self._dropped)
         for claim in self._claims:
             if (claim.absolute, claim.relative) not in ((None, None), chosen):
@@ -261,28 +258,11 @@ class _Reader:
         checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
         return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
 
-    def _call(self) -> Call | None:
-        """Return what arguments and results are: nodes where at least half of the claims say so."""
-        places = range(max((len(claim.kinds) for claim in self._claims), default=0))
-        kinds = tuple(
-            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)]) for place in places
-        )
-        returns = _usual([claim.returns for claim in self._claims])
-        return Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
-
     def _read_one(self, test: ast.expr, names: _Names) -> None:
         try:
             self._claims.append(self._read_claim(test, names))
         except NotACall as error:
             self._dropped.append(str(error))
-
-    def _read_other(self, statement: ast.stmt, names: dict[str, _Bound]) -> None:
-        """A loop, a `with`, a call: its assertions are no literal tests, and what it names may have changed."""
-        inner = list(ast.walk(statement))
-        self._dropped += [f"inside {type(statement).__name__}" for node in inner if isinstance(node, ast.Assert)]
-        for node in inner:
-            if isinstance(node, ast.Name):
-                names.pop(node.id, None)
 
     def _read_claim(self, test: ast.expr, names: _Names) -> _Claim:
         """Read an assertion that compares one call with a literal."""

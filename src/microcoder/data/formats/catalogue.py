@@ -27,9 +27,6 @@ def load_format(name: str) -> Format:
     """Return a format: a key of `FORMATS`, path/to/file.py:function, module:function, or an entry point's name.
 
     A function of the user's own with `is_benchmark = True` on it reads a benchmark, which is never trained on.
-
-    Raises:
-        ConfigError: there is no such format, or its file cannot be imported.
     """
     if name in FORMATS:
         return FORMATS[name]
@@ -65,12 +62,6 @@ class _Reader:
         return _load_reader, (self.extension.reference,)
 
     def __call__(self, row: Row) -> Candidate:
-        """Read a row.
-
-        Raises:
-            ConfigError: the function failed, or returned something else; where it is.
-            Malformed: the row is none of its format.
-        """
         candidate = self.extension(row, passing=(Malformed,))
         if not isinstance(candidate, Candidate):
             raise self.extension.fault(f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)")

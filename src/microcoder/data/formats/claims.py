@@ -118,9 +118,6 @@ def claim_tests(
         entry: the name that the answer defines.
         setup: source that runs beside the answer before the calls.
         prelude: source that runs in the checker before the claims.
-
-    Raises:
-        NotACall: one of them depends on what only the test knows, or it is no Python.
     """
     statements = parse_test(source).body
     claims = read_claims(statements, called=called, entry=entry)
@@ -132,11 +129,7 @@ def claim_tests(
 
 
 def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
-    """Return the tests of a `def check(candidate)`: one per assertion, or a single one if it must stay whole.
-
-    Raises:
-        NotACall: it defines no such function, or is no Python.
-    """
+    """Return the tests of a `def check(candidate)`: one per assertion, or a single one if it must stay whole."""
     tree = parse_test(source)
     check = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
     if check is None:
@@ -161,11 +154,7 @@ def find_called(source: str) -> list[str]:
 
 
 def parse_test(source: str) -> ast.Module:
-    """Parse a test's code.
-
-    Raises:
-        NotACall: it is not Python.
-    """
+    """Parse a test's code."""
     tree = parse_python(source)
     if tree is None:
         raise NotACall(f"it is no Python: {shorten(source, 80)}")

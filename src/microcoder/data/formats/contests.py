@@ -82,9 +82,7 @@ def read_code_contests(row: Row) -> Candidate:
 
 def _tests_of(row: Row, name: str) -> DecodedTests:
     lists = row.mapping(name)
-    if not lists:
-        return DecodedTests()
-    return pair_tests(lists.get("input"), lists.get("output"))
+    return pair_tests(lists.get("input"), lists.get("output")) if lists else DecodedTests()
 
 
 def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
@@ -220,7 +218,6 @@ def _read_solutions(row: Row) -> tuple[Solution, ...]:
 
 
 def _name_generators(row: Row) -> tuple[str, ...]:
-    """Name each test by the generator that made it."""
     groups = [""] * len(row.items("test_cases"))
     for kind in _KINDS:
         for index in row.items(f"mapping.{kind}"):

@@ -107,16 +107,7 @@ def _read_archive(settings: Mapping[str, Any], row: Row) -> Mapping[str, bytes |
 def _list_tests(
     settings: Mapping[str, Any], archive: Mapping[str, bytes | str], files: Mapping[str, bytes | str]
 ) -> Iterator[tuple[str, TestCase]]:
-    """Yield groups and tests; what gives no points, and pretests, are their own groups.
-
-    Args:
-        settings: of `init.yml`.
-        archive: files that patterns are tried on.
-        files: files that tests are named by.
-
-    Raises:
-        Malformed: a test is not named, or its files are not there.
-    """
+    """Yield groups and tests; what gives no points, and pretests, are their own groups."""
     for name, group in (("pretest_test_cases", "pretest"), ("test_cases", "")):
         cases = settings.get(name)
         if isinstance(cases, Mapping) or (cases is None and name == "test_cases" and archive):
@@ -143,11 +134,7 @@ def _list_tests(
 def _match_names(
     name: str, formats: Mapping[str, Any], archive: Mapping[str, bytes | str]
 ) -> list[tuple[str, str, str]]:
-    """Return batch, input and answer of each test of an archive whose files are named by patterns, in DMOJ's order.
-
-    Raises:
-        Malformed: a pattern is none or could take for ever, an input or an answer has no counterpart, or two share one.
-    """
+    """Return batch, input and answer of each test of an archive whose files are named by patterns, in DMOJ's order."""
     if not archive:
         raise Malformed("bad_tests", f"{name} is a pattern of file names, which needs an archive")
     found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)

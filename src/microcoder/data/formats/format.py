@@ -56,11 +56,7 @@ class Columns:
     """Fields of a candidate that no column holds as they are; `notes` are for the lineage."""
 
     def __call__(self, row: Row) -> Candidate:
-        """Read a row.
-
-        Raises:
-            Malformed: why it is none; with the candidate where only its tests could not be read.
-        """
+        """Read a row."""
         row = self.prepare(row) if self.prepare else row
         statement, notes = row.asked(*_listed(self.statement))
         url = row.optional(*_listed(self.url)).strip()
@@ -164,9 +160,6 @@ class Format:
             place: file and place in it, the same in every run.
             source: names the data set in ids where one format is read from several places.
             is_judged: read to judge answers by, not for a corpus (see `Row.is_judged`).
-
-        Raises:
-            Malformed: why it is none.
         """
         name = f"{source or self.name}/{place}"
         row = Row(values, id=name, dataset=self.name, place=place, licence=self.licence, is_judged=is_judged)

@@ -389,11 +389,7 @@ _ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
 
 
 def find_tables(source: str) -> tuple[list[Any], list[Any]] | None:
-    """Return the lists `inputs` and `results` that a test loops over; None if it has none.
-
-    Raises:
-        NotACall: they are no literals, or differ in length.
-    """
+    """Return the lists `inputs` and `results` that a test loops over; None if it has none."""
     tree = parse_python(source)
     tables: dict[str, ast.expr] = {}
     for node in ast.walk(tree) if tree is not None else ():
@@ -409,11 +405,7 @@ def find_tables(source: str) -> tuple[list[Any], list[Any]] | None:
 
 
 def table_tests(source: str, *, entry: str) -> list[TestCase]:
-    """Return the tests of such lists, compared by EvalPlus's rule; none where there are no lists.
-
-    Raises:
-        NotACall: they are no literals, or differ in length.
-    """
+    """Return the tests of such lists, compared by EvalPlus's rule; none where there are no lists."""
     inputs, results = find_tables(source) or ([], [])
     rows = zip(inputs, results, strict=True)
     return _in_groups(
@@ -437,9 +429,6 @@ def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
     """Return tests of some of a row's inputs, such as `base_input` and `plus_input`.
 
     The reference runs in the checker, on the same arguments, so its values are never where the answer runs.
-
-    Raises:
-        Malformed: a field is missing or of another kind.
     """
     entry, tolerance = row.text("entry_point"), row.values.get("atol", 0)
     if not isinstance(tolerance, int | float):
@@ -497,7 +486,6 @@ def _shape_all(given: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[An
 
 
 def _shape(value: Any, examples: Sequence[Any]) -> Any:
-    """Return a JSON value as the kind that the examples are of."""
     kinds = {type(example) for example in examples}
     if isinstance(value, str) and kinds == {complex}:
         return complex(value)

@@ -65,11 +65,7 @@ exec(compile({code!a}, "main.py", "exec"), {{"__name__": "__main__", "__file__":
 
 
 def translate_checktestdata(code: str) -> str:
-    """Return the Python program that checks an input as a text in Checktestdata's language says.
-
-    Raises:
-        ValueError: the text is none, or the package that reads it is missing.
-    """
+    """Return the Python program that checks an input as a text in Checktestdata's language says."""
     most_digits = sys.get_int_max_str_digits()
     try:
         # It comes with the data extra; rows that are no folders do without.
@@ -89,11 +85,7 @@ def translate_checktestdata(code: str) -> str:
 
 
 def read_kit(files: Mapping[str, str]) -> InputKit:
-    """Return a package's generators, the recipes that call them, and its input validators.
-
-    Args:
-        files: of the package, by path.
-    """
+    """Return a package's generators, the recipes that call them, and its input validators."""
     reading = _Reading(files)
     validators = reading.validators()
     if "generators/generators.yaml" in files:

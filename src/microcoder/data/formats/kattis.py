@@ -156,7 +156,6 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
 
 
 def _flags_of_tests(files: Mapping[str, str]) -> str:
-    """Return the flags of the output validator that all tests have."""
     found = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
     return found[1].strip().strip("'\"") if found else ""
 

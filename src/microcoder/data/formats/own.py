@@ -55,11 +55,7 @@ def read_own(row: Row) -> Candidate:
 
 
 def read_record(values: Mapping[str, Any]) -> Problem:
-    """Return the problem of a row that is our record, or carries one.
-
-    Raises:
-        Malformed: it is none; which field, and why.
-    """
+    """Return the problem of a row that is our record, or carries one."""
     where, record = find_record(values) or ("", values)
     try:
         # A table gives null where a row lacks a field.

@@ -60,9 +60,6 @@ class Package:
         Args:
             row: the folder.
             texts: a pattern of the files that must be text.
-
-        Raises:
-            Malformed: one of them is none.
         """
         return cls(row, row.files(texts=texts))
 
@@ -89,9 +86,6 @@ class Package:
         Args:
             named: group, path of the input, path of the answer.
             missing: what is said of tests of which a file is not there.
-
-        Raises:
-            Malformed: a file is no text.
         """
         there, left_out = self.row.values["files"], []
         for group, given, answer in named:
@@ -123,11 +117,7 @@ class Package:
         self.leave_out("solutions", rest, left_out)
 
     def read_settings(self, name: str) -> Mapping[str, Any]:
-        """Return what a package says of itself in YAML; nothing if the file is empty.
-
-        Raises:
-            Malformed: it is missing, no YAML, or no object.
-        """
+        """Return what a package says of itself in YAML; nothing if the file is empty."""
         # PyYAML comes with the data extra; rows that are no folders do without.
         from microcoder.data.formats.yaml_text import read_yaml
 
@@ -153,9 +143,6 @@ class Package:
 
         Args:
             patterns: of paths, the best first; group `language` names the language where the path does.
-
-        Raises:
-            Malformed: there is none.
         """
         for pattern in patterns:
             found = [

@@ -57,7 +57,8 @@ def read_polygon(row: Row) -> Candidate:
         raise Malformed("no_statement", f"{path} says nothing")
     package.read_tests(_list_tests(root), missing="not in the package")
     checker = _read_checker(root, package)
-    package.read_solutions(_list_solutions(root), left_out="with no verdict or of another language")
+    named = ((_source_of(one), _KNOWN.get(one.get("tag") or "")) for one in root.iterfind("assets/solutions/solution"))
+    package.read_solutions(named, left_out="with no verdict or of another language")
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
         package.flag("file_io")
@@ -91,7 +92,6 @@ def _read_xml(files: Mapping[str, str]) -> ElementTree.Element:
 
 
 def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
-    """Return statement and title."""
     if path.endswith(".json"):
         try:
             parts = json.loads(files[path])
@@ -148,11 +148,6 @@ def _read_checker(root: ElementTree.Element, package: Package) -> Checker:
     if path not in package.files:
         return package.flag("needs_checker", f"{path or 'its source'} is not in the package")
     return package.read_checker(path)
-
-
-def _list_solutions(root: ElementTree.Element) -> Iterator[tuple[str, Known | None]]:
-    for one in root.iterfind("assets/solutions/solution"):
-        yield _source_of(one), _KNOWN.get(one.get("tag") or "")
 
 
 def _source_of(asset: ElementTree.Element) -> str:

@@ -335,11 +335,7 @@ _MARK = object()
 
 
 def decode_packed(text: str) -> Any:
-    """Return what a packed text holds; nothing of it is executed.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
+    """Return what a packed text holds; nothing of it is executed."""
     try:
         return json.loads(text)
     except ValueError:
@@ -387,11 +383,7 @@ class _Pickle:
         self._num_recalled = 0
 
     def read(self, body: bytes) -> Any:
-        """Return the value that a pickle holds, without running it.
-
-        Raises:
-            ValueError: it asks for something else than plain data.
-        """
+        """Return the value that a pickle holds, without running it."""
         for instruction, argument, _ in pickletools.genops(body):
             self._follow(instruction.name, argument)
         if len(self._stack) != 1 or self._stack[0] is _MARK:

@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.format import Format, recognise
 from microcoder.data.formats.own import find_record, read_record
@@ -73,7 +72,11 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
         candidate = format.read_row(values, name or _digest(values), is_judged=True)
     except Malformed as error:
         raise DataError(f"{where}: {_explain(format, error, values)}") from None
-    _check(candidate, format, where)
+    if not candidate.tests:
+        raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
+    for flag, why in HINDERED.items():
+        if flag in candidate.flags:
+            raise DataError(f"{where}: {why}; it cannot be judged from this row")
     try:
         return candidate.to_problem()
     except ValidationError as error:
@@ -82,17 +85,7 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
         raise DataError(f"{where}: {explain_fault(fault, path)}") from None
 
 
-def _check(candidate: Candidate, format: Format, where: str) -> None:
-    """Refuse what could be judged only in part."""
-    if not candidate.tests:
-        raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
-    for flag, why in HINDERED.items():
-        if flag in candidate.flags:
-            raise DataError(f"{where}: {why}; it cannot be judged from this row")
-
-
 def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str:
-    """Return what is wrong with which field, and what was expected there."""
     if error.reason == "missing_field":
         return f"field {error.detail} is missing; expected {format.shape} in {format.tests_in}"
     if error.reason in _OF_TESTS:
@@ -112,14 +105,11 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
         )
     fields = sorted(values)
     shown = ", ".join(fields[:_MOST_SHOWN]) + (", ..." if len(fields) > _MOST_SHOWN else "")
+    known = ", ".join(name for name, found in FORMATS.items() if found.folders is None)
     return DataError(
         f"a row with the fields {shown or '(none)'} is of no known format; name it, as in "
-        f'Problem.from_row(row, format="apps"), one of {", ".join(_in_rows())}; docs/rows.md lists their fields'
+        f'Problem.from_row(row, format="apps"), one of {known}; docs/rows.md lists their fields'
     )
-
-
-def _in_rows() -> list[str]:
-    return [name for name, found in FORMATS.items() if found.folders is None]
 
 
 def _name(values: Mapping[str, Any]) -> str:

@@ -48,9 +48,6 @@ def decode_tests(
         platform: tells whether expected values come wrapped in a list of one.
         code: starter code or solution: names the parameters, for assertions with named arguments.
         is_judged: no assertion may be left out (see `asserted_tests`).
-
-    Raises:
-        Malformed: the value is in none of these encodings, or contradicts itself.
     """
     if isinstance(value, str):
         value = _unfold(value)
@@ -61,7 +58,11 @@ def decode_tests(
             if value.get(name):
                 named = _name(value, fn_name)
                 return decode_tests(value[name], fn_name=named, platform=platform, code=code, is_judged=is_judged)
-        return _read_parallel(value, _name(value, fn_name), platform, code)
+        names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
+        if not names:
+            raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
+        inputs, outputs = value[names[0][0]], value[names[0][1]]
+        return pair_tests(inputs, outputs, fn_name=_name(value, fn_name), platform=platform, code=code)
     if isinstance(value, str):
         return asserted_tests([value], fn_name=fn_name, code=code, is_judged=is_judged)
     if not isinstance(value, list):
@@ -88,11 +89,7 @@ def _unfold(text: str) -> Any:
 
 
 def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> DecodedTests:
-    """Return tests given as two lists.
-
-    Raises:
-        Malformed: they are no lists of one length, or an item is of the wrong kind.
-    """
+    """Return tests given as two lists."""
     inputs, outputs = (_unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs))
     if not isinstance(inputs, list) or not isinstance(outputs, list):
         raise Malformed("bad_tests", f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists")
@@ -117,10 +114,6 @@ def asserted_tests(
         called: other names under which the function is called.
         is_judged: assertions that are no such calls become claims (see `claims`), where otherwise they are left out
             and noted; the function need not be named.
-
-    Raises:
-        Malformed: no function is named, or none of the assertions is a call compared with a literal; if it is to be
-            judged, one of them is not.
     """
     source = "\n".join(sources)
     if is_judged and not fn_name:
@@ -178,14 +171,6 @@ def _name(value: Mapping[str, Any], given: str) -> str:
     return given
 
 
-def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str, code: str) -> DecodedTests:
-    names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
-    if not names:
-        raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
-    inputs, outputs = value[names[0][0]], value[names[0][1]]
-    return pair_tests(inputs, outputs, fn_name=fn_name, platform=platform, code=code)
-
-
 def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
     inputs, outputs, kinds = [], [], set()
     for number, test in enumerate(value, 1):
@@ -237,11 +222,7 @@ def _read_call(given: str, expected: str) -> TestCase:
 
 
 def read_lines(given: str) -> list[Any]:
-    """Return arguments that stand one a line, as JSON or as Python literals.
-
-    Raises:
-        ValueError: a line is neither.
-    """
+    """Return arguments that stand one a line, as JSON or as Python literals."""
     return [read_literal(line) for line in given.split("\n") if line.strip()]
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
@@ -72,11 +72,7 @@ def write_json(value: object) -> str:
 
 
 def read_literal(text: str) -> Any:
-    """Read JSON, or else a Python literal.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Read JSON, or else a Python literal."""
     try:
         return read_json(text)
     except json.JSONDecodeError as error:
@@ -205,7 +201,7 @@ def _write(value: object) -> str:
         return str(value) if value.bit_length() < 3 * _DIGITS_PYTHON_READS else _write_long(value)
     if value is None or isinstance(value, bool | float | str):
         return json.dumps(value)
-    _refuse(value)
+    raise ValueError(f"JSON has no form for {type(value).__name__}")
 
 
 def _write_long(value: int) -> str:
@@ -213,7 +209,3 @@ def _write_long(value: int) -> str:
     if value.bit_length() > MAX_DIGITS * math.log2(10):
         raise ValueError(f"an integer of {value.bit_length():,} bits")
     return str(Decimal(value))
-
-
-def _refuse(value: object) -> NoReturn:
-    raise ValueError(f"JSON has no form for {type(value).__name__}")

@@ -12,11 +12,7 @@ MAX_YAML = 100_000
 
 
 def read_yaml(text: str) -> Any:
-    """Read a small YAML document of plain values; aliases are refused, as a few of them make a value without bound.
-
-    Raises:
-        ValueError: it is not that.
-    """
+    """Read a small YAML document of plain values; aliases are refused, as a few of them make a value without bound."""
     if len(text) > MAX_YAML:
         raise ValueError(f"{len(text):,} characters of YAML; at most {MAX_YAML:,} are read")
     try:

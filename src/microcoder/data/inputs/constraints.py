@@ -80,13 +80,7 @@ class Relation(NamedTuple):
 def read_relations(
     statement: str, parameters: Collection[str], places: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Relation, ...]:
-    """Return what a statement says between numbers and places.
-
-    Args:
-        statement: the text.
-        parameters: the names that values are given under.
-        places: further names and the places that they stand for.
-    """
+    """Return what a statement says between numbers and places."""
     text = re.sub(r"\\lfloor\b|⌊", "floor(", re.sub(r"\\rfloor\b|⌋", ")", statement[:_MOST_TEXT]))
     text = re.sub(r"\\d?frac\{([^{}]{1,60})\}\{([^{}]{1,60})\}", r"((\1)/(\2))", re.sub(r"\\(min|max)\b", r"\1", text))
     text = re.sub(r"(?<![A-Za-z_])([A-Za-z])\(", r"\1*(", text)
@@ -148,7 +142,6 @@ def _terms_before(text: str, name: Callable[[str], str]) -> list[Term]:
 
 
 def _terms_after(text: str, name: Callable[[str], str], *, is_last: bool) -> list[Term]:
-    """Return the terms that stand right after an operator."""
     items = None if is_last else _split_list(text, name)
     if items is None:
         tokens = list(itertools.islice(_TOKEN.finditer(text), _MOST_TOKENS))

@@ -158,7 +158,6 @@ class _Draw:
             self.known.setdefault(place, int(drawn + gap))
 
     def _is_capped(self, place: str) -> bool:
-        """Whether a number bounds the place from above."""
         return any(one.left.place == place and not one.right.places for one in self.model.relations)
 
     def _has_top(self, place: str) -> bool:
@@ -230,17 +229,14 @@ class _Draw:
             near = min(max(0, limits.low), limits.high)
             return self.random.randint(near, min(limits.high, near + 10))
         if limits.high > 100 and limits.low >= 0 and self.random.random() < 0.15:
-            return self._round_number(limits)
+            # Of small factors: what divides, or has few bits, is met seldom by chance.
+            number = 1
+            for factor in self.random.choices((2, 2, 3, 5, 7, 10), k=self.random.randint(1, 40)):
+                if number * factor > limits.high:
+                    break
+                number *= factor
+            return max(limits.low, number + self.random.choice((0, 0, 0, -1, 1))) if number < limits.high else number
         return self.random.randint(*limits)
-
-    def _round_number(self, limits: Range) -> int:
-        """Draw a number of small factors: what divides, or has few bits, is met seldom by chance."""
-        number = 1
-        for factor in self.random.choices((2, 2, 3, 5, 7, 10), k=self.random.randint(1, 40)):
-            if number * factor > limits.high:
-                break
-            number *= factor
-        return max(limits.low, number + self.random.choice((0, 0, 0, -1, 1))) if number < limits.high else number
 
     def value(self, place: str, shape: Shape) -> Any:
         """Draw one value."""
@@ -254,7 +250,11 @@ class _Draw:
         if shape.kind == "text":
             return self._text(place, shape)
         if shape.kind == "nodes":
-            return self._nodes(place, shape)
+            assert shape.item is not None
+            length = self._length(place, shape)
+            return arrange_nodes(
+                [self.value(f"{place}[]", shape.item) for _ in range(length)], shape.facts, self.random
+            )
         if shape.columns:
             return self._ordered(
                 place, [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
@@ -346,12 +346,6 @@ class _Draw:
             [*edge, *(self.value(f"{place}[][{at}]", column) for at, column in enumerate(row.columns) if at >= 2)]
             for edge in draw_edges(first, length, self.random, is_path=self.profile.most_spread == 0)
         ]
-
-    def _nodes(self, place: str, shape: Shape) -> list[Any]:
-        """Draw a binary tree, level by level."""
-        assert shape.item is not None
-        length = self._length(place, shape)
-        return arrange_nodes([self.value(f"{place}[]", shape.item) for _ in range(length)], shape.facts, self.random)
 
 
 def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]:

@@ -74,14 +74,7 @@ class InputModel:
         return f"not {failing.left} {failing.operator} {failing.right}" if failing else ""
 
     def range_of(self, place: str, known: Mapping[str, int], shape: Shape | None, *, is_length: bool = False) -> Range:
-        """Return the range of a place, by what is stated and, where nothing is, by what was seen.
-
-        Args:
-            place: the place.
-            known: numbers drawn so far, by place.
-            shape: of the values seen there.
-            is_length: of a list or text.
-        """
+        """Return the range of a place, by what is stated and, where nothing is, by what was seen."""
         lows, highs = [], []
         for one in self.relations:
             if one.operator == "==":
@@ -137,7 +130,9 @@ def learn(
         records: names of tables whose columns are something of their own each, whatever the statement says.
         nodes: names of linked lists and trees.
     """
-    told, of_groups = find_group_rows(_without_examples(statement or ""))
+    parts = split(statement or "")
+    other = (f"{title}\n{text}" for title, text in parts.other)
+    told, of_groups = find_group_rows("\n".join([parts.statement, parts.input, parts.constraints, parts.note, *other]))
     told = _with_node_names(told, nodes)
     shapes = tuple(
         infer_shape(
@@ -372,12 +367,6 @@ def _counts(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
             for other in sizes[position + 1 :]:
                 if seen[one] == seen[other]:
                     yield Relation(Term(one, 0.0), "==", Term(other, 0.0))
-
-
-def _without_examples(statement: str) -> str:
-    parts = split(statement)
-    other = (f"{title}\n{text}" for title, text in parts.other)
-    return "\n".join([parts.statement, parts.input, parts.constraints, parts.note, *other])
 
 
 def _around(statement: str, name: str) -> str:

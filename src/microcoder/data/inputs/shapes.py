@@ -153,7 +153,6 @@ def arrange_nodes(items: list[Any], facts: AbstractSet[str], source: random.Rand
 
 
 def _in_order(values: list[Any], children: list[list[int | None]]) -> list[Any]:
-    """Give sorted values to the nodes from left to right."""
     found: list[Any] = [None] * len(children)
     left, stack, node = iter(values), [], 0 if children else None
     while stack or node is not None:

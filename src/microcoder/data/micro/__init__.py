@@ -6,16 +6,6 @@ from microcoder.data.micro.operations import STYLES, TEMPLATES, TIERS, Template
 from microcoder.data.micro.problems import WORLDS, World, generate_problems
 
 __all__ = [
-    "STYLES",
-    "TEMPLATES",
-    "TIERS",
-    "WORLDS",
-    "Demonstration",
-    "DemonstrationNoise",
-    "Template",
-    "ThinkingShares",
-    "World",
-    "generate_chain_demonstrations",
-    "generate_demonstrations",
-    "generate_problems",
-]
+    "STYLES", "TEMPLATES", "TIERS", "WORLDS", "Demonstration", "DemonstrationNoise", "Template", "ThinkingShares",
+    "World", "generate_chain_demonstrations", "generate_demonstrations", "generate_problems",
+]  # fmt: skip

@@ -23,8 +23,7 @@ from typing import Literal, get_args
 from pydantic import Field, model_validator
 
 from microcoder.data.micro.operations import HELDOUT_SHARE, STYLES, TIERS, Split, Style, Tier
-from microcoder.data.micro.programs import FUNCTION_NAME, draw_trick
-from microcoder.data.micro.testing import ATTEMPTS, build_problem
+from microcoder.data.micro.programs import ATTEMPTS, FUNCTION_NAME, build_problem, draw_trick
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Record, TestCase
 
@@ -130,11 +129,7 @@ def draw_chain_tasks(
 def generate_chain_problems(
     *, split: Split, num_problems: int, seed: int, tiers: Sequence[Tier], styles: Sequence[Style]
 ) -> list[Problem]:
-    """Generate problems of distinct chains; arguments as of `microcoder.data.micro.generate_problems`.
-
-    Raises:
-        DataError: there are not so many chains of a tier.
-    """
+    """Generate problems of distinct chains; arguments as of `microcoder.data.micro.generate_problems`."""
     generator = random.Random(f"microcoder chain problems {split} {seed}")
     by_tier = {tier: draw_chain_tasks(generator, tiers=(tier,), styles=styles, split=split) for tier in tiers}
     seen: set[tuple[int, tuple[str, ...]]] = set()

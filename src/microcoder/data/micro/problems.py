@@ -18,8 +18,7 @@ from microcoder.data.micro.operations import (
     draw_template,
     split_of,
 )
-from microcoder.data.micro.programs import reference_program, write_statement
-from microcoder.data.micro.testing import ATTEMPTS, build_problem, make_tests
+from microcoder.data.micro.programs import ATTEMPTS, build_problem, make_tests, reference_program, write_statement
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
 

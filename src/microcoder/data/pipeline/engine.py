@@ -97,7 +97,8 @@ def run_steps(
         ]
         if not missing:
             continue
-        before = _parts_before(chain.first, everything, plan)
+        position = everything.index(chain.first)
+        before = plan[everything[position - 1].name] if position else []
         given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
         paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
         with SpilledObservations() as looks:
@@ -156,12 +157,6 @@ def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
         yield Chain(tuple(chain))
 
 
-def _parts_before(step: Step, steps: Sequence[Step], plan: Mapping[str, list[Part]]) -> list[Part]:
-    """Return the parts that a step reads; the first step reads the input itself."""
-    position = steps.index(step)
-    return plan[steps[position - 1].name] if position else []
-
-
 def _count(
     shards: Sequence[InputShard], steps: Sequence[Step], plan: Mapping[str, list[Part]], redone: Mapping[str, int]
 ) -> list[StepCounts]:
@@ -213,7 +208,6 @@ def _describe(shard: InputShard) -> str:
 
 
 def _rows_done(shards: Sequence[InputShard], parts: Sequence[Part]) -> int:
-    """Return how many rows of the input a step has seen, those of shards that it is at included."""
     ticks = read_ticks(parts[0].path.parent) if parts else {}
     return sum(
         shard.num_rows if part.is_there else int(ticks.get(part.path.name, 0.0) * shard.num_rows)

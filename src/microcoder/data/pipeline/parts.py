@@ -122,7 +122,6 @@ class KeptRows(Collection[Candidate]):
     """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
 
     def __init__(self, path: Path) -> None:
-        """Read the ids."""
         self._path = path
         tables = _read(path, ["id", "is_kept"])
         self.ids = [
@@ -217,7 +216,6 @@ def _records(path: Path) -> Iterator[tuple[bool, str]]:
 
 
 def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
-    """Yield the groups of rows of a part."""
     try:
         with pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):

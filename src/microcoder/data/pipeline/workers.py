@@ -50,18 +50,8 @@ def run_on_nodes(
 
     Shards of a lost node are done again by others; nodes that join are used.
 
-    Args:
-        chain: the steps.
-        given: for each shard the part that the first step reads, or the description of the shard itself.
-        paths: for each shard the parts of the steps.
-        runner: without an address a cluster is started here, unless this process has joined one.
-
     Yields:
         A shard's place in `given`, and its looks; in any order.
-
-    Raises:
-        EvaluatorFault: a shard was lost with its node four times, or no node has a processor.
-        MicroCoderError: what a step itself raises.
     """
     if not ray.is_initialized():
         if runner.address is None:
@@ -117,11 +107,7 @@ class _Crew:
         self._resting: dict[str, float] = {}
 
     def find_idle(self, busy: set[_Seat]) -> list[_Seat]:
-        """Return the seats that may be given a shard.
-
-        Raises:
-            EvaluatorFault: no node has a processor.
-        """
+        """Return the seats that may be given a shard."""
         nodes = find_nodes()
         if not nodes and not busy:
             raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
@@ -322,11 +308,7 @@ class ShardWorker:
         return self._look(_kept(rows, before), barrier) if barrier else Looks([], [])
 
     def _make(self, step: MapStep, path: Path, before: str, rows: list[Row] | None) -> Iterator[Row]:
-        """Yield the rows of a step, telling of each as it comes.
-
-        Raises:
-            DataError: the step lost, added or reordered some; its part is not written then.
-        """
+        """Yield the rows of a step, telling of each as it comes."""
         if before.startswith("{"):
             described = json.loads(before)
             yield from _tell(self._work(step)(described), Ticker(path, described["num_rows"]))
@@ -343,7 +325,6 @@ class ShardWorker:
             )
 
     def _work(self, step: MapStep) -> Work:
-        """Set a step up when its first shard comes."""
         if step.name not in self._works:
             if step.shares and step.name not in self._shared:
                 self._shared[step.name] = self._opened.enter_context(step.shares(step.settings))
@@ -364,5 +345,4 @@ def _tell(made: Iterable[Row], ticker: Ticker) -> Iterator[Row]:
 
 
 def _kept(rows: list[Row] | None, path: str) -> list[Candidate]:
-    """Return the rows that were kept: those in memory, or those of a part."""
     return read_kept(Path(path)) if rows is None else [row for row in rows if isinstance(row, Candidate)]

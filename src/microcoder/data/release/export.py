@@ -81,11 +81,7 @@ _EXTRA_SECONDS = 60.0
 
 
 def to_harbor(problems: Sequence[Problem], folder: Path) -> int:
-    """Write one task folder a problem; return how many.
-
-    Raises:
-        DataError: two problems would share a folder, or a language has no known file name.
-    """
+    """Write one task folder a problem; return how many."""
     names = [re.sub(r"[^a-z0-9]+", "-", problem.id.lower()).strip("-") or "problem" for problem in problems]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:

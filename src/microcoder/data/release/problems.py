@@ -17,7 +17,13 @@ def read_problems(path: Path) -> list[Problem]:
     Raises:
         DataError: a line is broken, a problem has nothing to ask, or it cannot be judged (see `check_problem`).
     """
-    problems = _read_corpus(path) if path.is_dir() else read_records(path, Problem, what="problem file")
+    if path.is_dir():
+        # Parquet is read by a package that problem files do without.
+        from microcoder.data.release.tables import read_released
+
+        problems = read_released(path)
+    else:
+        problems = read_records(path, Problem, what="problem file")
     silent = [problem.id for problem in problems if not problem.statement.strip()]
     if silent:
         raise DataError(
@@ -30,13 +36,6 @@ def read_problems(path: Path) -> list[Problem]:
         except DataError as error:
             raise DataError(f"problem file {path}: {error}") from None
     return problems
-
-
-def _read_corpus(folder: Path) -> list[Problem]:
-    # Parquet is read by a package that problem files do without.
-    from microcoder.data.release.tables import read_released
-
-    return read_released(folder)
 
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:

@@ -253,16 +253,7 @@ def write_card(
     figures: Mapping[str, Any],
     config: Mapping[str, Any],
 ) -> None:
-    """Write README.md, its plots, and funnel.json.
-
-    Args:
-        folder: the corpus.
-        name: what it is called.
-        tally: what was counted.
-        step_counts: rows in and out of every step.
-        figures: measured figures of steps, by step: decontamination, verification, difficulty.
-        config: what it was built from.
-    """
+    """Write README.md, its plots, and funnel.json."""
     for kind in ("difficulty", "year", "licence"):
         counted = sorted(tally.counts[kind].items())
         write_text(folder / "plots" / f"{kind}.svg", draw_bars(counted[:_MAX_LINES], title=kind))
@@ -412,23 +403,19 @@ def tell_stories(steps: Iterable[tuple[str, Sequence[Row]]]) -> Iterator[tuple[s
             story["end"] = "kept" if isinstance(row, Candidate) else row.reason
             if isinstance(row, Candidate):
                 story["title"] = row.title or row.statement[:60]
-                story["steps"].append({"step": step, "changes": _changes(last.get(row.id), row)})
+                before = last.get(row.id)
+                changes = {}
+                for name in (*_SHOWN_FIELDS, "tests", "solutions"):
+                    old, new = ("" if before is None else _show(before, name)), _show(row, name)
+                    if old != new:
+                        changes[name] = [_shorten(old), _shorten(new)]
+                story["steps"].append({"step": step, "changes": changes})
                 last[row.id] = row
             else:
                 story["steps"].append(
                     {"step": step, "reason": row.reason, "detail": row.detail, "raw": _shorten(row.raw)}
                 )
     yield from stories.items()
-
-
-def _changes(before: Candidate | None, after: Candidate) -> dict[str, list[str]]:
-    """Return field to [old, new] as text."""
-    changes = {}
-    for name in (*_SHOWN_FIELDS, "tests", "solutions"):
-        old, new = ("" if before is None else _show(before, name)), _show(after, name)
-        if old != new:
-            changes[name] = [_shorten(old), _shorten(new)]
-    return changes
 
 
 def _show(candidate: Candidate, name: str) -> str:

@@ -4,6 +4,8 @@ The first reference is run for its answer; then all references are judged by the
 draw random numbers, a second time in another process, another order and with other random numbers. What one of them
 crashes on, refuses, or answers in another way the second time, is no test. Inputs that take a reference too long get
 more time in a second round, where there are programs that only long runs catch.
+
+What the generate stage is told. All values are our choice.
 """
 
 from __future__ import annotations
@@ -13,17 +15,57 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from pydantic import Field
+
+from microcoder.data.completions import EndpointSettings
 from microcoder.data.formats.candidates import Candidate, Origin
-from microcoder.data.tests.settings import GenerateSettings
 from microcoder.data.verify.plans import turned_numbers
 from microcoder.data.verify.rates import round_up
 from microcoder.judge import Execution, Invocation, Judge
+from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import take_in_turn
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import Call, Outcome, Problem, Program, TestCase, TestResult
+from microcoder.judge.core.types import MOST_SECONDS, Call, Outcome, Problem, Program, TestCase, TestResult
+
+PACKAGE_INPUTS = 60
+"""Inputs that the package's own generators are run for, spread over its groups (our choice)."""
+
+
+class GenerateSettings(Config):
+    """How tests are made for problems that have too few."""
+
+    mode: Literal["where_few", "off"] = "where_few"
+    """`where_few`: for problems with fewer hidden tests than `min_hidden_tests`; `off`: the stage changes nothing."""
+    min_hidden_tests: int = Field(default=10, ge=1)
+    """Tests that the prompt does not show, from which a problem needs no more."""
+    max_tests: int = Field(default=15, ge=1)
+    """Tests that a problem has afterwards, the given ones included, unless it had more."""
+    max_inputs: int = Field(default=72, ge=1)
+    """Inputs that are made and answered, of which the best are kept."""
+    max_test_bytes: int = Field(default=1 << 18, ge=256)
+    """Longest input that is drawn here; a package's own may be up to `max_package_bytes`."""
+    max_large_bytes: int = Field(default=1 << 21, ge=256)
+    """The same for large inputs where slow or partial submissions are known: so long that a compiled one is caught."""
+    max_package_bytes: int = Field(default=6 << 20, ge=256)
+    """Longest input of a package's generator."""
+    max_large: int = Field(default=3, ge=0)
+    """Of the tests that are kept, the large ones, which are there for the slow and not for what they kill."""
+    max_mutants: int = Field(default=36, ge=0)
+    """Mutants of a reference; half of them choose the tests, the other half measure the choice."""
+    answer_seconds: float = Field(default=2.0, gt=0, le=MOST_SECONDS)
+    """CPU seconds that a reference gets for an input; an input that takes longer is dropped."""
+    large_answer_seconds: float = Field(default=6.0, gt=0, le=MOST_SECONDS)
+    """The same, in a second round, for `max_large` of the inputs that took longer where slow or partial submissions are
+    known: with the headroom of derived limits it fits the longest limit that a problem may have."""
+    seed: int = 0
+    """Of all random choices; the same seed makes the same tests."""
+    endpoint: EndpointSettings | None = None
+    """A model that writes generators and a validator for problems that still have too few tests; None: no model."""
+    runs_per_generator: int = Field(default=6, ge=1)
+
 
 _NO_ANSWER = "no program answers this"
 _CUT = re.compile(r"\n\[\.\.\. of \d+ (?:bytes|characters)\]\Z")
@@ -99,7 +141,11 @@ class Answering:
         """
         self.seconds = self.settings.answer_seconds
         tests = self._answer(sorted(inputs, key=_size))
-        again, self.too_slow = _spread_slow(self.too_slow, num_slow), []
+        # Of each group and generator in turn the longest that is left.
+        by_kind: dict[tuple[str, str], list[MadeInput]] = {}
+        for one in sorted(self.too_slow, key=_size):
+            by_kind.setdefault((one.group, one.origin.kind), []).append(one)
+        again, self.too_slow = take_in_turn([kind[::-1] for kind in by_kind.values()])[:num_slow], []
         if again:
             self.dropped["tried again with more time"] += len(again)
             self.seconds = max(self.seconds, self.settings.large_answer_seconds)
@@ -107,8 +153,8 @@ class Answering:
         return tests
 
     def _answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
-        """Return the tests that come of inputs, in their order."""
-        answers = self._answers_of_first(inputs) if inputs else []
+        is_program = self.candidate.fn_name is None and self.candidate.harness is None
+        answers = (self._printed if is_program else self._returned)(inputs) if inputs else []
         tests = [
             (one, TestCase(input=one.text, output=answer))
             for one, answer in zip(inputs, answers, strict=True)
@@ -127,11 +173,6 @@ class Answering:
         """Return what programs are judged by."""
         memory = max(_MEMORY_MIB, self.candidate.memory_limit_mib or 0)
         return self.candidate.to_trial(language, seconds=seconds, memory_mib=memory, tests=tests)
-
-    def _answers_of_first(self, inputs: Sequence[MadeInput]) -> list[str | None]:
-        if self.candidate.fn_name is None and self.candidate.harness is None:
-            return self._printed(inputs)
-        return self._returned(inputs)
 
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         answers: list[str | None] = []
@@ -273,14 +314,6 @@ class Answering:
 
 def _size(one: MadeInput) -> int:
     return len(one.text)
-
-
-def _spread_slow(inputs: Sequence[MadeInput], most: int) -> list[MadeInput]:
-    """Return so many inputs: of each group and generator in turn the longest that is left."""
-    by_kind: dict[tuple[str, str], list[MadeInput]] = {}
-    for one in sorted(inputs, key=_size):
-        by_kind.setdefault((one.group, one.origin.kind), []).append(one)
-    return take_in_turn([kind[::-1] for kind in by_kind.values()])[:most]
 
 
 def _stirred(program: Program) -> Program:

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from microcoder.data.formats.text import parse_python
 from microcoder.data.tests.answers import Answering, MadeTest
 from microcoder.judge import Judge
 from microcoder.judge.core.files import take_in_turn
-from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Outcome, Program, TestCase
 
 
@@ -66,14 +66,8 @@ Site = Callable[[], None]
 
 
 def make_mutants(code: str, *, limit: int, seed: int = 0) -> list[MadeMutant]:
-    """Return mutants of a Python program, of as many mutations and lines as there are; none where it does not parse.
-
-    Args:
-        code: the source.
-        limit: the most that are returned.
-        seed: of the choice among them.
-    """
-    tree = _parse(code)
+    """Return mutants of a Python program, of as many mutations and lines as there are; none where it does not parse."""
+    tree = parse_python(code)
     if tree is None:
         return []
     number = sum(1 for _ in _sites(tree))
@@ -97,13 +91,6 @@ def make_mutants(code: str, *, limit: int, seed: int = 0) -> list[MadeMutant]:
         if len(found) >= limit:
             break
     return sorted(found.values())
-
-
-def _parse(code: str) -> ast.Module | None:
-    try:
-        return parse_source(code)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
 
 
 def _unparse(tree: ast.Module) -> str:

@@ -23,11 +23,9 @@ from dataclasses import dataclass, field
 from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.drawing import PROFILES, draw
-from microcoder.data.inputs.growing import grow, zoom
-from microcoder.data.inputs.mutating import MUTATIONS, mutate
-from microcoder.data.tests.answers import AT_ONCE, MOST_BYTES, MadeInput
+from microcoder.data.inputs.mutating import MUTATIONS, grow, mutate, zoom
+from microcoder.data.tests.answers import AT_ONCE, MOST_BYTES, PACKAGE_INPUTS, GenerateSettings, MadeInput
 from microcoder.data.tests.making import Understanding, digest_input, seed_of
-from microcoder.data.tests.settings import GenerateSettings
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
@@ -45,7 +43,6 @@ class Validators:
     kit: InputKit
     known: Sequence[str]
     """Inputs that came with the problem."""
-    settings: GenerateSettings
     dropped: Counter[str]
     """Counts what was refused, and what could not be run."""
     _ways: list[tuple[str, ...]] | None = field(default=None, init=False)
@@ -93,12 +90,14 @@ class Validators:
         programs = [one for one in self.kit.programs if one.role == "validator"]
         recipe = InputRecipe(group="", flags=flags)
         found: Counter[str] = Counter()
-        valid = find_valid(self.judge, programs, [(one, recipe) for one in made], self.settings, found) if made else []
+        valid = find_valid(self.judge, programs, [(one, recipe) for one in made], found) if made else []
         # What one group refuses may be valid in another one.
         self.dropped.update({why: count for why, count in found.items() if why != _REFUSED})
         return valid
 
 
+_GENERATOR_SECONDS = 20.0
+"""CPU seconds of a generator or validator (our choice)."""
 _MEMORY_MIB = 2048
 _VALID = (0, 42)
 """Exit codes of a validator that accepts: testlib's and its like, and those of the Kattis format."""
@@ -117,16 +116,7 @@ def run_kit(
     most: int,
     maker: str = "package",
 ) -> list[MadeInput]:
-    """Return the inputs that a package's recipes make and all its validators accept.
-
-    Args:
-        judge: what runs the programs.
-        candidate: with a kit.
-        settings: limits.
-        dropped: counts what became of the others.
-        most: how many recipes are run.
-        maker: who wrote the programs, for the lineage.
-    """
+    """Return the inputs that a package's recipes make and all its validators accept."""
     kit = candidate.kit
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
     chosen = spread_recipes(kit.recipes, most)
@@ -136,7 +126,7 @@ def run_kit(
     for start in range(0, len(chosen), AT_ONCE):
         piece = [one for one in chosen[start : start + AT_ONCE] if too_long[_family(one)] < _MOST_TOO_LONG]
         dropped["like those that were too long"] += len(chosen[start : start + AT_ONCE]) - len(piece)
-        runs = [_start(judge, generators.get(recipe.generator), recipe, settings, dropped) for recipe in piece]
+        runs = [_start(judge, generators.get(recipe.generator), recipe, dropped) for recipe in piece]
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
             if recipe.generator:
@@ -150,7 +140,7 @@ def run_kit(
                 num_bytes += len(text)
                 kind = f"{maker}/{recipe.generator or 'by hand'}"
                 made.append((MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group), recipe))
-    return find_valid(judge, [one for one in kit.programs if one.role == "validator"], made, settings, dropped)
+    return find_valid(judge, [one for one in kit.programs if one.role == "validator"], made, dropped)
 
 
 def _family(recipe: InputRecipe) -> tuple[str, str]:
@@ -175,7 +165,6 @@ def _start(
     judge: Judge,
     generator: InputProgram | None,
     recipe: InputRecipe,
-    settings: GenerateSettings,
     dropped: Counter[str],
 ) -> Future[Execution] | None:
     if not recipe.generator:
@@ -188,7 +177,7 @@ def _start(
             Invocation(
                 program=Program(generator.code, generator.language),
                 arguments=recipe.arguments,
-                cpu_seconds=settings.generator_seconds,
+                cpu_seconds=_GENERATOR_SECONDS,
                 memory_limit_mib=_MEMORY_MIB,
             )
         )
@@ -216,7 +205,6 @@ def find_valid(
     judge: Judge,
     validators: Sequence[InputProgram],
     made: Sequence[tuple[MadeInput, InputRecipe]],
-    settings: GenerateSettings,
     dropped: Counter[str],
 ) -> list[MadeInput]:
     """Return the inputs that every validator accepts; a validator that cannot be run is counted and not asked."""
@@ -229,7 +217,7 @@ def find_valid(
                         program=Program(validator.code, validator.language),
                         stdin=one.text.encode(),
                         arguments=(*validator.arguments, *recipe.flags),
-                        cpu_seconds=settings.generator_seconds,
+                        cpu_seconds=_GENERATOR_SECONDS,
                         memory_limit_mib=_MEMORY_MIB,
                     )
                 )
@@ -327,14 +315,7 @@ class _Making:
     seen: set[str] = field(default_factory=set)
 
     def make(self, kind: str, number: int, most_bytes: int, about_bytes: int = 0) -> list[MadeInput]:
-        """Make one of a kind, if it can be and is new.
-
-        Args:
-            kind: how.
-            number: of the try.
-            most_bytes: of a longer one there is none.
-            about_bytes: how large a large one is to be.
-        """
+        """Make one of a kind, if it can be and is new."""
         model, known = self.understanding.model, self.understanding.known
         seed = seed_of(self.settings.seed, self.problem_id, kind, number)
         most_items = (about_bytes or most_bytes) // _BYTES_PER_ITEM
@@ -390,28 +371,18 @@ Known inputs, one after the other:
 
 {known}
 """
+_NUM_GENERATORS = 4
 _FORMS = {True: "one JSON value a line, an argument of the function each", False: "as the program reads it from stdin"}
 
 
 def ask_for_inputs(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, settings: GenerateSettings, dropped: Counter[str]
 ) -> list[MadeInput]:
-    """Return the inputs of a model's generators that its validator accepts, if it accepts every known input too.
-
-    Args:
-        endpoint: the model.
-        judge: what runs its programs.
-        candidate: the problem.
-        settings: how many programs and runs.
-        dropped: counts what became of the others.
-
-    Raises:
-        ConfigError: the endpoint gave no answer at all.
-    """
+    """Return the inputs of a model's generators that its validator accepts, if it accepts every known input too."""
     known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
     text = _ASKED.format(
         form=_FORMS[candidate.fn_name is not None],
-        number=settings.max_generators,
+        number=_NUM_GENERATORS,
         statement=candidate.statement,
         known="\n---\n".join(known),
     )
@@ -420,10 +391,10 @@ def ask_for_inputs(
     except BadReply:
         dropped["model: no usable reply"] += 1
         return []
-    codes = [one for one in reply["generators"] if isinstance(one, str)][: settings.max_generators]
+    codes = [one for one in reply["generators"] if isinstance(one, str)][:_NUM_GENERATORS]
     validator = InputProgram(name="validator", role="validator", code=str(reply["validator"]), language="python")
     right = [(MadeInput(one, Origin(kind="given")), InputRecipe(group="")) for one in known]
-    if len(find_valid(judge, [validator], right, settings, Counter())) < len(right):
+    if len(find_valid(judge, [validator], right, Counter())) < len(right):
         # A validator that refuses what is known to be valid misread the problem, and so may its generators.
         dropped["model: its validator refuses a known input"] += 1
         return []
@@ -438,4 +409,4 @@ def ask_for_inputs(
     ]
     kit = InputKit(programs=(*programs, validator), recipes=tuple(recipes))
     with_kit = candidate.model_copy(update={"kit": kit})
-    return run_kit(judge, with_kit, settings, dropped, most=settings.max_package_inputs, maker="model")
+    return run_kit(judge, with_kit, settings, dropped, most=PACKAGE_INPUTS, maker="model")

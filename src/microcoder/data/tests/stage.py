@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from microcoder.data.clean.python2 import is_python2
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection
-from microcoder.data.rejections import reject
-from microcoder.data.tests.answers import Answering, MadeInput, MadeTest
+from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection, reject
+from microcoder.data.tests.answers import PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
 from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
 from microcoder.data.tests.makers import Validators, ask_for_inputs, make_inputs, run_kit
 from microcoder.data.tests.making import seed_of, understand
-from microcoder.data.tests.settings import GenerateSettings
 from microcoder.data.verify.plans import language_of
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Program
@@ -27,6 +25,11 @@ STEP = "generate/1"
 _SLOW = ("time_limit", "memory_limit", "partial")
 _WRONG = ("wrong_answer", "runtime_error", "partial")
 _GIVEN = Origin(kind="given")
+_MOST_REFERENCES, _MOST_KNOWN_WRONG = 3, 12
+"""Accepted programs that must agree on an answer, where there are so many; known-wrong, slow and partial submissions
+that choose tests too (our choices)."""
+_MUTANT_SECONDS = 1.0
+"""CPU seconds that a mutant gets for a test, or twice those of the slowest reference, rounded up."""
 _TIMES_SLOWEST = 2.0
 _TRIAL_SECONDS = 20.0
 _LARGE_ENOUGH_BYTES = 100_000
@@ -72,7 +75,7 @@ def generate(
         return _without_tests(candidate, obstacle)
     running = judges()
     answering = Answering(running.thorough, running.brief, candidate, references, settings)
-    references = answering.references = _passing(answering)[: settings.max_references]
+    references = answering.references = _passing(answering)[:_MOST_REFERENCES]
     if not references:
         return _without_tests(candidate, "no accepted program passes the known tests")
     is_large_alone = bool(candidate.tests) and is_enough
@@ -114,7 +117,7 @@ def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
 
 def _passing(answering: Answering) -> Sequence[Program]:
     """Return the references that pass the tests that there are; as many as are asked for and some to spare."""
-    tests, tried = answering.candidate.tests, answering.references[: 2 * answering.settings.max_references]
+    tests, tried = answering.candidate.tests, answering.references[: 2 * _MOST_REFERENCES]
     if not tests:
         return tried
     seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
@@ -141,7 +144,7 @@ def _find_inputs(
     """Return made inputs, each once and none that is known; `is_large_alone`: small ones there are enough."""
     settings, dropped = answering.settings, answering.dropped
     # Where only large ones are missing, no more are made than may be kept.
-    most = settings.max_tests if is_large_alone else settings.max_package_inputs
+    most = settings.max_tests if is_large_alone else PACKAGE_INPUTS
     inputs = run_kit(answering.judge, candidate, settings, dropped, most=most) if candidate.kit.recipes else []
     understanding = understand(candidate)
     if len(inputs) >= settings.min_hidden_tests:
@@ -151,7 +154,7 @@ def _find_inputs(
     else:
         most_bytes = settings.max_large_bytes if knows_slow(candidate) else settings.max_test_bytes
         known = [test.input for test in candidate.tests]
-        validators = Validators(answering.judge, candidate.kit, known, settings, dropped)
+        validators = Validators(answering.judge, candidate.kit, known, dropped)
         inputs += make_inputs(
             candidate,
             understanding,
@@ -194,7 +197,7 @@ def _choose(
     given = list(candidate.tests)
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
     small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
-    seconds = max(settings.mutant_seconds, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
+    seconds = max(_MUTANT_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
     pool = [*given, *(tests[number].test for number in small)]
     found = find_killers(judges.brief, answering, choosing, pool, seconds=seconds, num_orders=3, seed=seed)
     missed = [
@@ -271,4 +274,4 @@ def find_wrong_programs(
     # By what they are, so that another limit leaves a mutant where it was.
     held_out = [one for one in wrong if hashlib.sha256((one.program.code or "").encode()).digest()[0] % 2]
     choosing = [one for one in wrong if one not in held_out]
-    return [*choosing, *known[: settings.max_known_wrong]], held_out
+    return [*choosing, *known[:_MOST_KNOWN_WRONG]], held_out

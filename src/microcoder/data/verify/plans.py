@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from microcoder.data.clean.python2 import convert_python2, is_python2
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
-from microcoder.data.verify.choose import Role, VerifySettings
-from microcoder.data.verify.evidence import STEP
+from microcoder.data.verify.evidence import STEP, Role, VerifySettings
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -25,6 +24,8 @@ _ROLES: dict[str, Role] = {
     "time_limit": "slow",
     "partial": "partial",
 }
+_TRIAL_MEMORY_MIB = 2048
+"""Memory that accepted programs get while no limit is derived, or the source's limit if larger."""
 _CANNOT_BE_JUDGED = ("interactive", "file_io")
 _CONSTANTS = ("yes", "no", "0", "1", "-1")
 _MAX_CONSTANT_BYTES = 1 << 16
@@ -106,13 +107,15 @@ def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | R
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
         return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
     trivial = [Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()]
+    # Wrong ones first, slow ones last: what is cut off is what says least.
+    order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
     made = VerificationPlan(
         candidate=candidate,
         accepted=[attempt for group in accepted for attempt in group],
-        others=_spread_roles(others)[: settings.max_wrong],
+        others=sorted(others, key=lambda attempt: order[attempt.role])[: settings.max_wrong],
         trivial=trivial,
         limit_seconds=max(settings.trial_seconds, candidate.time_limit_seconds or 0.0),
-        memory_mib=max(settings.trial_memory_mib, candidate.memory_limit_mib or 0),
+        memory_mib=max(_TRIAL_MEMORY_MIB, candidate.memory_limit_mib or 0),
     )
     try:
         candidate.to_problem()
@@ -173,12 +176,6 @@ def language_of(solution: Solution, candidate: Candidate) -> str:
         return ""
     is_callable = candidate.fn_name is None or not language.is_built
     return language.name if is_callable and not language.find_problem() else ""
-
-
-def _spread_roles(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return programs with wrong ones first, slow ones last: what is cut off is what says least."""
-    order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
-    return sorted(attempts, key=lambda attempt: order[attempt.role])
 
 
 def trivial_programs(candidate: Candidate) -> dict[str, str]:

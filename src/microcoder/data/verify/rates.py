@@ -25,8 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
-from microcoder.data.verify.choose import Role, VerifySettings
-from microcoder.data.verify.evidence import Evidence, Trial, chosen_tests, find_fault
+from microcoder.data.verify.evidence import Evidence, Role, VerifySettings, chosen_tests, find_fault
 from microcoder.data.verify.plans import Attempt, VerificationPlan
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Record, Verdict
 
@@ -176,7 +175,9 @@ def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) 
     right = total = 0
     for trial in item.tried_as(role):
         known = None if by == "released" else trial
-        if not _is_kept_without(item, known, settings):
+        others = tuple(other for other in item.trials if other is not known)
+        has_reference = any(other.role == "accepted" for other in others)
+        if not (has_reference and find_fault(item.model_copy(update={"trials": others}), settings) is None):
             continue
         total += 1
         if role == "accepted":
@@ -185,12 +186,6 @@ def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) 
             kept = range(len(item.candidate.tests)) if by == "all" else chosen_tests(item, settings, without=known)
             right += bool(set(trial.failed) & set(kept))
     return right, total
-
-
-def _is_kept_without(item: Evidence, trial: Trial | None, settings: VerifySettings) -> bool:
-    others = tuple(other for other in item.trials if other is not trial)
-    has_reference = any(other.role == "accepted" for other in others)
-    return has_reference and find_fault(item.model_copy(update={"trials": others}), settings) is None
 
 
 def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> Rate | None:
