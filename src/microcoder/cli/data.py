@@ -121,7 +121,6 @@ def audit(
 
 
 def _find_source(name: str, recipes: Sequence[Path]) -> tuple[SourceSettings, tuple[SourceSettings, ...]]:
-    """Return a source of a build's config by its name, and the benchmarks beside it."""
     from microcoder.data.build.config import BuildConfig
     from microcoder.judge.core.config import load_config
 
@@ -133,7 +132,6 @@ def _find_source(name: str, recipes: Sequence[Path]) -> tuple[SourceSettings, tu
 
 
 def _ask_for_format(source: str, inside: str) -> str:
-    """Return what to type where no format was given, with the format that the first row looks like."""
     from microcoder.data.formats.catalogue import FORMATS
     from microcoder.data.sources import find_format
 

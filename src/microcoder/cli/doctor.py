@@ -74,13 +74,11 @@ def examine(options: SandboxOptions = _DEFAULTS) -> dict[str, Any]:
 
 
 def _find_versions(name: str) -> list[str]:
-    """Return the versions of a language that a problem may ask for here."""
     language = LANGUAGES[name]
     return [version for version in language.versions if not find_language(name, version).find_problem()]
 
 
 def _find_headers(name: str) -> dict[str, dict[str, str]]:
-    """Return where the precompiled headers of each version are kept; empty if they are not."""
     versions = {version: list_headers(find_language(name, version)) for version in _find_versions(name)}
     return {
         version: {header: str(folder or "") for header, folder in headers.items()}
@@ -132,7 +130,6 @@ def _describe(found: dict[str, Any]) -> list[str]:
 
 
 def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: str) -> list[str]:
-    """Return what is kept precompiled, and if nothing is, what to type or why it cannot be."""
     kept = [
         f"{header} ({version})" for version, headers in versions.items() for header, folder in headers.items() if folder
     ]

@@ -82,7 +82,6 @@ class Progress(Display, Observer):
         return f"{self._phase} {describe_seconds(time.monotonic() - self._phase_started)}  left {self._time_left()}"
 
     def _time_left(self) -> str:
-        """Mean of the recent steps times the steps that are left."""
         if not self._metrics or not self._recent_seconds:
             return "unknown"
         mean = sum(self._recent_seconds) / len(self._recent_seconds)

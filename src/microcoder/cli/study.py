@@ -237,7 +237,6 @@ def _require_statistics() -> None:
 
 
 def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
-    """Return what is to be done, as plain values."""
     from microcoder.lab.studies.workload import estimate_seconds
 
     missing = plan.rounds.waiting
@@ -253,7 +252,6 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
 
 
 def _write_catalogue(works: Sequence[Work]) -> None:
-    """Write beside the runs what each folder stands for."""
     from microcoder.judge.core.files import write_json
     from microcoder.lab.studies.workload import catalogue
 

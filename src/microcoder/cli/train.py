@@ -178,7 +178,6 @@ def _count_shards(config: TrainConfig) -> int:
 
 
 def _describe_launch(config: TrainConfig, target: Path) -> str | None:
-    """Return verl's own command for a recipe of engine verl; None for engine trl."""
     if config.engine != "verl":
         return None
     from microcoder.train.verl.translate import Place, translate

@@ -146,7 +146,6 @@ def _open_folder(
 
 
 def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
-    """Return a digest of an evaluation's extensions, the prompt's excepted."""
     extractor = build_extractor(config.extractor).extension.source
     brought = [describe_file("language", str(path)) for path in config.judging.languages]
     brought += [extractor] if extractor else []
@@ -156,7 +155,6 @@ def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
 
 
 def _digest_asking(ask: Asker) -> str:
-    """Return a digest of the prompt: the code of a user's function, the few-shot examples."""
     source = ask.style.source
     parts = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -170,7 +168,6 @@ def _collect_samples(
     *,
     observer: EvaluationObserver,
 ) -> None:
-    """Generate, or read, the missing samples."""
     done = folder.read_samples()
     if isinstance(config.generation, GenerationFile):
         found = read_samples(config.generation, questions, build_extractor(config.extractor))
@@ -206,7 +203,6 @@ def _collect_samples(
 def _judge_samples(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: EvaluationObserver
 ) -> None:
-    """Judge the samples without a final verdict, some problems at a time."""
     samples, judged = folder.read_samples(), folder.judged()
     pending: dict[str, list[Sample]] = {}
     for key, sample in sorted(samples.items()):

@@ -26,8 +26,6 @@ _DEFAULTS = {name: one.default for name, one in inspect.signature(Judge).paramet
 
 @dataclass(eq=False, slots=True)
 class _State:
-    """State of this process."""
-
     options: dict[str, Any] = field(default_factory=dict)
     judge: Judging | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)

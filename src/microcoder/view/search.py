@@ -210,7 +210,6 @@ def _whole(text: str) -> str:
 
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
-    """Return where the first hit begins and ends."""
     flags = "(?i)" if needle.ignores_case else ""
     pattern = rf"{flags}\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
     hit = pc.extract_regex(pa.array([text]), pattern)[0].as_py()

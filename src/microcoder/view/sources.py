@@ -375,7 +375,6 @@ def _unwire(output: str | None) -> str | None:
 
 
 def _grid(results: Row) -> Row:
-    """Accuracy by platform and difficulty, as results.json has it."""
     rows = [
         [
             str(cell.get("platform")),

@@ -37,8 +37,6 @@ _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What the metrics say, and of which state of the files."""
-
     stamp: object
     state: str
     charts: Sequence[Row]
@@ -107,7 +105,6 @@ class TrainingSource(RunSource):
         return RunInfo(drawn.state, [(key, value) for key, value in facts if value], notices, drawn.charts)
 
     def _draw(self) -> _Drawn:
-        """Read the metrics again when they have grown."""
         files = (self._run.metrics, self._run.evaluations, self._run.summary)
         stamp = tuple(_stamp(path) for path in files)
         with self._lock:
@@ -214,7 +211,6 @@ def _read_texts(path: Path) -> Texts:
 
 
 def _one(column: Any) -> Any:
-    """Return a column that is one piece as that piece."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 

@@ -82,7 +82,6 @@ def _mask(masking: Mapping[str, Any]) -> str:
 
 
 def _table(value: object, default: str) -> dict[str, Any]:
-    """Return the kind of a key that may be a name or a table."""
     if isinstance(value, Mapping):
         return {"kind": default, **value}
     return {"kind": value or default}

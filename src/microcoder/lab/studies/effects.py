@@ -87,7 +87,6 @@ def _pass_at_k_by_problem(solved: Solved, k: int) -> dict[str, float]:
 
 
 def _bootstrap(values: Sequence[float], *, lowest: float, seed: int) -> Estimate | None:
-    """Mean of per-problem values in [lowest, 1] with its percentile interval."""
     if not values:
         return None
     mean = math.fsum(values) / len(values)
@@ -303,7 +302,6 @@ def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: floa
 
 
 def _bound(value: float, num_units: int, by_seed: tuple[float, ...], *, span: float | None) -> Effect:
-    """Bound what equal values leave open."""
     num_seeds = len(by_seed)
     if span is None:
         return Effect(value, -math.inf, math.inf, num_seeds, num_units, by_seed)

@@ -347,7 +347,6 @@ def _iterate(found: object, reference: str) -> Iterable[MeasuredValue]:
 
 
 def _digest_function(reference: str) -> str:
-    """Return a digest of the function's file, and of what it imports of this package."""
     if reference.endswith(".py"):
         path = Path(reference).expanduser()
         return hashlib.sha256(path.read_bytes()).hexdigest()[:8] if path.is_file() else ""

@@ -97,7 +97,6 @@ def _still_failing(name: str, after: list[Row]) -> ExampleProblem | None:
 
 
 def _masked(history: History) -> list[ExampleProblem]:
-    """The latest masked training rollout, or else the latest truncated one."""
     latest_first = list(reversed(history.steps))
     for step in (s for s in latest_first if s.masked_share):
         row = next((row for row in history.training_samples(step.step) if row["masked_why"]), None)
@@ -300,7 +299,6 @@ def _temperature(history: History, config: Mapping[str, Any]) -> str:
 
 
 def _ends(history: History, name: str, first: str, second: str, rest: str) -> str:
-    """Return a quantity over the first and the last tenth of the steps as text."""
     values = [value for step in history.steps if (value := getattr(step, name)) is not None]
     if len(values) < 2:
         return ""

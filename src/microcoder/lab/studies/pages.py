@@ -182,7 +182,6 @@ def draw_effects(name: str, bars: Sequence[Bar], *, title: str) -> Chart:
 
 
 def _rows_figure(num_rows: int, *, left: float) -> tuple[Figure, Axes]:
-    """An empty figure with a row for each of some labels."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -284,7 +283,6 @@ def _claim_row(result: ClaimResult, judged: JudgedStudy) -> str:
 
 
 def _claim(result: ClaimResult, judged: JudgedStudy) -> list[str]:
-    """What stood before the runs, and what they gave, of one claim."""
     claim = result.claim
     lines = [
         f"### {claim.id}: {claim.sentence}",
@@ -454,7 +452,6 @@ def _index_row(name: str, judged: JudgedStudy, result: ClaimResult) -> str:
 
 
 def _reproduce(judged: Sequence[JudgedStudy]) -> list[str]:
-    """What gives these numbers again."""
     distinct = {history.run.root: history for study in judged for history in study.histories}.values()
     summaries = [summary for study in judged for summary in study.summaries]
     records = [history.manifest for history in distinct] + summaries

@@ -122,7 +122,6 @@ class Rounds:
                 self._go_on(study)
 
     def _go_on(self, study: StudyRounds) -> None:
-        """Begin the next round with work for claims that are not precise yet."""
         while not self._is_closed and not study.open and study.index + 1 < len(study.rounds):
             study.index += 1
             levels, measurements = needed_work(study.file.study, self._look(study.file))

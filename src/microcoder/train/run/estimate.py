@@ -478,7 +478,6 @@ def _hours(
     heldout: int,
     trained: int,
 ) -> Sequence[float | None]:
-    """Return the hours of sampling, of held-out sampling and of updates."""
     if speeds is not None:
         share = speeds.mean_length / speeds.max_response_tokens
         return [

@@ -73,7 +73,6 @@ def _run(
     callbacks: Sequence[Any],
     extensions: Sequence[ExtensionSource],
 ) -> dict[str, Any]:
-    """Run the missing steps after folder and loggers are checked."""
     # The Hub's library comes with training; the recipe can be read without it.
     from microcoder.train.run.publish import CheckpointPusher, open_repository, push_model, render_card
 
@@ -272,7 +271,6 @@ def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
 
 
 def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the first extension whose file has changed since the run began."""
     known = {(record["noun"], record["reference"]): record["digest"] for record in began}
     for record in now:
         if known.get((record["noun"], record["reference"])) != record["digest"]:

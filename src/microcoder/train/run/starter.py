@@ -95,7 +95,6 @@ def _count(name: str, dims: Mapping[str, Any]) -> float | None:
 
 
 def _read_template(name: str, folder: Path | None) -> tuple[bool, bool | None]:
-    """Return whether the chat template can switch thinking off, and whether there is one."""
     file = _find_file(name, folder, "chat_template.jinja")
     settings = _find_file(name, folder, "tokenizer_config.json")
     if file is not None:
@@ -294,7 +293,6 @@ def write_recipe(wishes: Wishes) -> str:
 
 
 def _problems(wishes: Wishes) -> dict[str, str]:
-    """Return the `[problems]` table: files, or a data set of the Hub."""
     place = Path(wishes.problems).expanduser()
     is_id = not place.exists() and not place.suffix.startswith(".json") and _HUB_ID.fullmatch(wishes.problems)
     if wishes.format is None and not is_id:
@@ -380,7 +378,6 @@ def _model_lines(model: StarterModel, fit: Fit | None) -> Iterator[str]:
 
 
 def _prompt_lines(model: StarterModel) -> Iterator[str]:
-    """The `[prompt]` table, if the model needs one."""
     if model.has_chat_template is False:
         yield "# The tokenizer has no chat template: problems are asked in plain text, as base models are."
     if model.is_hybrid:

@@ -84,7 +84,6 @@ def load_tasks(config: TrainConfig) -> Tasks:
 def _read_problems(
     problems: MicroProblems | ProblemFiles | HubProblems,
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
-    """Return training problems, held-out problems, and the number of skipped rows."""
     match problems:
         case MicroProblems():
             train, heldout = (

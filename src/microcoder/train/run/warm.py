@@ -228,8 +228,6 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """Demonstrations for some steps."""
-
     demonstrations: Sequence[Demonstration | ChainDemonstration]
     num_steps: int
 

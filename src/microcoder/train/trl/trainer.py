@@ -244,7 +244,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         problem_id: list[str],
         **_: object,
     ) -> list[float | None]:
-        """Score the rollouts of this process; TRL asks for their rewards, `_scored_P_G` keeps the rest."""
         if self._ready is None:
             self._scored_P_G = self._score(completion_ids, problem_id)
         else:

@@ -150,7 +150,6 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
 
 
 def _require_packages(config: TrainConfig, devices: Devices) -> None:
-    """Refuse to start without what samples and computes on the devices."""
     backend = config.rollout.backend
     if devices.kind == CPU:
         if "VERL_USE_EXTERNAL_MODULES" not in os.environ:

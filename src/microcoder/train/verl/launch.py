@@ -106,8 +106,6 @@ def find_cause(log_file: Path, begins: int) -> str | None:
 
 
 class _Watcher:
-    """Tells the observer what is new in the files of a run."""
-
     def __init__(self, run: RunDirectory, config: TrainConfig, observer: Observer) -> None:
         self._run, self._config, self._observer = run, config, observer
         self._sizes: dict[Path, int] = {}

@@ -330,11 +330,6 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
 
 
 def _optimizer(optimizer: OptimizerConfig) -> dict[str, Any]:
-    """Return verl's optimizer and its schedule.
-
-    Raises:
-        ConfigError: it has none like the recipe's.
-    """
     if optimizer.schedule not in ("constant", "constant_with_warmup", "cosine", "cosine_with_min_lr"):
         raise ConfigError(
             f'optimizer.schedule = "{optimizer.schedule}" is not in verl 0.9.1; use constant_with_warmup, cosine or '
@@ -392,7 +387,6 @@ def _has_own_correction(config: TrainConfig) -> bool:
 
 
 def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
-    """Return the plug-in's settings: tables of the recipe that differ from its defaults."""
     algorithm, rollout, evaluation = config.algorithm, config.rollout, config.evaluation
     is_own = algorithm.advantage not in ADVANTAGES
     # On the nodes of a cluster are verl's reward workers, each with a judge.
@@ -513,7 +507,6 @@ def as_literal(value: object) -> str:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether they are the same option, or one is in the other's table."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
