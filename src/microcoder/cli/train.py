@@ -116,11 +116,7 @@ def default_run_directory(config: Sequence[Path]) -> Path:
 
 
 def require_training() -> None:
-    """Check that torch and TRL are installed.
-
-    Raises:
-        ConfigError: they are not; what to install.
-    """
+    """Check that torch and TRL are installed."""
     if importlib.util.find_spec("trl") is None:
         raise ConfigError(f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}")
 

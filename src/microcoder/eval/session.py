@@ -84,11 +84,7 @@ def run_evaluation(
 
 
 def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
-    """Refuse to mix answers of two configs in one folder.
-
-    Raises:
-        DataError: which keys differ, and what to type.
-    """
+    """Refuse to mix answers of two configs in one folder."""
     if not folder.has_begun:
         return
     if changes := changed_keys(folder.read_manifest().get("config", {}), config, neutral=NEUTRAL_KEYS):
@@ -106,11 +102,7 @@ def digest_config(config: EvalConfig) -> str:
 def _open_folder(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, command: Sequence[str]
 ) -> None:
-    """Write the manifest of a new evaluation, or check that an old one has the same problems.
-
-    Raises:
-        DataError: the problems or the generation file have changed.
-    """
+    """Write the manifest of a new evaluation, or check that an old one has the same problems."""
     check_config(folder, config)
     origin = {
         "benchmark": {"num_problems": len(questions), "digest": digest_questions(questions)},

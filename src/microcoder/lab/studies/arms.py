@@ -115,11 +115,7 @@ class Arms:
 
 
 def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:
-    """Compare a run with others on the same held-out problems; None without others.
-
-    Raises:
-        DataError: a folder is no run, or a run asked other problems.
-    """
+    """Compare a run with others on the same held-out problems; None without others."""
     if not others:
         return None
     against = [read_history(folder) for folder in others]

@@ -126,11 +126,7 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Return the records that a report wrote: its `results.json`, or the folder that holds it.
-
-    Raises:
-        DataError: they are missing, damaged or of another version.
-    """
+    """Return the records that a report wrote: its `results.json`, or the folder that holds it."""
     path = path / "results.json" if path.is_dir() else path
     if not path.is_file():
         raise DataError(f"{path} does not exist; pass a folder that `microcoder study report --all` wrote")

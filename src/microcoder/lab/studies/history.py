@@ -97,11 +97,7 @@ class History:
 
 
 def read_history(run_directory: Path) -> History:
-    """Read one run directory.
-
-    Raises:
-        DataError: the folder is no run, or one of its files is damaged.
-    """
+    """Read one run directory."""
     run = RunDirectory(run_directory)
     return History(
         run=run,

@@ -67,9 +67,6 @@ def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue
     Args:
         job: uses one level, trained with the robust comparison.
         share: of the steps, the first are early and as many at the end late; at least one.
-
-    Raises:
-        DataError: the run was trained with another comparison.
     """
     from microcoder.train.run.judging import open_judge
     from microcoder.train.run.tasks import load_tasks
@@ -96,11 +93,7 @@ def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue
 def _judge_accepted(
     rows: Sequence[Mapping[str, Any]], tasks: Mapping[str, Task], judge: Any
 ) -> list[tuple[float, float]]:
-    """Return for each rollout whether the robust and whether the strict comparison accepts it.
-
-    Raises:
-        EvaluatorFault: a program could not be judged anew.
-    """
+    """Return for each rollout whether the robust and whether the strict comparison accepts it."""
     wanted = [row for row in rows if row["verdict"] == ACCEPTED]
     problems = [tasks[row["problem_id"]].problem for row in wanted]
     programs = [
@@ -141,9 +134,6 @@ def step_under_rules(
         job: a recipe of one step.
         rules: level -> recipe keys over the job's.
         repeat_window_tokens: longest period that counts as repeating.
-
-    Raises:
-        DataError: two rules were given different rollouts, so that they cannot be compared.
     """
     first: RunDirectory | None = None
     # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
@@ -277,12 +267,7 @@ def digest_measurement(measurement: Measurement, config: TrainConfig, runs: Mapp
 
 
 def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
-    """Take one measurement and write its rows; return its summary.
-
-    Raises:
-        ConfigError: there is no such function, or it has no such setting.
-        DataError: it yielded a row that the study does not know, or no row.
-    """
+    """Take one measurement and write its rows; return its summary."""
     function = load_extension(NOUN, measurement.function, builtins={}, options=measurement.settings)
     started, cpu_started = time.monotonic(), time.process_time()
     job.folder.mkdir(parents=True, exist_ok=True)
@@ -305,11 +290,7 @@ def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
 
 
 def check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
-    """Return a row that the study knows.
-
-    Raises:
-        DataError: another metric or level, or a value that is no number.
-    """
+    """Return a row that the study knows."""
     if row.metric not in measurement.metrics or row.level not in measurement.levels:
         raise DataError(
             f"measurement {measurement.function} yielded {row.metric!r} at {row.level!r}; the study names the metrics "
@@ -328,11 +309,7 @@ def is_measured(folder: Path) -> bool:
 
 
 def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
-    """Return the rows and the summary of a finished measurement.
-
-    Raises:
-        DataError: they are missing or damaged.
-    """
+    """Return the rows and the summary of a finished measurement."""
     summary = read_json(folder / "summary.json", what="measurement")
     try:
         return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary

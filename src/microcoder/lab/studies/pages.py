@@ -210,10 +210,6 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
         judged: the studies, judged among all.
         output: where the pages go.
         has_index: also write the index and the results for other programs.
-
-    Raises:
-        DataError: nothing of these studies is finished.
-        ConfigError: the `insights` extra is not installed.
     """
     if not any(study.num_finished for study in judged):
         raise DataError(_nothing_finished(judged))

@@ -12,12 +12,7 @@ from microcoder.train.runs import RunDirectory
 
 
 def write_probe_figure(run_directory: Path) -> Path:
-    """Draw the recorded probe of a run directory into it, and return the path.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-        DataError: the folder holds no probe.
-    """
+    """Draw the recorded probe of a run directory into it, and return the path."""
     run = RunDirectory(run_directory)
     probe = read_probe(run)
     try:

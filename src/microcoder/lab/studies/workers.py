@@ -66,11 +66,7 @@ class RunToStart:
 
 
 def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollars_per_hour: float) -> Path:
-    """Write overlays, `launch.sh` and the plan with its costs; return the plan.
-
-    Raises:
-        ConfigError: no study has that scale.
-    """
+    """Write overlays, `launch.sh` and the plan with its costs; return the plan."""
     launches: dict[str, RunToStart] = {}
     for file in studies:
         for seed in file.scale(scale).seeds:

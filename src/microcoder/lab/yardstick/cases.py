@@ -123,11 +123,7 @@ _USELESS = ("interactive", "needs_files", "needs_checker", "gives_points")
 
 
 def read_contests(path: Path) -> list[Case]:
-    """Return the Python submissions below a folder, or in a tar archive, whose verdict is right or wrong answer.
-
-    Raises:
-        DataError: there is none.
-    """
+    """Return the Python submissions below a folder, or in a tar archive, whose verdict is right or wrong answer."""
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file() or not tarfile.is_tarfile(path):

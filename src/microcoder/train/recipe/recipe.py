@@ -257,11 +257,7 @@ class OptimizerConfig(Config):
 
 
 def require_optimizer(optimizer: OptimizerConfig) -> None:
-    """Refuse an optimizer whose package is not installed.
-
-    Raises:
-        ConfigError: which package, and what to type.
-    """
+    """Refuse an optimizer whose package is not installed."""
     package = PACKAGE_OF.get(optimizer.name)
     if package is not None and find_spec(package) is None:
         raise ConfigError(
@@ -335,11 +331,7 @@ class RewardConfig(Config):
 
 
 def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
-    """Return a recipe's rewards as one function.
-
-    Raises:
-        ConfigError: one cannot be loaded.
-    """
+    """Return a recipe's rewards as one function."""
     return load_rewards([(reward.name, reward.weight, reward.options) for reward in rewards])
 
 
@@ -359,11 +351,7 @@ class ExtractorConfig(Config):
 
 
 def build_extractor(config: ExtractorConfig) -> Extractor:
-    """Return a recipe's extractor.
-
-    Raises:
-        ConfigError: it cannot be loaded.
-    """
+    """Return a recipe's extractor."""
     return load_extractor(config.name, config.options)
 
 

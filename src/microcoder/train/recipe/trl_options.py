@@ -90,11 +90,7 @@ distribution another than the one that ratios are taken under (`top_p`, `repetit
 
 
 def refuse_decided(options: Mapping[str, Any]) -> None:
-    """Refuse options of `[trl]` that have a key in the recipe, or would have no effect.
-
-    Raises:
-        ValueError: which, and what to use instead.
-    """
+    """Refuse options of `[trl]` that have a key in the recipe, or would have no effect."""
     for name in options:
         if name in RECIPE_KEYS:
             raise ValueError(f"[trl] {name} is decided by the recipe; use {RECIPE_KEYS[name]}")

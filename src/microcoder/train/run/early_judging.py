@@ -27,12 +27,7 @@ class EarlyJudge:
         self._busy_since = 0.0
 
     def begin(self, program: Program, problem: Problem) -> None:
-        """Have a program judged in the background.
-
-        Raises:
-            DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
-        """
+        """Have a program judged in the background."""
         submit = getattr(self._judge, "submit", None)
         key = (problem.id, program)
         if submit is None or key in self._begun:

@@ -210,9 +210,6 @@ def count_memory(
 
     Returns:
         None if the model's shape is unknown.
-
-    Raises:
-        ValueError: transformers knows no model of that type.
     """
     architecture = find_architecture(config.model)
     if architecture is None or "model_type" not in architecture:
@@ -361,11 +358,7 @@ class Speeds:
 
 
 def read_speeds(run: RunDirectory) -> Speeds:
-    """Return the speeds of a run, without its first step if there are more: it warms up.
-
-    Raises:
-        ConfigError: the folder has no measured step.
-    """
+    """Return the speeds of a run, without its first step if there are more: it warms up."""
     rows = run.read_metrics() if run.metrics.exists() else []
     rows = rows[1:] or rows
     measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]

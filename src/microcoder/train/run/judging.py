@@ -37,11 +37,6 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
     Args:
         config: where programs run.
         problems: all that the judge will be asked about, so that what a service refuses is known at the start.
-
-    Raises:
-        ConfigError: a package is missing, or the service wants a token, stops tests by another rule, takes smaller
-            problems, or lets programs import other packages.
-        EvaluatorFault: a sandbox cannot be closed, or the service was not reached.
     """
     if config.backend == "http":
         with connect(config, problems) as (client, held):
@@ -86,11 +81,7 @@ def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tu
 
 
 def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: str, about: Mapping[str, Any]) -> None:
-    """Refuse a service that would judge differently, or not all problems; also one that restarts with other settings.
-
-    Raises:
-        ConfigError: what to change.
-    """
+    """Refuse a service that would judge differently, or not all problems; also one that restarts otherwise."""
     if about["stop"] != config.stop:
         raise ConfigError(
             f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "

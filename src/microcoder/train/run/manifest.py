@@ -66,11 +66,7 @@ class ProblemCounts:
 
 @cache
 def count_problems(path: Path) -> ProblemCounts | None:
-    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet.
-
-    Raises:
-        DataError: it is broken.
-    """
+    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet."""
     if not path.exists():
         return None
     if is_livecodebench(path):

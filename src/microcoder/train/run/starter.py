@@ -57,12 +57,7 @@ class StarterModel:
 
 
 def inspect_model(name: str) -> StarterModel:
-    """Return a model's properties from its folder, the Hub's cache or its name.
-
-    Raises:
-        DataError: a folder that holds no model.
-        ConfigError: its size is unknown.
-    """
+    """Return a model's properties from its folder, the Hub's cache or its name."""
     folder = model_folder(name)
     if folder is not None:
         check_model_folder(folder)
@@ -182,9 +177,6 @@ def fit_model(
         model: what it is fitted for.
         gpu: one of `GPUS`.
         holds: whether a GPU of so many GiB holds a setting, by an exact count; None if that cannot be counted.
-
-    Raises:
-        ConfigError: the GPU is unknown, or nothing fits.
     """
     if gpu not in GPUS:
         raise ConfigError(f"gpu {gpu!r} is unknown; use one of {', '.join(GPUS)}, the one with as much memory")
@@ -261,12 +253,7 @@ class Wishes:
 
 
 def write_recipe(wishes: Wishes) -> str:
-    """Return the text of a recipe (TOML).
-
-    Raises:
-        ConfigError: algorithm or GPU are unknown, nothing fits, or problems and held-out contradict each other.
-        DataError: the model folder holds no model, or the format is unknown.
-    """
+    """Return the text of a recipe (TOML)."""
     if wishes.algorithm not in ALGORITHMS:
         raise ConfigError(f"algorithm {wishes.algorithm!r} is unknown; use one of {', '.join(ALGORITHMS)}")
     problems = _problems(wishes)

@@ -55,12 +55,7 @@ class Tasks:
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return the problems of a config with their prompts.
-
-    Raises:
-        ConfigError: a step is larger than the training problems.
-        DataError: a problem file is broken, or a held-out problem is also trained on.
-    """
+    """Return the problems of a config with their prompts."""
     train, heldout, left_out = _read_problems(config.problems)
     if shared := find_shared(heldout, train):
         raise DataError(

@@ -78,11 +78,7 @@ def build_arguments(
 
 
 def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> None:
-    """Refuse options of `[trl]` that the recipe decides, that would have no effect, or that TRL does not have.
-
-    Raises:
-        ConfigError: which, and what to use instead.
-    """
+    """Refuse options of `[trl]` that the recipe decides, that would have no effect, or that TRL does not have."""
     known = [field.name for field in dataclasses.fields(GRPOConfig)]
     for name in options:
         if name not in known:

@@ -96,11 +96,7 @@ class StartingWeights:
 
 
 def require_verl() -> None:
-    """Refuse to start without verl.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Refuse to start without verl."""
     if find_spec("verl") is None or find_spec("transfer_queue") is None:
         raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
 
@@ -122,12 +118,7 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
-    """Find the starting weights, and check that verl takes the recipe; the micro lab's are built when not cached.
-
-    Raises:
-        ConfigError: the recipe does not fit this machine, or verl.
-        DataError: the folder or the hub has no such model, or only a part of it.
-    """
+    """Find the starting weights, and check that verl takes the recipe; the micro lab's are built when not cached."""
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     silence_transformers()
@@ -180,11 +171,7 @@ def plan_launch(
     resume_step: int | None = None,
     settings: RunSettings | None = None,
 ) -> Launch:
-    """Return what `train` launches, checked by hydra and verl.
-
-    Raises:
-        ConfigError: verl does not take it.
-    """
+    """Return what `train` launches, checked by hydra and verl."""
     prompts = [task.prompt for task in (*tasks.train, *tasks.heldout)]
     encoded = encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)
     step, every = resume_step or 0, config.evaluation.every_steps

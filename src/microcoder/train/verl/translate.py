@@ -102,11 +102,7 @@ def _largest_ratio(loss: Loss) -> float | None:
 
 
 def refuse_unmappable_loss(config: TrainConfig, devices: Devices) -> None:
-    """Refuse a loss that verl computes otherwise than it is meant.
-
-    Raises:
-        ConfigError: what it is, and what to type.
-    """
+    """Refuse a loss that verl computes otherwise than it is meant."""
     loss, batch = config.algorithm.loss, config.batch
     if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
         raise ConfigError(
@@ -185,11 +181,7 @@ class Launch:
 
 
 def translate(config: TrainConfig, *, devices: Devices, place: Place) -> Launch:
-    """Return the launch of a recipe.
-
-    Raises:
-        ConfigError: verl cannot do what the recipe asks, or `[verl]` names what the recipe decides.
-    """
+    """Return the launch of a recipe."""
     refuse_unmappable(config, devices)
     decided = {
         **_data(config, place),
@@ -239,11 +231,7 @@ def check(launch: Launch) -> Any:
 
 
 def refuse_unmappable(config: TrainConfig, devices: Devices) -> None:
-    """Refuse what verl has no counterpart of.
-
-    Raises:
-        ConfigError: what it is, and what to type.
-    """
+    """Refuse what verl has no counterpart of."""
     refuse_unmappable_loss(config, devices)
     if config.rollout.corrects_mismatch and _has_own_correction(config):
         raise ConfigError(
