@@ -64,7 +64,7 @@ class Progress(Display, Observer):
         for reason in probe.choice.reasons:
             self.note(reason)
         self.note(f"training at temperature {probe.choice.temperature:g}")
-        from microcoder.lab.studies.probe import write_probe_figure
+        from microcoder.lab.studies.figures import write_probe_figure
 
         write_probe_figure(self._run_directory)
 

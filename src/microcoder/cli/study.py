@@ -69,9 +69,8 @@ def run(
         Print which runs come first and how long they will take, and stop.
     """
     from microcoder.lab.studies.design import MICRO, QUICK
-    from microcoder.lab.studies.rounds import plan_rounds
+    from microcoder.lab.studies.rounds import default_jobs, plan_rounds
     from microcoder.lab.studies.workers import StudyWorkers
-    from microcoder.lab.studies.workload import default_jobs
 
     studies, scale, jobs = _choose(name, chosen.all), QUICK if chosen.quick else MICRO, jobs or default_jobs()
     budget = budget_minutes or (BUDGET_MINUTES if chosen.all and chosen.quick else None)
@@ -237,7 +236,7 @@ def _require_statistics() -> None:
 
 
 def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
-    from microcoder.lab.studies.workload import estimate_seconds
+    from microcoder.lab.studies.rounds import estimate_seconds
 
     missing = plan.rounds.waiting
     return {
@@ -253,7 +252,7 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
 
 def _write_catalogue(works: Sequence[Work]) -> None:
     from microcoder.judge.core.files import write_json
-    from microcoder.lab.studies.workload import catalogue
+    from microcoder.lab.studies.rounds import catalogue
 
     for folder in {work.folder.parent for work in works}:
         write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))

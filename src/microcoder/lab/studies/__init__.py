@@ -6,7 +6,7 @@ from microcoder.facade import lend
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, pass_at_k
-    from microcoder.lab.studies.frames import rollouts_df
+    from microcoder.lab.studies.history import rollouts_df
     from microcoder.lab.studies.report import write_report
 
 __all__ = ["Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k", "rollouts_df", "write_report"]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_text
-from microcoder.lab.studies.catalogue import ASPECTS, INSIGHTS
 from microcoder.lab.studies.claims import (
     ClaimResult,
     JudgedStudy,
@@ -24,7 +23,7 @@ from microcoder.lab.studies.claims import (
     as_records,
     measure_contrast,
 )
-from microcoder.lab.studies.design import QUICK, Contrast, FigureChoice
+from microcoder.lab.studies.design import ASPECTS, INSIGHTS, QUICK, Contrast, FigureChoice
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.features import METRICS, SHARES, Metric, MetricSeries
 from microcoder.lab.studies.figures import (

@@ -36,8 +36,8 @@ from microcoder.train.run.recorder import Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl import recording
 from microcoder.train.verl.checkpoints import publish
-from microcoder.train.verl.judged import build_reader
 from microcoder.train.verl.names import MANAGER, TRAINER_MODE, Sampling
+from microcoder.train.verl.reward import build_reader
 from microcoder.train.verl.rows import (
     decide,
     read_rows,
