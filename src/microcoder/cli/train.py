@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json as json_module
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -182,7 +183,8 @@ def _describe_launch(config: TrainConfig, target: Path) -> str | None:
     devices = Devices(ray.device, ray.num_nodes, count_processes(ray) // ray.num_nodes)
     model = config.model.path if isinstance(config.model, HuggingFaceModel) else "MODEL"
     place = Place(RunDirectory(target), model, longest_prompt_tokens(config))
-    return translate(config, devices=devices, place=place).as_shell()
+    words = translate(config, devices=devices, place=place).words
+    return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, words)])
 
 
 def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shards: int) -> MemoryTable | None:

@@ -124,8 +124,8 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
         config: of the evaluation.
         ask: what `load_asker` made of it.
     """
-    if not _is_published(config):
-        own = isinstance(config.benchmark, ProblemFileConfig | Rows)
+    own = isinstance(config.benchmark, ProblemFileConfig | Rows)
+    if own or config.prompt.style != "published":
         return ask(question.load() if own else _as_problem(question)).as_chat()
     match config.benchmark:
         case LiveCodeBench():
@@ -145,10 +145,6 @@ def build_asker(config: EvalConfig) -> Asker:
     if config.prompt.options:
         raise ConfigError('prompt.options are of a prompt.style; "published" has none')
     return prompts.build_asker(config.prompt, style="instruct")
-
-
-def _is_published(config: EvalConfig) -> bool:
-    return config.prompt.style == "published" and not isinstance(config.benchmark, ProblemFileConfig | Rows)
 
 
 def _livecodebench_text(question: Question) -> str:

@@ -104,23 +104,19 @@ def _open_folder(
 ) -> None:
     """Write the manifest of a new evaluation, or check that an old one has the same problems."""
     check_config(folder, config)
+    source = ask.style.source
+    asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
     origin = {
         "benchmark": {"num_problems": len(questions), "digest": digest_questions(questions)},
         "generations": digest_input(config.generation.path)
         if isinstance(config.generation, GenerationFile) and config.generation.path.is_file()
         else None,
-        "prompt": {"digest": _digest_asking(ask)},
+        "prompt": {"digest": hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]},
         **_digest_extensions(config),
     }
     if folder.has_begun:
         manifest = folder.read_manifest()
         check_unchanged(folder.root, manifest, origin, DataError)
-        # Before anything is asked of a model. A folder with results has nothing left to judge.
-        if "environment" not in manifest and not folder.results.is_file():
-            raise DataError(
-                f"{folder.root} was begun by an older version, which did not record Python and packages; "
-                "use another --run-dir"
-            )
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:
@@ -144,12 +140,6 @@ def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
     if isinstance(config.benchmark, Rows) and (reader := find_source(config.benchmark.format)):
         brought.append(reader)
     return {"extensions": {f"{one.noun} {one.reference}": one.digest for one in brought}} if brought else {}
-
-
-def _digest_asking(ask: Asker) -> str:
-    source = ask.style.source
-    parts = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _collect_samples(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k", "rollouts_df", "write_report"]
 
 __getattr__, __dir__ = lend(__name__, {
-    "frames": ("rollouts_df",),
+    "history": ("rollouts_df",),
     "report": ("write_report",),
     "effects": ("Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k"),
 })  # fmt: skip

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
-from microcoder.lab.studies.design import Check, Claim, Contrast, Predicate, Study
+from microcoder.lab.studies.design import LEAST_GAIN, Check, Claim, Contrast, Predicate, Study
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
 from microcoder.lab.studies.features import SHARES, MetricSeries, measure, read_series, resolution
 from microcoder.lab.studies.history import History, read_history
@@ -333,9 +333,9 @@ def find_checks(claim: Claim, data: StudyData) -> list[CheckResult]:
     """Return the manipulation checks: whether the treatment reached the rollouts and, for training, the baseline
     learnt."""
     checks = [claim.check] if claim.check else []
-    if claim.family == "training" and data.study.min_gain:
+    if claim.family == "training":
         reference = data.study.reference
-        checks.append(Check(metric="accuracy", feature="growth", of=(reference,), least=data.study.min_gain))
+        checks.append(Check(metric="accuracy", feature="growth", of=(reference,), least=LEAST_GAIN))
     effects = [measure_contrast(check, data) for check in checks]
     return [CheckResult(check, e.value if e else None) for check, e in zip(checks, effects, strict=True)]
 

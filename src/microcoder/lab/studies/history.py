@@ -80,10 +80,6 @@ class History:
         """Return the sample rows of an evaluation."""
         return [] if evaluation is None else self._read(self.run.evaluation_file(evaluation.step))
 
-    def heldout_samples_exist(self, evaluation: EvaluationMetrics) -> bool:
-        """The evaluation's sample file is there."""
-        return self.run.evaluation_file(evaluation.step).exists()
-
     def training_samples(self, step: int) -> list[Row]:
         """Return the rollout rows of a step; empty if the file is missing."""
         return self._read(self.run.rollout_file(step))

@@ -135,25 +135,21 @@ def step_under_rules(
         rules: level -> recipe keys over the job's.
         repeat_window_tokens: longest period that counts as repeating.
     """
+    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.session import run_training
+
     first: RunDirectory | None = None
     # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
     one_step = {"num_steps": 1, "evaluation.seed": job.config.evaluation.seed + 1000 * job.seed}
     for level, keys in rules.items():
         config = load_config(TrainConfig, layers=[job.config.model_dump(mode="json"), keys, one_step])
-        run = _train(config, job.folder / re.sub(r"\W+", "_", level))
+        run = RunDirectory(job.folder / re.sub(r"\W+", "_", level))
+        run_training(config, run_directory=run.root, observer=Observer())
         first = first or run
         _check_alike(first, run, level)
         for metric, value in _measure(config, run, repeat_window_tokens).items():
             if value is not None:
                 yield MeasuredValue(metric, level, f"seed{job.seed}", value)
-
-
-def _train(config: TrainConfig, folder: Path) -> RunDirectory:
-    from microcoder.train.run.observer import Observer
-    from microcoder.train.run.session import run_training
-
-    run_training(config, run_directory=folder, observer=Observer())
-    return RunDirectory(folder)
 
 
 def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:

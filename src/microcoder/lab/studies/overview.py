@@ -52,7 +52,7 @@ def choose_examples(history: History) -> list[ExampleProblem]:
         (lambda name: _still_failing(name, after[name]), sorted(after)),
     ):
         shown = {example.problem_id for example in chosen}
-        chosen += _first(find(name) for name in names if name not in shown)
+        chosen += [example for example in (find(name) for name in names if name not in shown) if example][:1]
     return [*chosen, *_masked(history)]
 
 
@@ -143,10 +143,6 @@ def _tally(rows: Sequence[Row]) -> str:
 
 def _shown(label: str, row: Row | None) -> tuple[ShownRollout, ...]:
     return (ShownRollout(label, row),) if row else ()
-
-
-def _first(examples: Iterable[ExampleProblem | None]) -> list[ExampleProblem]:
-    return [example for example in examples if example][:1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
         yield "The untrained model was not evaluated, so there is no baseline accuracy."
     if not after:
         yield "No evaluation after training began was recorded, so there is no final accuracy."
-    for evaluation in (e for e in (before, after) if e and not history.heldout_samples_exist(e)):
+    for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
         name = history.run.evaluation_file(evaluation.step).name
         yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
     if before and after and before.solved.keys() != after.solved.keys():

@@ -101,7 +101,8 @@ class Rounds:
             if isinstance(work, StudyMeasurement) and not work.is_ready:
                 if any(folder in self._running or self._is_waiting(folder) for folder in work.runs.values()):
                     continue
-                self._drop(work)
+                self._waiting.remove(work)
+                self._close(work.folder)
                 return self.take()
             if self._is_over_budget(work):
                 self._is_closed = True
@@ -115,10 +116,6 @@ class Rounds:
     def ended(self, work: Work) -> None:
         """Note finished or failed work; looks at the claims of a study whose round is over."""
         self._running.discard(work.folder)
-        self._close(work.folder)
-
-    def _drop(self, work: Work) -> None:
-        self._waiting.remove(work)
         self._close(work.folder)
 
     def _close(self, folder: Path) -> None:
@@ -294,7 +291,8 @@ class StudySpeeds:
             return median(known) if known else SECONDS_PER_MEASUREMENT
         own = self._factors.get(work.study)
         every = [factor for factors in self._factors.values() for factor in factors]
-        return remaining_work(work) * (median(own) if own else median(every) if every else 1.0)
+        done = (RunDirectory(work.folder).latest_checkpoint_step() or 0) / work.config.num_steps
+        return count_work(work.config) * (1 - done) * (median(own) if own else median(every) if every else 1.0)
 
 
 def recorded_seconds(work: Work) -> float | None:
@@ -308,12 +306,6 @@ def recorded_seconds(work: Work) -> float | None:
     except DataError:
         return None
     return float(summary["wall_seconds"]) if summary else None
-
-
-def remaining_work(run: StudyRun) -> float:
-    """Return the estimated remaining seconds of a run, from its saved steps."""
-    done = (RunDirectory(run.folder).latest_checkpoint_step() or 0) / run.config.num_steps
-    return count_work(run.config) * (1 - done)
 
 
 def estimate_seconds(missing: Sequence[Work], *, jobs: int, speeds: StudySpeeds) -> float:

@@ -60,12 +60,3 @@ def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[
     """Return the ids of problems that are also among others, by id or statement."""
     ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
     return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]
-
-
-def refuse_given_away(examples: Sequence[Problem], asked: Sequence[Problem]) -> None:
-    """Refuse few-shot examples that are also asked: the prompt would contain the answer."""
-    if shared := find_shared(examples, asked):
-        raise DataError(
-            f"prompt.examples: problem {shared[0]!r} is also asked, so the prompt would hold its answer; remove it "
-            "from one of the two files"
-        )

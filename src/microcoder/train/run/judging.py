@@ -92,8 +92,6 @@ def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: st
         )
     for needed, limit, option in _find_needs(problems, about["limits"]):
         raise ConfigError(f"{needed}, {url} takes at most {limit:g}; start it with {option}, or leave the problem out")
-    if "environment" not in about:
-        raise ConfigError(f"{url} is an older version, which does not say what programs run on; install this one there")
     if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
         theirs = about["environment"]["packages"]
         raise ConfigError(

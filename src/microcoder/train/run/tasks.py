@@ -14,7 +14,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.train.recipe.judge import OutputComparison
-from microcoder.train.recipe.prompts import build_asker, find_shared, read_examples, refuse_given_away
+from microcoder.train.recipe.prompts import build_asker, find_shared, read_examples
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 
 
@@ -68,7 +68,11 @@ def load_tasks(config: TrainConfig) -> Tasks:
             "lower it or add problems"
         )
     ask = build_asker(config.prompt)
-    refuse_given_away(read_examples(config.prompt), [*train, *heldout])
+    if given_away := find_shared(read_examples(config.prompt), [*train, *heldout]):
+        raise DataError(
+            f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
+            "from one of the two files"
+        )
     asked_train, asked_heldout = (
         [Task(_compared(p, comparison), ask(p)) for p in split]
         for split, comparison in ((train, config.evaluator.comparison), (heldout, config.evaluation.comparison))

@@ -67,7 +67,6 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
         return shared | {
             "vllm_server_base_url": vllm.server_url,
             "vllm_server_timeout": vllm.server_timeout_seconds,
-            "vllm_group_port": vllm.group_port,
         }
     return shared | {
         "vllm_max_model_length": context_tokens(config, longest_prompt_tokens=longest_prompt_tokens),

@@ -95,12 +95,6 @@ class StartingWeights:
     """Tokens that end a response."""
 
 
-def require_verl() -> None:
-    """Refuse to start without verl."""
-    if find_spec("verl") is None or find_spec("transfer_queue") is None:
-        raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
-
-
 def is_main_process() -> bool:
     """Return whether this process writes the run's files: the others are verl's."""
     return True
@@ -122,7 +116,8 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     silence_transformers()
-    require_verl()
+    if find_spec("verl") is None or find_spec("transfer_queue") is None:
+        raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
     devices = find_devices(config.ray)
     cut_batches(config, num_processes=devices.number)
     require_optimizer(config.optimizer)

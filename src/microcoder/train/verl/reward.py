@@ -11,27 +11,24 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
-from verl.utils.config import omega_conf_to_dataclass
 
 from microcoder.data.formats.own import problem_of_reward
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.rewards import Reward
-from microcoder.judge.core.types import Outcome, Problem, Verdict
+from microcoder.judge.core.types import Problem
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import REWARD_DRAW
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
-from microcoder.train.run.chat import RolloutReader, end_token_ids, opens_thinking
 from microcoder.train.run.judging import connect
+from microcoder.train.verl.judged import FIELD, Judged, build_reader
 from microcoder.train.verl.names import COLUMN, problem_name
 from microcoder.train.verl.settings import PluginSettings, read_settings, refuse_idle
 
@@ -132,44 +129,3 @@ class JudgeRewardManager(RewardManagerBase):
             return self.problems.find(str(extra["problem_id"]))
         tests = (row.get("reward_model") or {}).get("ground_truth")
         return problem_of_reward(row.get("data_source"), tests, extra)
-
-
-FIELD = "microcoder"
-"""Of a response's `reward_extra_info`: everything that was found out about it, as JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What is known of one response by itself."""
-
-    verdict: Verdict
-    worth: Reward
-    draft: Verdict | None
-    """Of what there is of an incomplete program, where the mask may ask for it."""
-    tier: str | None
-
-    def as_json(self) -> str:
-        """Return it as it travels through verl's batches."""
-        return json.dumps(_JUDGED.dump_python(self, mode="json"))
-
-    @classmethod
-    def read(cls, extra: Mapping[str, Any], score: float) -> Judged:
-        """Return what a reward manager has said; of another than ours, what a score says."""
-        if (text := extra.get(FIELD)) is None:
-            is_right = float(extra.get("acc", score)) >= 1
-            outcome = Outcome.ACCEPTED if is_right else Outcome.WRONG_ANSWER
-            if math.isnan(score):
-                outcome = Outcome.SANDBOX_FAULT
-            return cls(Verdict(outcome, (), 0), Reward(None if math.isnan(score) else score, {}), None, None)
-        return _JUDGED.validate_python(json.loads(text))
-
-
-_JUDGED = TypeAdapter(Judged)
-
-
-def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
-    """Return what reads responses as verl's configuration has them written."""
-    model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
-    options = dict(config.data.get("apply_chat_template_kwargs") or {})
-    ends = end_token_ids(tokenizer, model.generation_config)
-    return RolloutReader(tokenizer, tuple(ends), opens_thinking(tokenizer, options))

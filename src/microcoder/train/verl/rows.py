@@ -22,8 +22,8 @@ from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group
 from microcoder.train.metrics import ScoredRollout
 from microcoder.train.run.chat import RolloutReader
+from microcoder.train.verl.judged import Judged
 from microcoder.train.verl.names import COLUMN, problem_name
-from microcoder.train.verl.reward import Judged
 
 _FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
 

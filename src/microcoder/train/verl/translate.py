@@ -14,7 +14,6 @@ from __future__ import annotations
 import difflib
 import io
 import re
-import shlex
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -174,10 +173,6 @@ class Launch:
     def words(self) -> list[str]:
         """The options as hydra takes them."""
         return [f"{name}={as_literal(value)}" for name, value in self.options.items()]
-
-    def as_shell(self) -> str:
-        """Return the command as a user would type it."""
-        return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, self.words)])
 
 
 def translate(config: TrainConfig, *, devices: Devices, place: Place) -> Launch:
