@@ -133,7 +133,7 @@ def test_the_code_behind_a_run_is_what_training_imports() -> None:
     assert not any(name.startswith(("lab/", "cli/")) for name in names)
     assert digest_code("trl") == digest_code("trl")
     measuring = set(code_files("trl", module="microcoder.lab.studies.jobs")) - set(code_files("trl"))
-    assert {path.name for path in measuring} == {"jobs.py"}
+    assert {path.name for path in measuring} == {"__init__.py", "jobs.py"}
     assert digest_code("trl", module="microcoder.lab.studies.jobs") != digest_code("trl")
 
 

@@ -118,7 +118,10 @@ def _describe(found: dict[str, Any]) -> list[str]:
         lines.append(f"  {name}: {where}{f' (versions {versions})' if versions else ''}")
         lines += _describe_headers(found["headers"].get(name, {}), name, found["headers_problem"])
     if "environment" in found:
-        lines += _describe_packages(found["environment"]["packages"])
+        packages = found["environment"]["packages"]
+        pins, profile = ", ".join(packages["pins"]) or "none", f"{packages['profile']} {packages['digest']}"
+        lines.append(f"packages programs may import: {pins} (profile {profile})")
+        lines += [f"  MISSING: {packages['missing']}"] if packages["missing"] else []
         lines += [f"call stack: {problem}" for problem in [found["environment"]["call_stack"]] if problem]
     versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
     lines.append(f"training: {', '.join(versions)}")
@@ -142,9 +145,3 @@ def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: s
     return [
         f"    no headers kept precompiled yet: judges make them as needed, `microcoder packages headers {name}` now"
     ]
-
-
-def _describe_packages(packages: dict[str, Any]) -> list[str]:
-    pins = ", ".join(packages["pins"]) or "none"
-    lines = [f"packages programs may import: {pins} (profile {packages['profile']} {packages['digest']})"]
-    return [*lines, f"  MISSING: {packages['missing']}"] if packages["missing"] else lines

@@ -250,14 +250,6 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
     }
 
 
-def _write_catalogue(works: Sequence[Work]) -> None:
-    from microcoder.judge.core.files import write_json
-    from microcoder.lab.studies.rounds import catalogue
-
-    for folder in {work.folder.parent for work in works}:
-        write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))
-
-
 def _print_json(value: object) -> None:
     print(json_module.dumps(value, indent=2))
 
@@ -280,3 +272,14 @@ def _choose(name: str | None, everything: bool) -> list[StudyFile]:
     if (name is None) != everything:
         raise ConfigError("name one study, or pass --all")
     return find_studies(name)
+
+
+def _write_catalogue(works: Sequence[Work]) -> None:
+    from microcoder.judge.core.files import write_json
+
+    # What each folder of runs stands for: study, level or measurement, seed.
+    named: dict[Path, dict[str, list[str]]] = {}
+    for work in works:
+        named.setdefault(work.folder.parent, {}).setdefault(work.folder.name, []).append(work.label)
+    for folder, labels in named.items():
+        write_json(folder / "runs.json", dict(sorted(labels.items())))

@@ -100,11 +100,6 @@ def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Q
             return [_own_question(row.own_problem(benchmark.format)) for row in rows]
 
 
-def digest_questions(questions: Sequence[Question]) -> str:
-    """Return a digest of the questions, their prompts and tests."""
-    return hashlib.sha256("\n".join(f"{q.id} {q.digest}" for q in questions).encode()).hexdigest()[:16]
-
-
 def question_record(question: Question) -> dict[str, Any]:
     """Return a question's row of questions.jsonl."""
     return {

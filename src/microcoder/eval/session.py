@@ -20,7 +20,6 @@ from microcoder.eval.generation import (
     ask_endpoint,
     build_asker,
     build_messages,
-    digest_questions,
     generate_locally,
     load_questions,
     question_record,
@@ -104,10 +103,10 @@ def _open_folder(
 ) -> None:
     """Write the manifest of a new evaluation, or check that an old one has the same problems."""
     check_config(folder, config)
-    source = ask.style.source
+    named, source = "\n".join(f"{q.id} {q.digest}" for q in questions), ask.style.source
     asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
     origin = {
-        "benchmark": {"num_problems": len(questions), "digest": digest_questions(questions)},
+        "benchmark": {"num_problems": len(questions), "digest": hashlib.sha256(named.encode()).hexdigest()[:16]},
         "generations": digest_input(config.generation.path)
         if isinstance(config.generation, GenerationFile) and config.generation.path.is_file()
         else None,

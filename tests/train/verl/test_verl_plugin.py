@@ -118,7 +118,7 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
     responses = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts]
     several = "[" + ",".join(f'"{url}"' for url in judges) + "]"
     for options in (
-        ["+microcoder.judge={workers:1}", f"+microcoder.judge.core.rewards=[{{name:{own}:drawn}},{{name:all_tests}}]"],
+        ["+microcoder.judge={workers:1}", f"+microcoder.rewards=[{{name:{own}:drawn}},{{name:all_tests}}]"],
         [f"+microcoder.judge={{backend:http,url:{several}}}"],
     ):
         config = compose(

@@ -324,7 +324,10 @@ def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
     primary = judge_predicate(claim.primary, data)
     checks = tuple(find_checks(claim, data))
     verdict = primary.verdict
-    if verdict is not ClaimFinding.NOT_RUN and not (all(c.is_reached for c in checks) and _differs(primary)):
+    effect, is_of_runs = primary.effect, not primary.predicate.measurement and bool(primary.predicate.against)
+    # Whole runs that differ nowhere are the same run: the setting changed nothing.
+    is_same = is_of_runs and effect is not None and effect.is_nothing
+    if verdict is not ClaimFinding.NOT_RUN and (is_same or not all(check.is_reached for check in checks)):
         verdict = ClaimFinding.CANNOT_APPEAR
     return ClaimResult(claim, primary, secondary, checks, verdict, verdict)
 
@@ -385,12 +388,6 @@ def is_share(contrast: Contrast, study: Study) -> bool:
 
 def _mean_of(values: Mapping[str, Sequence[float]], levels: Sequence[str]) -> float:
     return fmean(fmean(values[level]) for level in levels) if levels else 0.0
-
-
-def _differs(result: PredicateResult) -> bool:
-    """Whole runs that differ nowhere are the same run: the setting changed nothing."""
-    is_of_runs = not result.predicate.measurement and bool(result.predicate.against)
-    return not (is_of_runs and result.effect is not None and result.effect.is_nothing)
 
 
 def _measure_runs(contrast: Contrast, data: StudyData) -> Effect | None:

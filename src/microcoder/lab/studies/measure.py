@@ -267,7 +267,10 @@ def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
     function = load_extension(NOUN, measurement.function, builtins={}, options=measurement.settings)
     started, cpu_started = time.monotonic(), time.process_time()
     job.folder.mkdir(parents=True, exist_ok=True)
-    rows = [check_row(row, measurement) for row in _iterate(function(job), measurement.function)]
+    found = function(job)
+    if not isinstance(found, Iterable):
+        raise ConfigError(f"measurement {measurement.function} returned {type(found).__name__}; it must yield rows")
+    rows = [check_row(row, measurement) for row in found]
     if not rows:
         raise DataError(f"measurement {measurement.function} yielded no row")
     write_text(job.folder / "rows.jsonl", "".join(json.dumps(asdict(row)) + "\n" for row in rows))
@@ -311,12 +314,6 @@ def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
         return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary
     except TypeError as error:
         raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
-
-
-def _iterate(found: object, reference: str) -> Iterable[MeasuredValue]:
-    if not isinstance(found, Iterable):
-        raise ConfigError(f"measurement {reference} returned {type(found).__name__}; it must yield rows")
-    return found
 
 
 def _digest_function(reference: str) -> str:

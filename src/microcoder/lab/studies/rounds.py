@@ -104,7 +104,8 @@ class Rounds:
                 self._waiting.remove(work)
                 self._close(work.folder)
                 return self.take()
-            if self._is_over_budget(work):
+            spent = self._spent + self._clock() - self._started
+            if self._budget is not None and spent + self._seconds_of(work) > self._budget:
                 self._is_closed = True
                 self.left_out, self._waiting = self._waiting, []
                 return None
@@ -153,11 +154,6 @@ class Rounds:
 
     def _is_waiting(self, folder: Path) -> bool:
         return any(work.folder == folder for work in self._waiting)
-
-    def _is_over_budget(self, work: Work) -> bool:
-        if self._budget is None:
-            return False
-        return self._spent + self._clock() - self._started + self._seconds_of(work) > self._budget
 
 
 @dataclass(frozen=True)
@@ -326,11 +322,3 @@ def default_jobs() -> int:
     """Return one process per core, limited by memory."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return max(1, min(count_processors(), int(pages / MEMORY_GIB_PER_WORKER)))
-
-
-def catalogue(works: Sequence[Work], root: Path) -> dict[str, list[str]]:
-    """Return what a folder stands for: folder -> study, level or measurement, seed."""
-    named: dict[str, list[str]] = {}
-    for work in works:
-        named.setdefault(str(work.folder.relative_to(root)), []).append(work.label)
-    return dict(sorted(named.items()))

@@ -89,7 +89,9 @@ def read_cases(text: str) -> tuple[Case, ...]:
     """Return the cases of JSON lines that `write_cases` wrote."""
     first, *lines = map(json.loads, text.splitlines())
     assert first["version"] == DATA_VERSION
-    return tuple(_read_case(line) for line in lines)
+    for line in lines:
+        line |= {"tests": tuple(map(tuple, line["tests"])), "needs": tuple(line.get("needs", ()))}
+    return tuple(Case(**line) for line in lines)
 
 
 @cache
@@ -108,12 +110,6 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
     num_right = round(most * len(right) / len(cases))
     chosen = {case.id for case in drawn.sample(right, num_right) + drawn.sample(wrong, most - num_right)}
     return [case for case in cases if case.id in chosen]
-
-
-def _read_case(line: dict[str, Any]) -> Case:
-    tests = tuple((given, expected) for given, expected in line["tests"])
-    fields: dict[str, Any] = {**line, "tests": tests, "needs": tuple(line.get("needs", ()))}
-    return Case(**fields)
 
 
 _LIMIT_SECONDS = 10.0

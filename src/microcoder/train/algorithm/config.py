@@ -105,21 +105,14 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuses_own_loss(cls, values: Any) -> Any:
-        loss = values.get("loss") if isinstance(values, Mapping) else None
-        kind = loss.get("kind") if isinstance(loss, Mapping) else loss
-        if isinstance(kind, str) and ":" in kind:
-            raise ValueError(_NO_OWN_LOSS.format(kind))
-        return values
-
-    @model_validator(mode="before")
-    @classmethod
     def _dr_grpo_is_whole(cls, values: Any) -> Any:
         """Dr. GRPO leaves out the std of the group and the length of the response: one key means both."""
         if not isinstance(values, Mapping):
             return values
         loss = values.get("loss")
         kind = loss.get("kind") if isinstance(loss, Mapping) else getattr(loss, "kind", loss)
+        if isinstance(kind, str) and ":" in kind:
+            raise ValueError(_NO_OWN_LOSS.format(kind))
         if values.get("advantage") == "dr_grpo" and loss is None:
             return {**values, "loss": {"kind": "dr_grpo"}}
         if kind == "dr_grpo" and "advantage" not in values:

@@ -139,12 +139,6 @@ def head_size(architecture: Architecture) -> int:
     return architecture.get("head_dim") or architecture["hidden_size"] // architecture["num_attention_heads"]
 
 
-def cache_bytes_per_token(architecture: Architecture, *, bytes_per_value: int) -> int:
-    """Return what keys and values of one token take, over all layers."""
-    heads = architecture.get("num_key_value_heads") or architecture["num_attention_heads"]
-    return 2 * architecture["num_hidden_layers"] * heads * head_size(architecture) * bytes_per_value
-
-
 RESERVE_GIB = 2.0
 """CUDA's context and kernels, and what the allocator cannot use: assumed, not measured."""
 ASLEEP_GIB = 3.0
@@ -250,8 +244,13 @@ def count_memory(
     parts["working space of a pass"] = count.peak - count.kept
     cached = None
     if config.rollout.backend == "vllm" and config.engine == "trl":
-        share, max_tokens = _vllm_settings(config, prompt_tokens)
-        needed = 2 * count.parameters + max_tokens * cache_bytes_per_token(architecture, bytes_per_value=2)
+        vllm = config.rollout.vllm
+        share = 0.0 if vllm.mode == "server" else vllm.gpu_memory_utilization
+        longest = max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
+        # Keys and values of a token, over all layers, two bytes each.
+        heads = architecture.get("num_key_value_heads") or architecture["num_attention_heads"]
+        token_bytes = 2 * architecture["num_hidden_layers"] * heads * head_size(architecture) * 2
+        needed = 2 * count.parameters + (vllm.max_model_tokens or prompt_tokens + longest) * token_bytes
         taken = needed if device_memory_gib is None else share * device_memory_gib * _GIB
         parts["vLLM (weights and cache)"] = taken
         if device_memory_gib is not None:
@@ -312,12 +311,6 @@ def detect_device_gib() -> float | None:
     import torch
 
     return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
-
-
-def _vllm_settings(config: TrainConfig, prompt_tokens: int) -> tuple[float, int]:
-    settings = config.rollout.vllm
-    longest = prompt_tokens + max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
-    return (0.0 if settings.mode == "server" else settings.gpu_memory_utilization), settings.max_model_tokens or longest
 
 
 def _savings(config: TrainConfig) -> Iterator[dict[str, Any]]:
