@@ -118,8 +118,8 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
     responses = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts]
     several = "[" + ",".join(f'"{url}"' for url in judges) + "]"
     for options in (
-        ["+microcoder.judge={workers:1}", f"+microcoder.rewards=[{{name:{own}:drawn}},{{name:all_tests}}]"],
-        [f"+microcoder.judge={{backend:http,url:{several}}}"],
+        ["+microcoder.evaluator={workers:1}", f"+microcoder.rewards=[{{name:{own}:drawn}},{{name:all_tests}}]"],
+        [f"+microcoder.evaluator={{backend:http,url:{several}}}"],
     ):
         config = compose(
             f"actor_rollout_ref.model.path={tiny_checkpoint}",
@@ -296,7 +296,7 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
             "use .*token-mean .it is seq-mean-token-mean., or leave_out_of:gradient",
         ),
         (
-            ["+microcoder.judge={workers:2}"],
+            ["+microcoder.evaluator={workers:2}"],
             "evaluator would do nothing .* add reward.reward_manager.name=microcoder",
         ),
         (["+microcoder.masking={non_incorrect:correct_or_unfailed}"], "add reward.reward_manager.name=microcoder"),
