@@ -110,19 +110,6 @@ def test_a_changed_config_benchmark_or_file_is_refused(tmp_path: Path, benchmark
         run(config, tmp_path / "run")
 
 
-def test_a_folder_of_an_older_version_is_refused_in_words(tmp_path: Path, benchmark: Path) -> None:
-    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]})
-    run(config, tmp_path / "run")
-    folder = EvaluationFolder(tmp_path / "run")
-    manifest = folder.read_manifest()
-    del manifest["environment"]
-    folder.manifest.write_text(json.dumps(manifest))
-    run(config, tmp_path / "run")  # There is nothing left to judge.
-    folder.results.unlink()
-    with pytest.raises(DataError, match="did not record Python and packages; use another --run-dir"):
-        run(config, tmp_path / "run")
-
-
 def test_a_place_that_is_something_else_is_refused(tmp_path: Path, benchmark: Path) -> None:
     config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]})
     (tmp_path / "other").mkdir()

@@ -9,9 +9,9 @@ import pytest
 from microcoder.cli import main
 from microcoder.judge.core.config import flatten, load_config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.lab.studies.catalogue import INSIGHTS
-from microcoder.lab.studies.design import MICRO, QUICK
+from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK
 from microcoder.lab.studies.provenance import code_files, digest_code
+from microcoder.lab.studies.rounds import StudySpeeds, count_work
 from microcoder.lab.studies.study import (
     StudyFile,
     StudyRun,
@@ -22,7 +22,6 @@ from microcoder.lab.studies.study import (
     plan_work,
     simplify_config,
 )
-from microcoder.lab.studies.workload import StudySpeeds, count_work
 from microcoder.train.recipe.recipe import TrainConfig
 
 ROOT = Path(__file__).parents[2]

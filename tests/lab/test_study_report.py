@@ -10,8 +10,7 @@ import pytest
 from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
-from microcoder.lab.studies.catalogue import INSIGHTS
-from microcoder.lab.studies.design import QUICK
+from microcoder.lab.studies.design import INSIGHTS, QUICK
 from microcoder.lab.studies.study import find_studies, plan_runs
 
 ROOT = Path(__file__).parents[2]

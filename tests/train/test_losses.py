@@ -16,7 +16,7 @@ from trl import GRPOTrainer
 
 from microcoder.judge import Judge
 from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus, NoEntropyTerm
-from microcoder.train.trl.losses import translate_loss
+from microcoder.train.trl.arguments import translate_loss
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 PROMPT_TOKENS = 2

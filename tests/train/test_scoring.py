@@ -133,9 +133,6 @@ def test_programs_that_were_cut_off_are_judged_where_the_mask_asks(judge: Judge)
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"loss_normalisation": "grpo"}, r"loss_normalisation is no longer a key; use algorithm\.loss"),
-        ({"clip_high": 0.3}, r"use algorithm\.loss\.clip_high"),
-        ({"length_penalty": {"kind": "soft"}}, 'use algorithm.masking.kind = "soft_penalty"'),
         ({"advantage": "maxrl", "masking": {"kind": "soft_penalty", "window_tokens": 4}}, "can make zero or negative"),
         ({"loss": "gspo", "masking": {"kind": "all", "leave_out_of": "denominator"}}, 'with loss = "gspo"'),
         ({"loss": {"kind": "dapo", "dual_clip": 1.1}}, r"allows 1 \+ clip_high = 1.28; try 4"),

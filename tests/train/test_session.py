@@ -26,7 +26,6 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
-from microcoder.judge.core.files import write_json
 from microcoder.lab.studies.report import write_report
 from microcoder.train.algorithm.schedules import step_temperature
 from microcoder.train.recipe.recipe import TrainConfig
@@ -321,18 +320,6 @@ def test_problems_that_changed_since_the_start_are_refused(
     write_problems(Path(files["problems.heldout"]), train_problems[:1])
     with pytest.raises(DataError, match="1 held-out problems are training problems too"):
         run_training(config, run_directory=tmp_path / "other", observer=Observer())
-
-
-def test_a_run_of_an_older_version_is_refused_in_words(
-    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
-) -> None:
-    run = RunDirectory(tmp_path / "run")
-    run.checkpoints.mkdir(parents=True)
-    manifest = finished.read_manifest()
-    del manifest["environment"]
-    write_json(run.manifest, manifest)
-    with pytest.raises(TrainingError, match="did not record Python and packages; use another --run"):
-        train(tiny_checkpoint, run.root)
 
 
 def test_a_start_that_failed_binds_nobody(tiny_checkpoint: Path, tmp_path: Path) -> None:

@@ -117,7 +117,6 @@ def build_app(arguments: Sequence[str] = ()) -> App:
 
 
 def _print_keys(given: Sequence[str]) -> None:
-    """Print the configuration keys of the command whose help was asked for, if it takes any."""
     place = CONFIGS.get(" ".join(takewhile(lambda word: not word.startswith("-"), given)))
     if place is None:
         return

@@ -61,7 +61,7 @@ def audit_judge(
     from microcoder.lab.yardstick.cases import read_contests
     from microcoder.lab.yardstick.catalogue import read_judge
     from microcoder.lab.yardstick.report import write_json, write_page
-    from microcoder.lab.yardstick.session import audit_judges, make_plan
+    from microcoder.lab.yardstick.session import ask_judge, make_plan
 
     for name, value in (("most", most), ("lanes", lanes)):
         if value < 1:
@@ -79,8 +79,9 @@ def audit_judge(
     except OSError as error:
         raise ConfigError(f"--out {out} cannot be written ({error.strerror}); choose another folder") from None
     audits = []
-    for audit in audit_judges(judges, plan, lanes=lanes, contain=not uncontained, note=partial(print, file=sys.stderr)):
-        audits.append(audit)
+    note = partial(print, file=sys.stderr)
+    for judged in judges:
+        audits.append(ask_judge(judged, plan, lanes=lanes, contain=not uncontained, note=note))
         # After each, so that the results are kept if a later judge takes too long.
         (out / "audit.json").write_text(write_json(audits, plan))
         (out / "audit.md").write_text(write_page(audits, plan))

@@ -121,7 +121,6 @@ def audit(
 
 
 def _find_source(name: str, recipes: Sequence[Path]) -> tuple[SourceSettings, tuple[SourceSettings, ...]]:
-    """Return a source of a build's config by its name, and the benchmarks beside it."""
     from microcoder.data.build.config import BuildConfig
     from microcoder.judge.core.config import load_config
 
@@ -133,7 +132,6 @@ def _find_source(name: str, recipes: Sequence[Path]) -> tuple[SourceSettings, tu
 
 
 def _ask_for_format(source: str, inside: str) -> str:
-    """Return what to type where no format was given, with the format that the first row looks like."""
     from microcoder.data.formats.catalogue import FORMATS
     from microcoder.data.sources import find_format
 
@@ -328,11 +326,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
 
 
 def require_data() -> None:
-    """Check that the packages of the data extra and pandoc are installed.
-
-    Raises:
-        ConfigError: one is not; what to type.
-    """
+    """Check that the packages of the data extra and pandoc are installed."""
     missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")

@@ -105,8 +105,6 @@ class Display:
 
 @dataclass(slots=True)
 class _Step:
-    """A step of some work, and what was reported of it."""
-
     bar: Bar
     started: float
     first: int

@@ -74,13 +74,11 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
 
 
 def _find_versions(name: str) -> list[str]:
-    """Return the versions of a language that a problem may ask for here."""
     language = LANGUAGES[name]
     return [version for version in language.versions if not find_language(name, version).find_problem()]
 
 
 def _find_headers(name: str) -> dict[str, dict[str, str]]:
-    """Return where the precompiled headers of each version are kept; empty if they are not."""
     versions = {version: list_headers(find_language(name, version)) for version in _find_versions(name)}
     return {
         version: {header: str(folder or "") for header, folder in headers.items()}
@@ -120,7 +118,10 @@ def _describe(found: dict[str, Any]) -> list[str]:
         lines.append(f"  {name}: {where}{f' (versions {versions})' if versions else ''}")
         lines += _describe_headers(found["headers"].get(name, {}), name, found["headers_problem"])
     if "environment" in found:
-        lines += _describe_packages(found["environment"]["packages"])
+        packages = found["environment"]["packages"]
+        pins, profile = ", ".join(packages["pins"]) or "none", f"{packages['profile']} {packages['digest']}"
+        lines.append(f"packages programs may import: {pins} (profile {profile})")
+        lines += [f"  MISSING: {packages['missing']}"] if packages["missing"] else []
         lines += [f"call stack: {problem}" for problem in [found["environment"]["call_stack"]] if problem]
     versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
     lines.append(f"training: {', '.join(versions)}")
@@ -132,7 +133,6 @@ def _describe(found: dict[str, Any]) -> list[str]:
 
 
 def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: str) -> list[str]:
-    """Return what is kept precompiled, and if nothing is, what to type or why it cannot be."""
     kept = [
         f"{header} ({version})" for version, headers in versions.items() for header, folder in headers.items() if folder
     ]
@@ -145,9 +145,3 @@ def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: s
     return [
         f"    no headers kept precompiled yet: judges make them as needed, `microcoder packages headers {name}` now"
     ]
-
-
-def _describe_packages(packages: dict[str, Any]) -> list[str]:
-    pins = ", ".join(packages["pins"]) or "none"
-    lines = [f"packages programs may import: {pins} (profile {packages['profile']} {packages['digest']})"]
-    return [*lines, f"  MISSING: {packages['missing']}"] if packages["missing"] else lines

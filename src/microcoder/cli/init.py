@@ -65,11 +65,6 @@ def init(
 
 
 def _ask(flag: str, about: str, *, asks: bool, default: str = "") -> str:
-    """Return what the user answers, or the default.
-
-    Raises:
-        ConfigError: there is neither.
-    """
     answer = input(f"{flag} ({about}){f' [{default}]' if default else ''}: ").strip() if asks else ""
     if not (answer or default):
         raise ConfigError(f"--{flag} is missing; pass --{flag} with a {about}")

@@ -138,7 +138,6 @@ def _find_refusing_checkers(
 
 
 def _announce(judging: Judge) -> None:
-    """Print the isolation level and the factor on CPU limits to stderr."""
     text = f"sandbox is {judging.isolation.level}"
     if lacks := describe_lacks(judging):
         text += f"; missing: {lacks}"

@@ -26,11 +26,7 @@ _OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--speeds-
 
 
 def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
-    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping.
-
-    Raises:
-        ConfigError: a word is not a flag, a flag has no value, or it is a misspelt option of the command.
-    """
+    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping."""
     overrides: dict[str, str] = {}
     rest = list(words)
     while rest:

@@ -51,7 +51,7 @@ def probe(
         from microcoder.train.run.probe import read_probe
 
         result = read_probe(RunDirectory(target))
-    from microcoder.lab.studies.probe import write_probe_figure
+    from microcoder.lab.studies.figures import write_probe_figure
 
     figure = write_probe_figure(target)
     if json:

@@ -64,7 +64,7 @@ class Progress(Display, Observer):
         for reason in probe.choice.reasons:
             self.note(reason)
         self.note(f"training at temperature {probe.choice.temperature:g}")
-        from microcoder.lab.studies.probe import write_probe_figure
+        from microcoder.lab.studies.figures import write_probe_figure
 
         write_probe_figure(self._run_directory)
 
@@ -82,7 +82,6 @@ class Progress(Display, Observer):
         return f"{self._phase} {describe_seconds(time.monotonic() - self._phase_started)}  left {self._time_left()}"
 
     def _time_left(self) -> str:
-        """Mean of the recent steps times the steps that are left."""
         if not self._metrics or not self._recent_seconds:
             return "unknown"
         mean = sum(self._recent_seconds) / len(self._recent_seconds)

@@ -101,7 +101,6 @@ def serve(
 
 
 def _check_port(host: str, port: int) -> None:
-    """Check before anything is started that the address is free."""
     if not 0 <= port <= 65535:
         raise ConfigError(f"port = {port}; use 1 to 65535, or 0 for a free one")
     try:
@@ -115,7 +114,6 @@ def _check_port(host: str, port: int) -> None:
 
 
 def _read_tls(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
-    """Check before anything is started that certificate and key can be used."""
     if cert is None or key is None:
         if cert or key:
             raise ConfigError(f"--tls-cert {cert}, --tls-key {key}: give both, or neither")

@@ -69,9 +69,8 @@ def run(
         Print which runs come first and how long they will take, and stop.
     """
     from microcoder.lab.studies.design import MICRO, QUICK
-    from microcoder.lab.studies.rounds import plan_rounds
+    from microcoder.lab.studies.rounds import default_jobs, plan_rounds
     from microcoder.lab.studies.workers import StudyWorkers
-    from microcoder.lab.studies.workload import default_jobs
 
     studies, scale, jobs = _choose(name, chosen.all), QUICK if chosen.quick else MICRO, jobs or default_jobs()
     budget = budget_minutes or (BUDGET_MINUTES if chosen.all and chosen.quick else None)
@@ -237,8 +236,7 @@ def _require_statistics() -> None:
 
 
 def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
-    """Return what is to be done, as plain values."""
-    from microcoder.lab.studies.workload import estimate_seconds
+    from microcoder.lab.studies.rounds import estimate_seconds
 
     missing = plan.rounds.waiting
     return {
@@ -250,15 +248,6 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
         "budget_minutes": budget_minutes,
         "spent_minutes": round(plan.speeds.spent_seconds / jobs / 60, 1),
     }
-
-
-def _write_catalogue(works: Sequence[Work]) -> None:
-    """Write beside the runs what each folder stands for."""
-    from microcoder.judge.core.files import write_json
-    from microcoder.lab.studies.workload import catalogue
-
-    for folder in {work.folder.parent for work in works}:
-        write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))
 
 
 def _print_json(value: object) -> None:
@@ -283,3 +272,14 @@ def _choose(name: str | None, everything: bool) -> list[StudyFile]:
     if (name is None) != everything:
         raise ConfigError("name one study, or pass --all")
     return find_studies(name)
+
+
+def _write_catalogue(works: Sequence[Work]) -> None:
+    from microcoder.judge.core.files import write_json
+
+    # What each folder of runs stands for: study, level or measurement, seed.
+    named: dict[Path, dict[str, list[str]]] = {}
+    for work in works:
+        named.setdefault(work.folder.parent, {}).setdefault(work.folder.name, []).append(work.label)
+    for folder, labels in named.items():
+        write_json(folder / "runs.json", dict(sorted(labels.items())))

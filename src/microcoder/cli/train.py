@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json as json_module
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -116,11 +117,7 @@ def default_run_directory(config: Sequence[Path]) -> Path:
 
 
 def require_training() -> None:
-    """Check that torch and TRL are installed.
-
-    Raises:
-        ConfigError: they are not; what to install.
-    """
+    """Check that torch and TRL are installed."""
     if importlib.util.find_spec("trl") is None:
         raise ConfigError(f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}")
 
@@ -178,7 +175,6 @@ def _count_shards(config: TrainConfig) -> int:
 
 
 def _describe_launch(config: TrainConfig, target: Path) -> str | None:
-    """Return verl's own command for a recipe of engine verl; None for engine trl."""
     if config.engine != "verl":
         return None
     from microcoder.train.verl.translate import Place, translate
@@ -187,7 +183,8 @@ def _describe_launch(config: TrainConfig, target: Path) -> str | None:
     devices = Devices(ray.device, ray.num_nodes, count_processes(ray) // ray.num_nodes)
     model = config.model.path if isinstance(config.model, HuggingFaceModel) else "MODEL"
     place = Place(RunDirectory(target), model, longest_prompt_tokens(config))
-    return translate(config, devices=devices, place=place).as_shell()
+    words = translate(config, devices=devices, place=place).words
+    return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, words)])
 
 
 def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shards: int) -> MemoryTable | None:

@@ -70,12 +70,7 @@ _WITHOUT_STARTER = (
 
 
 def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Question]:
-    """Return the questions that a config selects; broken ones are skipped and reported to `note`.
-
-    Raises:
-        ConfigError: the selection contradicts itself.
-        DataError: a file is missing or broken.
-    """
+    """Return the questions that a config selects; broken ones are skipped and reported to `note`."""
     benchmark = config.benchmark
     match benchmark:
         case LiveCodeBench():
@@ -105,11 +100,6 @@ def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Q
             return [_own_question(row.own_problem(benchmark.format)) for row in rows]
 
 
-def digest_questions(questions: Sequence[Question]) -> str:
-    """Return a digest of the questions, their prompts and tests."""
-    return hashlib.sha256("\n".join(f"{q.id} {q.digest}" for q in questions).encode()).hexdigest()[:16]
-
-
 def question_record(question: Question) -> dict[str, Any]:
     """Return a question's row of questions.jsonl."""
     return {
@@ -129,8 +119,8 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
         config: of the evaluation.
         ask: what `load_asker` made of it.
     """
-    if not _is_published(config):
-        own = isinstance(config.benchmark, ProblemFileConfig | Rows)
+    own = isinstance(config.benchmark, ProblemFileConfig | Rows)
+    if own or config.prompt.style != "published":
         return ask(question.load() if own else _as_problem(question)).as_chat()
     match config.benchmark:
         case LiveCodeBench():
@@ -144,21 +134,12 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
 
 
 def build_asker(config: EvalConfig) -> Asker:
-    """Return the prompt style of an evaluation, by the same code as training.
-
-    Raises:
-        ConfigError: the style cannot be loaded, or takes other options.
-        DataError: the file of examples is missing or broken.
-    """
+    """Return the prompt style of an evaluation, by the same code as training."""
     if config.prompt.style != "published":
         return prompts.build_asker(config.prompt)
     if config.prompt.options:
         raise ConfigError('prompt.options are of a prompt.style; "published" has none')
     return prompts.build_asker(config.prompt, style="instruct")
-
-
-def _is_published(config: EvalConfig) -> bool:
-    return config.prompt.style == "published" and not isinstance(config.benchmark, ProblemFileConfig | Rows)
 
 
 def _livecodebench_text(question: Question) -> str:
@@ -230,12 +211,7 @@ class Generations:
 
 
 def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:
-    """Read the answers to some questions; `extract` takes programs out of whole responses.
-
-    Raises:
-        ConfigError: the format is not that of the file.
-        DataError: the file is missing or broken, or has no answer to some of the questions.
-    """
+    """Read the answers to some questions; `extract` takes programs out of whole responses."""
     by_id = {question.id: question for question in questions}
     rows = _read_rows(config.path)
     kind = config.format if config.format != "auto" else _guess_format(rows, config.path)
@@ -377,11 +353,7 @@ def ask_endpoint(
     *,
     chat_template_options: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
-    """Yield a response to each request as it arrives.
-
-    Raises:
-        ConfigError: the server cannot be reached, refuses, or answers something else; earlier responses are kept.
-    """
+    """Yield a response to each request as it arrives."""
     todo: queue.SimpleQueue[ResponseRequest] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[ResponseRequest, Completion] | Exception] = queue.SimpleQueue()
     for request in requests:
@@ -440,12 +412,7 @@ def generate_locally(
     chat_template_options: Mapping[str, Any],
     note: Callable[[str], None],
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
-    """Yield a response to each request, batch by batch; the model is loaded first.
-
-    Raises:
-        ConfigError: torch, transformers or vLLM is not installed, or memory or context length does not suffice.
-        DataError: the model cannot be loaded.
-    """
+    """Yield a response to each request, batch by batch; the model is loaded first."""
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         raise ConfigError(
             "generating with a local model needs torch and transformers, which are not installed; "

@@ -72,11 +72,6 @@ class Sample:
             response.num_tokens,
         )
 
-    @classmethod
-    def from_record(cls, row: dict[str, Any]) -> Sample:
-        """Read a line of samples.jsonl."""
-        return cls(**{name: row[name] for name in cls.__slots__})
-
     def as_record(self) -> dict[str, Any]:
         """Return the line of samples.jsonl."""
         return {name: getattr(self, name) for name in self.__slots__}
@@ -132,7 +127,7 @@ class EvaluationFolder(WorkFolder):
     def read_samples(self) -> dict[Key, Sample]:
         """Return the responses by problem and sample."""
         try:
-            samples = [Sample.from_record(row) for row in read_rows(self.samples)]
+            samples = [Sample(**{name: row[name] for name in Sample.__slots__}) for row in read_rows(self.samples)]
         except (KeyError, TypeError):
             raise DataError(f"{self.samples} was edited or damaged: a line lacks a field") from None
         return {(sample.problem_id, sample.sample_index): sample for sample in samples}

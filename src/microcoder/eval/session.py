@@ -20,7 +20,6 @@ from microcoder.eval.generation import (
     ask_endpoint,
     build_asker,
     build_messages,
-    digest_questions,
     generate_locally,
     load_questions,
     question_record,
@@ -84,11 +83,7 @@ def run_evaluation(
 
 
 def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
-    """Refuse to mix answers of two configs in one folder.
-
-    Raises:
-        DataError: which keys differ, and what to type.
-    """
+    """Refuse to mix answers of two configs in one folder."""
     if not folder.has_begun:
         return
     if changes := changed_keys(folder.read_manifest().get("config", {}), config, neutral=NEUTRAL_KEYS):
@@ -106,29 +101,21 @@ def digest_config(config: EvalConfig) -> str:
 def _open_folder(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, command: Sequence[str]
 ) -> None:
-    """Write the manifest of a new evaluation, or check that an old one has the same problems.
-
-    Raises:
-        DataError: the problems or the generation file have changed.
-    """
+    """Write the manifest of a new evaluation, or check that an old one has the same problems."""
     check_config(folder, config)
+    named, source = "\n".join(f"{q.id} {q.digest}" for q in questions), ask.style.source
+    asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
     origin = {
-        "benchmark": {"num_problems": len(questions), "digest": digest_questions(questions)},
+        "benchmark": {"num_problems": len(questions), "digest": hashlib.sha256(named.encode()).hexdigest()[:16]},
         "generations": digest_input(config.generation.path)
         if isinstance(config.generation, GenerationFile) and config.generation.path.is_file()
         else None,
-        "prompt": {"digest": _digest_asking(ask)},
+        "prompt": {"digest": hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]},
         **_digest_extensions(config),
     }
     if folder.has_begun:
         manifest = folder.read_manifest()
         check_unchanged(folder.root, manifest, origin, DataError)
-        # Before anything is asked of a model. A folder with results has nothing left to judge.
-        if "environment" not in manifest and not folder.results.is_file():
-            raise DataError(
-                f"{folder.root} was begun by an older version, which did not record Python and packages; "
-                "use another --run-dir"
-            )
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:
@@ -146,20 +133,12 @@ def _open_folder(
 
 
 def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
-    """Return a digest of an evaluation's extensions, the prompt's excepted."""
     extractor = build_extractor(config.extractor).extension.source
     brought = [describe_file("language", str(path)) for path in config.judging.languages]
     brought += [extractor] if extractor else []
     if isinstance(config.benchmark, Rows) and (reader := find_source(config.benchmark.format)):
         brought.append(reader)
     return {"extensions": {f"{one.noun} {one.reference}": one.digest for one in brought}} if brought else {}
-
-
-def _digest_asking(ask: Asker) -> str:
-    """Return a digest of the prompt: the code of a user's function, the few-shot examples."""
-    source = ask.style.source
-    parts = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _collect_samples(
@@ -170,7 +149,6 @@ def _collect_samples(
     *,
     observer: EvaluationObserver,
 ) -> None:
-    """Generate, or read, the missing samples."""
     done = folder.read_samples()
     if isinstance(config.generation, GenerationFile):
         found = read_samples(config.generation, questions, build_extractor(config.extractor))
@@ -206,7 +184,6 @@ def _collect_samples(
 def _judge_samples(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: EvaluationObserver
 ) -> None:
-    """Judge the samples without a final verdict, some problems at a time."""
     samples, judged = folder.read_samples(), folder.judged()
     pending: dict[str, list[Sample]] = {}
     for key, sample in sorted(samples.items()):

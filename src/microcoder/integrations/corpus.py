@@ -19,10 +19,6 @@ def read_corpus(path: Path, *, format: str | None = None) -> list[Problem]:
     Args:
         path: a folder that `microcoder data build` finished, or a file of rows: JSON lines, a JSON list, parquet.
         format: what the rows are (docs/rows.md); None to recognise each by its fields.
-
-    Raises:
-        ConfigError: the format is unknown.
-        DataError: there is no such file, or a row cannot be asked or judged: which, and why.
     """
     if path.is_dir():
         return read_problems(path)

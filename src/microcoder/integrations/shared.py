@@ -25,8 +25,6 @@ _DEFAULTS = dict(JudgeOptions()) | {"url": None}
 
 @dataclass(eq=False, slots=True)
 class _State:
-    """State of this process."""
-
     options: dict[str, Any] = field(default_factory=dict)
     judge: Judging | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -73,7 +73,6 @@ def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
 
 
 def _keys(rows: Iterable[Any]) -> list[str]:
-    """Keys in the order in which they first occur."""
     return list(dict.fromkeys(key for row in rows for key in row))
 
 
@@ -88,7 +87,6 @@ def _points(evaluations: Sequence[EvaluationMetrics], read: HeldoutFigure | None
 
 
 def _accuracy(evaluations: Sequence[EvaluationMetrics]) -> Row | None:
-    """Held-out accuracy with the interval that the choice of problems leaves."""
     series = _points(evaluations, lambda e: e.accuracy)
     if series is not None:
         estimates = [estimate_accuracy(evaluation.solved) for evaluation in evaluations]

@@ -29,11 +29,7 @@ ROWS_AT_ONCE = 64
 
 
 def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
-    """Return those of a row's columns that the file has.
-
-    Raises:
-        DataError: the file is gone, damaged or shorter.
-    """
+    """Return those of a row's columns that the file has."""
     try:
         with pq.ParquetFile(path) as file:
             left = row
@@ -84,11 +80,7 @@ class LineFile:
         self._read_to = 0
 
     def new_rows(self) -> Iterator[tuple[int, Row]]:
-        """Yield the lines that were added since the last call, each with the byte it begins at.
-
-        Raises:
-            DataError: a line is damaged.
-        """
+        """Yield the lines that were added since the last call, each with the byte it begins at."""
         if not self.path.exists():
             return
         with self._open() as file:
@@ -105,11 +97,7 @@ class LineFile:
                         raise
 
     def row_at(self, begin: int) -> Row:
-        """Return the line that begins at a byte.
-
-        Raises:
-            DataError: no line begins there any more.
-        """
+        """Return the line that begins at a byte."""
         try:
             with self._open() as file:
                 file.seek(begin)
@@ -192,11 +180,7 @@ class ProblemTests:
 
 
 def tests_of_files(files: Sequence[Path]) -> ProblemTests:
-    """Return the tests of files that a reader has named.
-
-    Raises:
-        DataError: a file is missing, or holds no problem.
-    """
+    """Return the tests of files that a reader has named."""
     for file in files:
         if not file.exists():
             raise DataError(f"--problems {file} does not exist; check the path")

@@ -84,7 +84,6 @@ _NAMES = (*WORDS, *INTEGERS, *FLOATS, *FLAGS)
 
 
 def _narrow(name: str, column: NDArray[Any], num_words: int) -> NDArray[Any]:
-    """Return a column in the smallest type that the page reads it by."""
     if name in WORDS:
         return column.astype("<u1" if num_words <= 1 << 8 else "<u2" if num_words <= 1 << 16 else "<u4")
     return column.astype("<f4" if name in FLOATS else "<u1" if name in FLAGS else "<i4")

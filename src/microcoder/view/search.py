@@ -85,11 +85,7 @@ class Searcher:
         self._reader: threading.Timer | None = None
 
     def find(self, parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
-        """Return for each rollout whether it holds the needle.
-
-        Raises:
-            DataError: the needle is no expression, or too long.
-        """
+        """Return for each rollout whether it holds the needle."""
         if len(needle.text) > _LONGEST_NEEDLE:
             raise DataError(f"the search has {len(needle.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
         if needle.field and needle.field not in FIELDS:
@@ -210,7 +206,6 @@ def _whole(text: str) -> str:
 
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
-    """Return where the first hit begins and ends."""
     flags = "(?i)" if needle.ignores_case else ""
     pattern = rf"{flags}\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
     hit = pc.extract_regex(pa.array([text]), pattern)[0].as_py()

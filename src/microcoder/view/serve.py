@@ -364,7 +364,6 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        """Answer."""
         address = urlsplit(self.path)
         if not self._is_own_host():
             self._send_json({"error": "this host name is not served; open 127.0.0.1"}, HTTPStatus.MISDIRECTED_REQUEST)

@@ -115,14 +115,6 @@ class RunSource(ABC):
         """Return what is known of the run as a whole."""
 
 
-def name_run(root: Path, manifest: Row) -> str:
-    """Return a run's own name; of a study's run, the study, level and seed, as `runs.json` beside it has them."""
-    folder = root.resolve()
-    beside = folder.parent / "runs.json"
-    labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
-    return str(labels[0] if labels else manifest.get("name") or folder.name)
-
-
 _ROWS_A_PART = 256
 
 
@@ -375,7 +367,6 @@ def _unwire(output: str | None) -> str | None:
 
 
 def _grid(results: Row) -> Row:
-    """Accuracy by platform and difficulty, as results.json has it."""
     rows = [
         [
             str(cell.get("platform")),

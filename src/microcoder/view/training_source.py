@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.history import read_history
 from microcoder.train.runs import RunDirectory
 from microcoder.view.charts import draw_training, list_alarms
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, tests_of_run
 from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index
 from microcoder.view.search import IndexPart, Texts, pc
-from microcoder.view.sources import Row, RunInfo, RunSource, name_run
+from microcoder.view.sources import Row, RunInfo, RunSource
 
 _WORDS = tuple(name for name in WORDS if name != "split")
 _INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
@@ -37,8 +38,6 @@ _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What the metrics say, and of which state of the files."""
-
     stamp: object
     state: str
     charts: Sequence[Row]
@@ -54,7 +53,10 @@ class TrainingSource(RunSource):
         super().__init__()
         self._run = RunDirectory(root)
         self._manifest = manifest
-        self.name = name_run(root, manifest)
+        # Of a study's run: the study, level and seed, as `runs.json` beside it has them.
+        folder, beside = root.resolve(), root.resolve().parent / "runs.json"
+        labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
+        self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
         self._damaged: dict[str, str] = {}
@@ -107,7 +109,6 @@ class TrainingSource(RunSource):
         return RunInfo(drawn.state, [(key, value) for key, value in facts if value], notices, drawn.charts)
 
     def _draw(self) -> _Drawn:
-        """Read the metrics again when they have grown."""
         files = (self._run.metrics, self._run.evaluations, self._run.summary)
         stamp = tuple(_stamp(path) for path in files)
         with self._lock:
@@ -214,7 +215,6 @@ def _read_texts(path: Path) -> Texts:
 
 
 def _one(column: Any) -> Any:
-    """Return a column that is one piece as that piece."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.algorithm_names import algorithm_name
 from microcoder.lab.studies.effects import Estimate, Solved, estimate_accuracy, estimate_difference
 from microcoder.lab.studies.history import History, read_history
-from microcoder.lab.studies.overview import count_masked
+from microcoder.lab.studies.overview import algorithm_name, count_masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +114,7 @@ class Arms:
 
 
 def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:
-    """Compare a run with others on the same held-out problems; None without others.
-
-    Raises:
-        DataError: a folder is no run, or a run asked other problems.
-    """
+    """Compare a run with others on the same held-out problems; None without others."""
     if not others:
         return None
     against = [read_history(folder) for folder in others]

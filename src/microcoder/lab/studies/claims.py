@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
-from microcoder.lab.studies.design import Check, Claim, Contrast, Predicate, Study
+from microcoder.lab.studies.design import LEAST_GAIN, Check, Claim, Contrast, Predicate, Study
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
 from microcoder.lab.studies.features import SHARES, MetricSeries, measure, read_series, resolution
 from microcoder.lab.studies.history import History, read_history
@@ -126,11 +126,7 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Return the records that a report wrote: its `results.json`, or the folder that holds it.
-
-    Raises:
-        DataError: they are missing, damaged or of another version.
-    """
+    """Return the records that a report wrote: its `results.json`, or the folder that holds it."""
     path = path / "results.json" if path.is_dir() else path
     if not path.is_file():
         raise DataError(f"{path} does not exist; pass a folder that `microcoder study report --all` wrote")
@@ -328,7 +324,10 @@ def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
     primary = judge_predicate(claim.primary, data)
     checks = tuple(find_checks(claim, data))
     verdict = primary.verdict
-    if verdict is not ClaimFinding.NOT_RUN and not (all(c.is_reached for c in checks) and _differs(primary)):
+    effect, is_of_runs = primary.effect, not primary.predicate.measurement and bool(primary.predicate.against)
+    # Whole runs that differ nowhere are the same run: the setting changed nothing.
+    is_same = is_of_runs and effect is not None and effect.is_nothing
+    if verdict is not ClaimFinding.NOT_RUN and (is_same or not all(check.is_reached for check in checks)):
         verdict = ClaimFinding.CANNOT_APPEAR
     return ClaimResult(claim, primary, secondary, checks, verdict, verdict)
 
@@ -337,9 +336,9 @@ def find_checks(claim: Claim, data: StudyData) -> list[CheckResult]:
     """Return the manipulation checks: whether the treatment reached the rollouts and, for training, the baseline
     learnt."""
     checks = [claim.check] if claim.check else []
-    if claim.family == "training" and data.study.min_gain:
+    if claim.family == "training":
         reference = data.study.reference
-        checks.append(Check(metric="accuracy", feature="growth", of=(reference,), least=data.study.min_gain))
+        checks.append(Check(metric="accuracy", feature="growth", of=(reference,), least=LEAST_GAIN))
     effects = [measure_contrast(check, data) for check in checks]
     return [CheckResult(check, e.value if e else None) for check, e in zip(checks, effects, strict=True)]
 
@@ -389,12 +388,6 @@ def is_share(contrast: Contrast, study: Study) -> bool:
 
 def _mean_of(values: Mapping[str, Sequence[float]], levels: Sequence[str]) -> float:
     return fmean(fmean(values[level]) for level in levels) if levels else 0.0
-
-
-def _differs(result: PredicateResult) -> bool:
-    """Whole runs that differ nowhere are the same run: the setting changed nothing."""
-    is_of_runs = not result.predicate.measurement and bool(result.predicate.against)
-    return not (is_of_runs and result.effect is not None and result.effect.is_nothing)
 
 
 def _measure_runs(contrast: Contrast, data: StudyData) -> Effect | None:

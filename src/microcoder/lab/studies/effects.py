@@ -87,7 +87,6 @@ def _pass_at_k_by_problem(solved: Solved, k: int) -> dict[str, float]:
 
 
 def _bootstrap(values: Sequence[float], *, lowest: float, seed: int) -> Estimate | None:
-    """Mean of per-problem values in [lowest, 1] with its percentile interval."""
     if not values:
         return None
     mean = math.fsum(values) / len(values)
@@ -179,7 +178,11 @@ class Effect:
             return 1.0
         if half <= 0:
             return 0.0 if distance > 0 else 1.0
-        return student_tail(distance / half * student_quantile(1 - ALPHA / 2, self.freedom), self.freedom)
+        from scipy import special
+
+        value = distance / half * student_quantile(1 - ALPHA / 2, self.freedom)
+        # The chance that Student's t is above the value.
+        return float(special.stdtr(self.freedom, -value) if math.isfinite(self.freedom) else special.ndtr(-value))
 
 
 # scipy.special rather than scipy.stats: the same functions, without a second of imports.
@@ -188,13 +191,6 @@ def student_quantile(share: float, freedom: float) -> float:
     from scipy import special
 
     return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
-
-
-def student_tail(value: float, freedom: float) -> float:
-    """Return the chance that Student's t is above a value."""
-    from scipy import special
-
-    return float(special.stdtr(freedom, -value) if math.isfinite(freedom) else special.ndtr(-value))
 
 
 def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
@@ -303,7 +299,6 @@ def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: floa
 
 
 def _bound(value: float, num_units: int, by_seed: tuple[float, ...], *, span: float | None) -> Effect:
-    """Bound what equal values leave open."""
     num_seeds = len(by_seed)
     if span is None:
         return Effect(value, -math.inf, math.inf, num_seeds, num_units, by_seed)

@@ -102,11 +102,7 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:
-    """Return a feature as signed names.
-
-    Raises:
-        ValueError: there is no feature of that name.
-    """
+    """Return a feature as signed names."""
     names = text.split(" - ")
     if unknown := [name for name in names if name not in FEATURES]:
         raise ValueError(f"no feature {unknown[0]!r}; use one of {', '.join(FEATURES)}, or two joined by ' - '")

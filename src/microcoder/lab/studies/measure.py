@@ -67,9 +67,6 @@ def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue
     Args:
         job: uses one level, trained with the robust comparison.
         share: of the steps, the first are early and as many at the end late; at least one.
-
-    Raises:
-        DataError: the run was trained with another comparison.
     """
     from microcoder.train.run.judging import open_judge
     from microcoder.train.run.tasks import load_tasks
@@ -96,11 +93,7 @@ def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue
 def _judge_accepted(
     rows: Sequence[Mapping[str, Any]], tasks: Mapping[str, Task], judge: Any
 ) -> list[tuple[float, float]]:
-    """Return for each rollout whether the robust and whether the strict comparison accepts it.
-
-    Raises:
-        EvaluatorFault: a program could not be judged anew.
-    """
+    """Return for each rollout whether the robust and whether the strict comparison accepts it."""
     wanted = [row for row in rows if row["verdict"] == ACCEPTED]
     problems = [tasks[row["problem_id"]].problem for row in wanted]
     programs = [
@@ -141,29 +134,22 @@ def step_under_rules(
         job: a recipe of one step.
         rules: level -> recipe keys over the job's.
         repeat_window_tokens: longest period that counts as repeating.
-
-    Raises:
-        DataError: two rules were given different rollouts, so that they cannot be compared.
     """
+    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.session import run_training
+
     first: RunDirectory | None = None
     # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
     one_step = {"num_steps": 1, "evaluation.seed": job.config.evaluation.seed + 1000 * job.seed}
     for level, keys in rules.items():
         config = load_config(TrainConfig, layers=[job.config.model_dump(mode="json"), keys, one_step])
-        run = _train(config, job.folder / re.sub(r"\W+", "_", level))
+        run = RunDirectory(job.folder / re.sub(r"\W+", "_", level))
+        run_training(config, run_directory=run.root, observer=Observer())
         first = first or run
         _check_alike(first, run, level)
         for metric, value in _measure(config, run, repeat_window_tokens).items():
             if value is not None:
                 yield MeasuredValue(metric, level, f"seed{job.seed}", value)
-
-
-def _train(config: TrainConfig, folder: Path) -> RunDirectory:
-    from microcoder.train.run.observer import Observer
-    from microcoder.train.run.session import run_training
-
-    run_training(config, run_directory=folder, observer=Observer())
-    return RunDirectory(folder)
 
 
 def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:
@@ -277,16 +263,14 @@ def digest_measurement(measurement: Measurement, config: TrainConfig, runs: Mapp
 
 
 def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
-    """Take one measurement and write its rows; return its summary.
-
-    Raises:
-        ConfigError: there is no such function, or it has no such setting.
-        DataError: it yielded a row that the study does not know, or no row.
-    """
+    """Take one measurement and write its rows; return its summary."""
     function = load_extension(NOUN, measurement.function, builtins={}, options=measurement.settings)
     started, cpu_started = time.monotonic(), time.process_time()
     job.folder.mkdir(parents=True, exist_ok=True)
-    rows = [check_row(row, measurement) for row in _iterate(function(job), measurement.function)]
+    found = function(job)
+    if not isinstance(found, Iterable):
+        raise ConfigError(f"measurement {measurement.function} returned {type(found).__name__}; it must yield rows")
+    rows = [check_row(row, measurement) for row in found]
     if not rows:
         raise DataError(f"measurement {measurement.function} yielded no row")
     write_text(job.folder / "rows.jsonl", "".join(json.dumps(asdict(row)) + "\n" for row in rows))
@@ -305,11 +289,7 @@ def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
 
 
 def check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
-    """Return a row that the study knows.
-
-    Raises:
-        DataError: another metric or level, or a value that is no number.
-    """
+    """Return a row that the study knows."""
     if row.metric not in measurement.metrics or row.level not in measurement.levels:
         raise DataError(
             f"measurement {measurement.function} yielded {row.metric!r} at {row.level!r}; the study names the metrics "
@@ -328,11 +308,7 @@ def is_measured(folder: Path) -> bool:
 
 
 def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
-    """Return the rows and the summary of a finished measurement.
-
-    Raises:
-        DataError: they are missing or damaged.
-    """
+    """Return the rows and the summary of a finished measurement."""
     summary = read_json(folder / "summary.json", what="measurement")
     try:
         return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary
@@ -340,14 +316,7 @@ def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
         raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
 
 
-def _iterate(found: object, reference: str) -> Iterable[MeasuredValue]:
-    if not isinstance(found, Iterable):
-        raise ConfigError(f"measurement {reference} returned {type(found).__name__}; it must yield rows")
-    return found
-
-
 def _digest_function(reference: str) -> str:
-    """Return a digest of the function's file, and of what it imports of this package."""
     if reference.endswith(".py"):
         path = Path(reference).expanduser()
         return hashlib.sha256(path.read_bytes()).hexdigest()[:8] if path.is_file() else ""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_text
-from microcoder.lab.studies.catalogue import ASPECTS, INSIGHTS
 from microcoder.lab.studies.claims import (
     ClaimResult,
     JudgedStudy,
@@ -24,7 +23,7 @@ from microcoder.lab.studies.claims import (
     as_records,
     measure_contrast,
 )
-from microcoder.lab.studies.design import QUICK, Contrast, FigureChoice
+from microcoder.lab.studies.design import ASPECTS, INSIGHTS, QUICK, Contrast, FigureChoice
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.features import METRICS, SHARES, Metric, MetricSeries
 from microcoder.lab.studies.figures import (
@@ -182,7 +181,6 @@ def draw_effects(name: str, bars: Sequence[Bar], *, title: str) -> Chart:
 
 
 def _rows_figure(num_rows: int, *, left: float) -> tuple[Figure, Axes]:
-    """An empty figure with a row for each of some labels."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -211,10 +209,6 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
         judged: the studies, judged among all.
         output: where the pages go.
         has_index: also write the index and the results for other programs.
-
-    Raises:
-        DataError: nothing of these studies is finished.
-        ConfigError: the `insights` extra is not installed.
     """
     if not any(study.num_finished for study in judged):
         raise DataError(_nothing_finished(judged))
@@ -284,7 +278,6 @@ def _claim_row(result: ClaimResult, judged: JudgedStudy) -> str:
 
 
 def _claim(result: ClaimResult, judged: JudgedStudy) -> list[str]:
-    """What stood before the runs, and what they gave, of one claim."""
     claim = result.claim
     lines = [
         f"### {claim.id}: {claim.sentence}",
@@ -454,7 +447,6 @@ def _index_row(name: str, judged: JudgedStudy, result: ClaimResult) -> str:
 
 
 def _reproduce(judged: Sequence[JudgedStudy]) -> list[str]:
-    """What gives these numbers again."""
     distinct = {history.run.root: history for study in judged for history in study.histories}.values()
     summaries = [summary for study in judged for summary in study.summaries]
     records = [history.manifest for history in distinct] + summaries

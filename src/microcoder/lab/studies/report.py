@@ -105,7 +105,6 @@ def _render(history: History, charts: Sequence[Chart], arms: Arms | None, arms_c
 
 
 def _context(history: History, charts: Sequence[Chart]) -> dict[str, Any]:
-    """Return everything the page shows."""
     manifest = history.manifest
     samples_per_problem = max((e.samples_per_problem for e in (history.before, history.after) if e), default=1)
     headline = compare(history, label="all problems")
@@ -141,7 +140,6 @@ def _context(history: History, charts: Sequence[Chart]) -> dict[str, Any]:
 
 
 def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
-    """Warnings about the numbers; unscored samples have their own banner."""
     before, after, summary = history.before, history.after, history.summary or {}
     if not history.is_finished:
         yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
@@ -151,7 +149,7 @@ def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
         yield "The untrained model was not evaluated, so there is no baseline accuracy."
     if not after:
         yield "No evaluation after training began was recorded, so there is no final accuracy."
-    for evaluation in (e for e in (before, after) if e and not history.heldout_samples_exist(e)):
+    for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
         name = history.run.evaluation_file(evaluation.step).name
         yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
     if before and after and before.solved.keys() != after.solved.keys():
@@ -165,7 +163,6 @@ def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
 
 
 def _changes(history: History) -> list[dict[str, str]]:
-    """What the held-out responses look like, before and after, as text."""
     before, after = history.before, history.after
 
     def change(label: str, read: Any) -> dict[str, str]:
@@ -182,7 +179,6 @@ def _changes(history: History) -> list[dict[str, str]]:
 
 
 def _outcome_counts(history: History) -> list[dict[str, Any]]:
-    """Held-out samples by verdict, the verdicts that occurred: counts, and shares for bars."""
     sides = {
         name: (evaluation.outcomes if evaluation else None)
         for name, evaluation in (("before", history.before), ("after", history.after))
@@ -207,7 +203,6 @@ def _command(manifest: Mapping[str, Any]) -> str:
 
 
 def _flags(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Dotted keys, as flags name them, with the value as text."""
     for key, value in flatten(values).items():
         yield key, "not set" if value is None else str(value)
 
@@ -221,7 +216,6 @@ def _percent(value: float | Estimate | None) -> str:
 
 
 def _points(difference: Estimate | None) -> str:
-    """Percentage points, signed."""
     if difference is None:
         return _DASH
     value, low, high = (f"{100 * x:+.1f}" for x in (difference.value, difference.low, difference.high))

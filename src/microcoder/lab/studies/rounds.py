@@ -14,18 +14,24 @@ worst, and 2.7 % at worst of effects that are none are "supported", in place of 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
-from microcoder.lab.studies.catalogue import INSIGHTS
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.machine import count_processors
 from microcoder.lab.studies.claims import ClaimResult, judge_work
-from microcoder.lab.studies.design import Claim, Study
+from microcoder.lab.studies.design import INSIGHTS, Claim, Study
 from microcoder.lab.studies.effects import ALPHA
+from microcoder.lab.studies.measure import read_measured
 from microcoder.lab.studies.study import StudyFile, StudyMeasurement, StudyRun, Work, distinct_work, plan_work
 from microcoder.lab.studies.verdicts import ClaimFinding
-from microcoder.lab.studies.workload import StudySpeeds
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.estimate import count_heldout
+from microcoder.train.runs import RunDirectory
 
 Look = Callable[[StudyFile], Sequence[ClaimResult]]
 """Judges a study's claims by its finished work."""
@@ -95,9 +101,11 @@ class Rounds:
             if isinstance(work, StudyMeasurement) and not work.is_ready:
                 if any(folder in self._running or self._is_waiting(folder) for folder in work.runs.values()):
                     continue
-                self._drop(work)
+                self._waiting.remove(work)
+                self._close(work.folder)
                 return self.take()
-            if self._is_over_budget(work):
+            spent = self._spent + self._clock() - self._started
+            if self._budget is not None and spent + self._seconds_of(work) > self._budget:
                 self._is_closed = True
                 self.left_out, self._waiting = self._waiting, []
                 return None
@@ -111,10 +119,6 @@ class Rounds:
         self._running.discard(work.folder)
         self._close(work.folder)
 
-    def _drop(self, work: Work) -> None:
-        self._waiting.remove(work)
-        self._close(work.folder)
-
     def _close(self, folder: Path) -> None:
         self._ended.add(folder)
         for study in self.studies:
@@ -122,7 +126,6 @@ class Rounds:
                 self._go_on(study)
 
     def _go_on(self, study: StudyRounds) -> None:
-        """Begin the next round with work for claims that are not precise yet."""
         while not self._is_closed and not study.open and study.index + 1 < len(study.rounds):
             study.index += 1
             levels, measurements = needed_work(study.file.study, self._look(study.file))
@@ -151,11 +154,6 @@ class Rounds:
 
     def _is_waiting(self, folder: Path) -> bool:
         return any(work.folder == folder for work in self._waiting)
-
-    def _is_over_budget(self, work: Work) -> bool:
-        if self._budget is None:
-            return False
-        return self._spent + self._clock() - self._started + self._seconds_of(work) > self._budget
 
 
 @dataclass(frozen=True)
@@ -237,3 +235,90 @@ def compared_work(claim: Claim, study: Study) -> tuple[set[str], set[str]]:
     if primary.measurement:
         return set(study.measurements[primary.measurement].uses), {primary.measurement}
     return set(primary.levels), set()
+
+
+SECONDS_PER_TOKEN = 0.00016
+"""Micro lab, one core, sampling, judging and updates: of a rollout, by the tokens that it may have."""
+SECONDS_PER_SAMPLED_TOKEN = 0.00004
+"""The same without updates."""
+SECONDS_PER_RUN = 4.0
+SECONDS_PER_MEASUREMENT = 30.0
+"""Assumed until one of its kind is finished."""
+SECONDS_PER_WORKER = 25.0
+"""Loading torch and TRL."""
+WARM_START_SECONDS = 150.0
+MEMORY_GIB_PER_WORKER = 1.5
+
+
+def count_work(config: TrainConfig) -> float:
+    """Return the seconds a run takes on a quiet machine of reference (micro lab)."""
+    rollouts = config.num_steps * config.batch.train_batch_size * config.rollout.num_samples
+    longest, (_, sampled) = config.rollout.longest_response_tokens, count_heldout(config)
+    return SECONDS_PER_RUN + SECONDS_PER_TOKEN * rollouts * longest + SECONDS_PER_SAMPLED_TOKEN * sampled
+
+
+class StudySpeeds:
+    """Measured speeds of finished work on this machine, by study, since their worlds differ."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        """Measure the speeds of finished work."""
+        self._factors: dict[str, list[float]] = {}
+        self._measured: dict[tuple[str, str], list[float]] = {}
+        self.spent_seconds = 0.0
+        """By all finished work, one process at a time."""
+        for work in works:
+            if (seconds := recorded_seconds(work)) is None:
+                continue
+            self.spent_seconds += seconds
+            if isinstance(work, StudyRun):
+                self._factors.setdefault(work.study, []).append(seconds / count_work(work.config))
+            else:
+                self._measured.setdefault((work.study, work.name), []).append(seconds)
+
+    @property
+    def is_known(self) -> bool:
+        """Anything is finished."""
+        return bool(self._factors or self._measured)
+
+    def seconds_of(self, work: Work) -> float:
+        """Return the remaining seconds of a unit of work."""
+        if isinstance(work, StudyMeasurement):
+            known = self._measured.get((work.study, work.name))
+            return median(known) if known else SECONDS_PER_MEASUREMENT
+        own = self._factors.get(work.study)
+        every = [factor for factors in self._factors.values() for factor in factors]
+        done = (RunDirectory(work.folder).latest_checkpoint_step() or 0) / work.config.num_steps
+        return count_work(work.config) * (1 - done) * (median(own) if own else median(every) if every else 1.0)
+
+
+def recorded_seconds(work: Work) -> float | None:
+    """Return the wall seconds of finished work; None if it is not finished."""
+    if not work.is_finished:
+        return None
+    try:
+        if isinstance(work, StudyMeasurement):
+            return float(read_measured(work.folder)[1]["wall_seconds"])
+        summary = RunDirectory(work.folder).read_summary()
+    except DataError:
+        return None
+    return float(summary["wall_seconds"]) if summary else None
+
+
+def estimate_seconds(missing: Sequence[Work], *, jobs: int, speeds: StudySpeeds) -> float:
+    """Return the wall seconds that missing work will take by several processes."""
+    if not missing:
+        return 0.0
+    works = [speeds.seconds_of(work) for work in missing]
+    return SECONDS_PER_WORKER + max(sum(works) / jobs, *works) + (WARM_START_SECONDS if lacks_model(missing) else 0)
+
+
+def lacks_model(missing: Sequence[Work]) -> bool:
+    """Whether the micro model is not in the cache folder yet."""
+    caches = {work.config.model.cache for work in missing if work.config.model.kind == "micro"}
+    return any(not any(cache.glob("micro-*")) for cache in caches)
+
+
+def default_jobs() -> int:
+    """Return one process per core, limited by memory."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return max(1, min(count_processors(), int(pages / MEMORY_GIB_PER_WORKER)))

@@ -165,7 +165,6 @@ def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> Tra
 
 
 def _fill_in(value: Any, seed: int) -> Any:
-    """Replace SEED in a level's values by the run's seed."""
     match value:
         case dict():
             return {key: _fill_in(item, seed) for key, item in value.items()}

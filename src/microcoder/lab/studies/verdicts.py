@@ -24,8 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from microcoder.lab.studies.catalogue import INSIGHTS
-from microcoder.lab.studies.design import Claim, Direction
+from microcoder.lab.studies.design import INSIGHTS, Claim, Direction
 from microcoder.lab.studies.effects import ALPHA, Effect, student_quantile
 
 _MOST_SEEDS = 10_000

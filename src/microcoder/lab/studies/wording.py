@@ -127,7 +127,6 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def _seen(judged: JudgedStudy) -> str:
-    """The effect of a single claim, or the counts of several with the clearest of their effects."""
     study = judged.file.study
     tested = [(r, r.primary) for r in judged.claims if r.primary and r.primary.effect]
     if not tested:
@@ -154,7 +153,6 @@ def _subject(part: PredicateResult, study: Study) -> str:
 
 
 def _meaning(results: Sequence[ClaimResult]) -> str:
-    """What was concluded in words, the rest by its names."""
     clauses = [
         _clause("this experiment supports that", ClaimFinding.SUPPORTED, results),
         _clause("it excludes, at the size that would matter, that", ClaimFinding.CONTRADICTED, results),
@@ -181,7 +179,6 @@ def _names(lead: str, verdict: ClaimFinding, results: Sequence[ClaimResult]) -> 
 
 
 def _next(judged: JudgedStudy) -> str:
-    """The study's own words, and what would settle what is open."""
     needed = {}
     for result in judged.claims:
         seeds = _seeds_to_settle(result)

@@ -66,11 +66,7 @@ class RunToStart:
 
 
 def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollars_per_hour: float) -> Path:
-    """Write overlays, `launch.sh` and the plan with its costs; return the plan.
-
-    Raises:
-        ConfigError: no study has that scale.
-    """
+    """Write overlays, `launch.sh` and the plan with its costs; return the plan."""
     launches: dict[str, RunToStart] = {}
     for file in studies:
         for seed in file.scale(scale).seeds:
@@ -270,7 +266,6 @@ class StudyWorkers:
             _dismiss(process)
 
     def _take(self, source: Rounds) -> Work | None:
-        """Wait for the next piece of work; None when there is no more."""
         while not self._is_stopping.is_set():
             with self._lock:
                 if (work := source.take()) is not None:
@@ -336,7 +331,6 @@ class StudyWorkers:
 
 
 def _dismiss(process: subprocess.Popen[str]) -> None:
-    """End an idle process by closing its input."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError):
@@ -346,8 +340,6 @@ def _dismiss(process: subprocess.Popen[str]) -> None:
 
 
 class _Events(Observer):
-    """An observer that writes events to standard output."""
-
     def __init__(self, channel: TextIO) -> None:
         self._channel = channel
 
@@ -362,15 +354,12 @@ class _Events(Observer):
             self.emit("phase", name=name)
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
-        """A step is done."""
         self.emit("step", step=metrics.step, num_steps=num_steps)
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
-        """An evaluation is done."""
         self.emit("evaluation", step=metrics.step, accuracy=metrics.accuracy)
 
     def note(self, text: str) -> None:
-        """To the log."""
         print(text, file=sys.stderr, flush=True)
 
 
@@ -394,7 +383,6 @@ def _read(waiting: SimpleQueue[str]) -> None:
 
 
 def _run(order: dict[str, Any], events: _Events) -> bool:
-    """Do one unit of work; return whether to take more."""
     try:
         result = _measure(order) if order["kind"] == "measurement" else _train(order, events)
     except KeyboardInterrupt:

@@ -89,7 +89,9 @@ def read_cases(text: str) -> tuple[Case, ...]:
     """Return the cases of JSON lines that `write_cases` wrote."""
     first, *lines = map(json.loads, text.splitlines())
     assert first["version"] == DATA_VERSION
-    return tuple(_read_case(line) for line in lines)
+    for line in lines:
+        line |= {"tests": tuple(map(tuple, line["tests"])), "needs": tuple(line.get("needs", ()))}
+    return tuple(Case(**line) for line in lines)
 
 
 @cache
@@ -110,12 +112,6 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
     return [case for case in cases if case.id in chosen]
 
 
-def _read_case(line: dict[str, Any]) -> Case:
-    tests = tuple((given, expected) for given, expected in line["tests"])
-    fields: dict[str, Any] = {**line, "tests": tests, "needs": tuple(line.get("needs", ()))}
-    return Case(**fields)
-
-
 _LIMIT_SECONDS = 10.0
 """Generous: what is asked is whether an output is right, and juries' limits are those of their machines."""
 _MOST_TESTS, _MOST_CHARACTERS = 20, 200_000
@@ -123,11 +119,7 @@ _USELESS = ("interactive", "needs_files", "needs_checker", "gives_points")
 
 
 def read_contests(path: Path) -> list[Case]:
-    """Return the Python submissions below a folder, or in a tar archive, whose verdict is right or wrong answer.
-
-    Raises:
-        DataError: there is none.
-    """
+    """Return the Python submissions below a folder, or in a tar archive, whose verdict is right or wrong answer."""
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file() or not tarfile.is_tarfile(path):

@@ -80,11 +80,7 @@ class TestedJudge:
 
 
 def read_judge(text: str, *, python: str) -> TestedJudge:
-    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`.
-
-    Raises:
-        ConfigError: the name is unknown, or WHERE is missing or does not exist.
-    """
+    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`."""
     head, _, where = text.partition("=")
     name, _, version = head.partition("@")
     if name not in KNOWN:

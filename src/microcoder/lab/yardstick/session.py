@@ -22,7 +22,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -406,15 +406,8 @@ def make_plan(
     return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
 
 
-def audit_judges(
-    judges: Sequence[TestedJudge], plan: YardstickPlan, *, lanes: int, contain: bool, note: Note
-) -> Iterator[Audit]:
-    """Ask one judge after another, each in so many processes at a time."""
-    for judged in judges:
-        yield _audit_judge(judged, plan, lanes=lanes, contain=contain, note=note)
-
-
-def _audit_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
+def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
+    """Ask a judge all that it can be asked, in so many processes at a time."""
     started = time.monotonic()
     try:
         first = Lane(judged, contain=contain)
@@ -428,7 +421,7 @@ def _audit_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contai
         opened += [Lane(judged, contain=contain) for _ in range(lanes - 1)]
         with ThreadPoolExecutor(lanes) as pool:
             shares = pool.map(
-                lambda share: _ask_all(*share), [(lane, asked[n::lanes]) for n, lane in enumerate(opened)]
+                lambda number: [put_case(opened[number], case) for case in asked[number::lanes]], range(len(opened))
             )
             found = {result.case.id: result for share in shares for result in share}
     finally:
@@ -449,10 +442,6 @@ def can_be_asked(judged: TestedJudge, case: Case) -> bool:
     if "only-function" in abilities and case.fn_name is None:
         return False
     return set(case.needs) <= abilities
-
-
-def _ask_all(lane: Lane, cases: Sequence[Case]) -> list[CaseResult]:
-    return [put_case(lane, case) for case in cases]
 
 
 def _time(lane: Lane, asked: Sequence[Case]) -> Speed | None:

@@ -105,11 +105,6 @@ class _OwnAdvantage:
     extension: Extension
 
     def __call__(self, rewards_G: Sequence[float | None]) -> list[float]:
-        """Return the group's advantages.
-
-        Raises:
-            ConfigError: the function failed, or what it returned cannot be learnt from; with its location.
-        """
         advantages_G = self.extension(list(rewards_G))
         if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
             raise self.extension.fault(

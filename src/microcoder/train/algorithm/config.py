@@ -13,15 +13,6 @@ from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.losses import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking, SoftPenalty, StopProperly
 
-MOVED = {
-    "loss_normalisation": 'algorithm.loss ("dapo", "grpo", "dr_grpo" and others)',
-    "clip_low": "algorithm.loss.clip_low",
-    "clip_high": "algorithm.loss.clip_high",
-    "length_penalty": 'algorithm.masking.kind = "soft_penalty"',
-}
-"""Keys of earlier versions -> where they are now."""
-
-
 _NO_OWN_LOSS = (
     "loss = {!r}: the engines have no place for a loss of your own: ratios, clipping, KL and entropy are one step "
     "of theirs; bring an advantage, a mask or a reward (docs/extending.md), or use a built-in loss"
@@ -114,24 +105,14 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _names_moved_keys(cls, values: Any) -> Any:
-        for key in values if isinstance(values, Mapping) else ():
-            if key in MOVED:
-                raise ValueError(f"{key} is no longer a key; use {MOVED[key]}")
-        loss = values.get("loss") if isinstance(values, Mapping) else None
-        kind = loss.get("kind") if isinstance(loss, Mapping) else loss
-        if isinstance(kind, str) and ":" in kind:
-            raise ValueError(_NO_OWN_LOSS.format(kind))
-        return values
-
-    @model_validator(mode="before")
-    @classmethod
     def _dr_grpo_is_whole(cls, values: Any) -> Any:
         """Dr. GRPO leaves out the std of the group and the length of the response: one key means both."""
         if not isinstance(values, Mapping):
             return values
         loss = values.get("loss")
         kind = loss.get("kind") if isinstance(loss, Mapping) else getattr(loss, "kind", loss)
+        if isinstance(kind, str) and ":" in kind:
+            raise ValueError(_NO_OWN_LOSS.format(kind))
         if values.get("advantage") == "dr_grpo" and loss is None:
             return {**values, "loss": {"kind": "dr_grpo"}}
         if kind == "dr_grpo" and "advantage" not in values:

@@ -131,8 +131,6 @@ class VllmConfig(Config):
     server_port: int = Field(default=8000, ge=1, le=65535)
     server_timeout_seconds: float = Field(default=240.0, gt=0)
     """`server`: how long to wait for its first answer when a run starts."""
-    group_port: int = Field(default=51216, ge=1, le=65535)
-    """`server`: the trainer's port that weights are sent from, over NCCL."""
 
     @property
     def server_url(self) -> str:
@@ -140,7 +138,7 @@ class VllmConfig(Config):
         return (self.server_base_url or f"http://{self.server_host}:{self.server_port}").rstrip("/")
 
     def _contradictions(self) -> Iterator[str]:
-        of_servers = ("server_base_url", "server_host", "server_port", "server_timeout_seconds", "group_port")
+        of_servers = ("server_base_url", "server_host", "server_port", "server_timeout_seconds")
         of_colocation = ("max_model_tokens", "gpu_memory_utilization", "enable_sleep_mode", "tensor_parallel_size")
         for name in of_servers if self.mode == "colocate" else of_colocation:
             if getattr(self, name) != type(self).model_fields[name].default:

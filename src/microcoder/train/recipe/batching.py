@@ -21,11 +21,7 @@ class Batches:
 
 
 def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
-    """Return the split of a step into updates and micro batches.
-
-    Raises:
-        ConfigError: the processes cannot share a step or an update evenly.
-    """
+    """Return the split of a step into updates and micro batches."""
     batch, num_samples = config.batch, config.rollout.num_samples
     if batch.train_batch_size % num_processes:
         near = max(1, round(batch.train_batch_size / num_processes)) * num_processes
@@ -56,11 +52,7 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
 
 
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
-    """Return the table of batch sizes as lines: what each bounds, in problems, rollouts and tokens.
-
-    Raises:
-        ConfigError: the processes cannot share a step or an update evenly.
-    """
+    """Return the table of batch sizes as lines: what each bounds, in problems, rollouts and tokens."""
     cut = cut_batches(config, num_processes=num_processes)
     batch, limit = config.batch, config.rollout.longest_response_tokens
     on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"

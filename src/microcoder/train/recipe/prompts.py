@@ -38,22 +38,13 @@ class PromptConfig(Config):
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
-    """Return the prompt style of a `[prompt]` table; `style` overrides its own.
-
-    Raises:
-        ConfigError: the style cannot be loaded.
-        DataError: the file of examples is missing, broken or too short.
-    """
+    """Return the prompt style of a `[prompt]` table; `style` overrides its own."""
     examples = read_examples(config)
     return load_asker(style or config.style, config.options, system=config.system, examples=examples)
 
 
 def read_examples(config: PromptConfig) -> list[Problem]:
-    """Return the few-shot examples.
-
-    Raises:
-        DataError: the file is missing, broken or too short.
-    """
+    """Return the few-shot examples."""
     if config.examples is None:
         return []
     problems = read_problems(config.examples)
@@ -69,16 +60,3 @@ def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[
     """Return the ids of problems that are also among others, by id or statement."""
     ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
     return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]
-
-
-def refuse_given_away(examples: Sequence[Problem], asked: Sequence[Problem]) -> None:
-    """Refuse few-shot examples that are also asked: the prompt would contain the answer.
-
-    Raises:
-        DataError: which.
-    """
-    if shared := find_shared(examples, asked):
-        raise DataError(
-            f"prompt.examples: problem {shared[0]!r} is also asked, so the prompt would hold its answer; remove it "
-            "from one of the two files"
-        )

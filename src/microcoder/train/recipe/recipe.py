@@ -29,7 +29,7 @@ from microcoder.train.algorithm.masking import SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, OutputComparison
 from microcoder.train.recipe.prompts import PromptConfig
-from microcoder.train.recipe.trl_options import refuse_decided
+from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
 """Bytes a weight, by `dtype`."""
@@ -257,11 +257,7 @@ class OptimizerConfig(Config):
 
 
 def require_optimizer(optimizer: OptimizerConfig) -> None:
-    """Refuse an optimizer whose package is not installed.
-
-    Raises:
-        ConfigError: which package, and what to type.
-    """
+    """Refuse an optimizer whose package is not installed."""
     package = PACKAGE_OF.get(optimizer.name)
     if package is not None and find_spec(package) is None:
         raise ConfigError(
@@ -335,17 +331,8 @@ class RewardConfig(Config):
 
 
 def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
-    """Return a recipe's rewards as one function.
-
-    Raises:
-        ConfigError: one cannot be loaded.
-    """
+    """Return a recipe's rewards as one function."""
     return load_rewards([(reward.name, reward.weight, reward.options) for reward in rewards])
-
-
-def looks_at_all_tests(reward: RewardConfig) -> bool:
-    """Whether this built-in reward needs the tests after the first failure; other functions declare it themselves."""
-    return bool(getattr(BUILTINS.get(reward.name), "needs_all_tests", False))
 
 
 class ExtractorConfig(Config):
@@ -359,11 +346,7 @@ class ExtractorConfig(Config):
 
 
 def build_extractor(config: ExtractorConfig) -> Extractor:
-    """Return a recipe's extractor.
-
-    Raises:
-        ConfigError: it cannot be loaded.
-    """
+    """Return a recipe's extractor."""
     return load_extractor(config.name, config.options)
 
 
@@ -491,7 +474,11 @@ class TrainConfig(Config):
     @field_validator("trl")
     @classmethod
     def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        refuse_decided(options)
+        for name in options:
+            if name in RECIPE_KEYS:
+                raise ValueError(f"[trl] {name} is decided by the recipe; use {RECIPE_KEYS[name]}")
+            if name in WITHOUT_EFFECT:
+                raise ValueError(f"[trl] {name} is not TRL's to decide here: {WITHOUT_EFFECT[name]}")
         return dict(options)
 
     @field_validator("verl")
@@ -509,7 +496,7 @@ class TrainConfig(Config):
         if not self.rewards:
             yield 'rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]'
         for reward in self.rewards:
-            if looks_at_all_tests(reward) and self.evaluator.stop != "never":
+            if getattr(BUILTINS.get(reward.name), "needs_all_tests", False) and self.evaluator.stop != "never":
                 yield self.describe_early_stop(reward.name)
         if lack := self.algorithm.find_foreign(self.engine):
             yield lack

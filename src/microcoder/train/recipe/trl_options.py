@@ -6,7 +6,6 @@ Free of torch and TRL, for the dry run. Names that TRL does not have are reporte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 _OURS = "MicroCoder does this itself"
 RECIPE_KEYS: Mapping[str, str] = {
@@ -38,7 +37,6 @@ RECIPE_KEYS: Mapping[str, str] = {
     "use_vllm": "rollout.backend",
     "vllm_enable_sleep_mode": "rollout.vllm.enable_sleep_mode",
     "vllm_gpu_memory_utilization": "rollout.vllm.gpu_memory_utilization",
-    "vllm_group_port": "rollout.vllm.group_port",
     "vllm_importance_sampling_clip_max": "rollout.mismatch.threshold",
     "vllm_importance_sampling_correction": "rollout.mismatch.correction",
     "vllm_importance_sampling_mode": "rollout.mismatch.mode",
@@ -87,16 +85,3 @@ _BY_ADVICE: Mapping[str, str] = {
 WITHOUT_EFFECT: Mapping[str, str] = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}
 """Options that MicroCoder's own sampling, batches, checkpoints or metrics replace, or that would make the sampled
 distribution another than the one that ratios are taken under (`top_p`, `repetition_penalty`)."""
-
-
-def refuse_decided(options: Mapping[str, Any]) -> None:
-    """Refuse options of `[trl]` that have a key in the recipe, or would have no effect.
-
-    Raises:
-        ValueError: which, and what to use instead.
-    """
-    for name in options:
-        if name in RECIPE_KEYS:
-            raise ValueError(f"[trl] {name} is decided by the recipe; use {RECIPE_KEYS[name]}")
-        if name in WITHOUT_EFFECT:
-            raise ValueError(f"[trl] {name} is not TRL's to decide here: {WITHOUT_EFFECT[name]}")

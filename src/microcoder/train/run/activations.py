@@ -62,11 +62,7 @@ class PassSettings:
 
 
 def count_pass(architecture: Mapping[str, Any], settings: PassSettings) -> PassMemory:
-    """Count a forward and backward pass of a causal language model by its config.json.
-
-    Raises:
-        ValueError: transformers knows no such model, or the config is broken.
-    """
+    """Count a forward and backward pass of a causal language model by its config.json."""
     num_layers = int(architecture["num_hidden_layers"])
     is_uniform = len(set(architecture.get("layer_types") or [None])) == 1
     said = json.dumps(dict(architecture)), json.dumps(asdict(settings))

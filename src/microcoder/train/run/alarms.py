@@ -60,7 +60,6 @@ def select_new(alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) ->
 
 
 def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
-    """Responses that teach nothing."""
     if metrics.truncated_share >= TRUNCATED_SHARE:
         yield Alarm(
             "everything_truncated",
@@ -97,7 +96,6 @@ def _of_diversity(decline: Decline, watch: DiversityWatch) -> Iterator[Alarm]:
 
 
 def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:
-    """A judge or a sampler that does not do what it should."""
     if metrics.unscored_share > UNSCORED_SHARE:
         yield Alarm(
             "sandbox_faults",

@@ -73,11 +73,7 @@ def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any
 
 
 def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> None:
-    """Refuse chat-template options that the model's template does not use.
-
-    Raises:
-        ConfigError: which, and which ones it uses.
-    """
+    """Refuse chat-template options that the model's template does not use."""
     if not options:
         return
     if tokenizer.chat_template is None:

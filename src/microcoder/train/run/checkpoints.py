@@ -116,11 +116,7 @@ def model_folder(name: str) -> Path | None:
 
 
 def check_model_folder(path: Path) -> None:
-    """Check that a folder holds a causal language model and its tokenizer.
-
-    Raises:
-        DataError: what is missing, and what belongs there.
-    """
+    """Check that a folder holds a causal language model and its tokenizer."""
     if path.is_file():
         raise DataError(f"model.path {path} is a file; use its folder")
     if not path.is_dir():
@@ -178,11 +174,7 @@ def list_model_files(checkpoint: Path) -> list[Path]:
 
 
 def copy_model(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, atomically.
-
-    Raises:
-        TrainingError: the checkpoint has no weights in Hugging Face format, as sharded ones have not.
-    """
+    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, atomically."""
     if not any(file for pattern in _WEIGHTS for file in checkpoint.glob(pattern)):
         raise TrainingError(
             f"{checkpoint} has no weights in Hugging Face format (sharded?); consolidate it with "

@@ -139,12 +139,6 @@ def head_size(architecture: Architecture) -> int:
     return architecture.get("head_dim") or architecture["hidden_size"] // architecture["num_attention_heads"]
 
 
-def cache_bytes_per_token(architecture: Architecture, *, bytes_per_value: int) -> int:
-    """Return what keys and values of one token take, over all layers."""
-    heads = architecture.get("num_key_value_heads") or architecture["num_attention_heads"]
-    return 2 * architecture["num_hidden_layers"] * heads * head_size(architecture) * bytes_per_value
-
-
 RESERVE_GIB = 2.0
 """CUDA's context and kernels, and what the allocator cannot use: assumed, not measured."""
 ASLEEP_GIB = 3.0
@@ -210,9 +204,6 @@ def count_memory(
 
     Returns:
         None if the model's shape is unknown.
-
-    Raises:
-        ValueError: transformers knows no model of that type.
     """
     architecture = find_architecture(config.model)
     if architecture is None or "model_type" not in architecture:
@@ -253,8 +244,13 @@ def count_memory(
     parts["working space of a pass"] = count.peak - count.kept
     cached = None
     if config.rollout.backend == "vllm" and config.engine == "trl":
-        share, max_tokens = _vllm_settings(config, prompt_tokens)
-        needed = 2 * count.parameters + max_tokens * cache_bytes_per_token(architecture, bytes_per_value=2)
+        vllm = config.rollout.vllm
+        share = 0.0 if vllm.mode == "server" else vllm.gpu_memory_utilization
+        longest = max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
+        # Keys and values of a token, over all layers, two bytes each.
+        heads = architecture.get("num_key_value_heads") or architecture["num_attention_heads"]
+        token_bytes = 2 * architecture["num_hidden_layers"] * heads * head_size(architecture) * 2
+        needed = 2 * count.parameters + (vllm.max_model_tokens or prompt_tokens + longest) * token_bytes
         taken = needed if device_memory_gib is None else share * device_memory_gib * _GIB
         parts["vLLM (weights and cache)"] = taken
         if device_memory_gib is not None:
@@ -317,12 +313,6 @@ def detect_device_gib() -> float | None:
     return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
 
 
-def _vllm_settings(config: TrainConfig, prompt_tokens: int) -> tuple[float, int]:
-    settings = config.rollout.vllm
-    longest = prompt_tokens + max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
-    return (0.0 if settings.mode == "server" else settings.gpu_memory_utilization), settings.max_model_tokens or longest
-
-
 def _savings(config: TrainConfig) -> Iterator[dict[str, Any]]:
     """Changes, in the order in which they are tried: the mildest first."""
     if not isinstance(config.model, HuggingFaceModel):
@@ -361,11 +351,7 @@ class Speeds:
 
 
 def read_speeds(run: RunDirectory) -> Speeds:
-    """Return the speeds of a run, without its first step if there are more: it warms up.
-
-    Raises:
-        ConfigError: the folder has no measured step.
-    """
+    """Return the speeds of a run, without its first step if there are more: it warms up."""
     rows = run.read_metrics() if run.metrics.exists() else []
     rows = rows[1:] or rows
     measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]
@@ -478,7 +464,6 @@ def _hours(
     heldout: int,
     trained: int,
 ) -> Sequence[float | None]:
-    """Return the hours of sampling, of held-out sampling and of updates."""
     if speeds is not None:
         share = speeds.mean_length / speeds.max_response_tokens
         return [

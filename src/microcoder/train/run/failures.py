@@ -57,11 +57,7 @@ def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
 
 
 def check_room(config: TrainConfig, root: Path) -> None:
-    """Refuse to start a run whose first checkpoint does not fit on the disk.
-
-    Raises:
-        TrainingError: how much there is, how much is needed.
-    """
+    """Refuse to start a run whose first checkpoint does not fit on the disk."""
     room = measure_room(config, root)
     if not RunDirectory(root).checkpoint_steps() and room.free_bytes < (room.checkpoint_bytes or 0):
         raise TrainingError(f"no room for a checkpoint: {room}; free some space, or use a --run-dir on another disk")
@@ -92,11 +88,7 @@ _LOST_PEER = re.compile(r"gloo/transport|\bNCCL\b|Dist(?:Backend|Network|Store)E
 
 @contextmanager
 def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
-    """Turn failures of the machine into one line; other exceptions pass unchanged.
-
-    Raises:
-        TrainingError: what failed, what to change, and the step at which the same command resumes.
-    """
+    """Turn failures of the machine into one line; other exceptions pass unchanged."""
     try:
         yield
     except MicroCoderError:

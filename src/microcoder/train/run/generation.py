@@ -118,7 +118,6 @@ def sample_responses(
 
 
 def _find_end(tokens: Sequence[int], end_ids: Collection[int]) -> int | None:
-    """Return the number of tokens up to and with the one that ends a response, None if there is none."""
     return next((index + 1 for index, token in enumerate(tokens) if token in end_ids), None)
 
 
@@ -126,7 +125,6 @@ class _GrowingLayer(DynamicLayer):
     """Keys and values of one layer at the front of a larger tensor, so that a token is written and nothing copied."""
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        """Append, and return all: (rows, heads, tokens, head size) each."""
         start = self.get_seq_length()
         end = start + key_states.shape[-2]
         if not self.is_initialized or end > self._roomy[0].shape[-2]:
@@ -148,8 +146,6 @@ def _grow(old: torch.Tensor | None, new: torch.Tensor, end: int) -> torch.Tensor
 
 
 class _Cache(DynamicCache):
-    """A cache of growing layers."""
-
     def __init__(self, num_layers: int) -> None:
         super().__init__()
         self.growing = [_GrowingLayer() for _ in range(num_layers)]
@@ -165,7 +161,6 @@ class _Cache(DynamicCache):
 
     @property
     def num_rows(self) -> int:
-        """Rows of the batch."""
         keys = self.growing[0].keys
         return 0 if keys is None else keys.shape[0]
 

@@ -67,11 +67,7 @@ class TransformersModel:
         return self._tokenizer.chat_template is not None
 
     def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Completion]:
-        """Return one response to each chat, all in one batch; the first seed stands for the batch.
-
-        Raises:
-            ConfigError: the batch needs more memory than there is.
-        """
+        """Return one response to each chat, all in one batch; the first seed stands for the batch."""
         prompts = encode_chats(self._tokenizer, chats, self._template_options)
         is_sampling, padding = decoding.temperature > 0, self._tokenizer.pad_token_id
         chosen = {"temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0} if is_sampling else {}
@@ -107,11 +103,7 @@ class TransformersModel:
 def longest_prompt_tokens(
     name: str, chats: Iterable[Chat], *, revision: str | None, template_options: Mapping[str, Any] | None = None
 ) -> int:
-    """Return the length of the longest prompt as the model's tokenizer writes it.
-
-    Raises:
-        DataError: the model has no tokenizer.
-    """
+    """Return the length of the longest prompt as the model's tokenizer writes it."""
     tokenizer = load_tokenizer(model_source(name), revision=revision)
     return max(map(len, encode_chats(tokenizer, list(chats), template_options or {})), default=0)
 
@@ -157,11 +149,7 @@ class VllmModel:
         return self._engine.get_tokenizer().chat_template is not None
 
     def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Completion]:
-        """Return one response to each chat.
-
-        Raises:
-            ConfigError: a prompt is longer than the context.
-        """
+        """Return one response to each chat."""
         from vllm import SamplingParams  # pyrefly: ignore[missing-import]
 
         settings = [

@@ -66,11 +66,7 @@ class ProblemCounts:
 
 @cache
 def count_problems(path: Path) -> ProblemCounts | None:
-    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet.
-
-    Raises:
-        DataError: it is broken.
-    """
+    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet."""
     if not path.exists():
         return None
     if is_livecodebench(path):
@@ -131,7 +127,6 @@ NEUTRAL_KEYS = (
     "rollout.vllm.server_host",
     "rollout.vllm.server_port",
     "rollout.vllm.server_timeout_seconds",
-    "rollout.vllm.group_port",
 )
 """Keys that do not change results: a run may be resumed with other values."""
 ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")
@@ -211,11 +206,6 @@ def describe_changes(changes: Sequence[str]) -> str:
     """Return the first few changes in words, and how many more there are."""
     more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
     return "; ".join(changes[:_CHANGES_SHOWN]) + more
-
-
-def changed_rounding(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
-    """Return the changed keys among `ROUNDING_KEYS`, "key: old -> new"."""
-    return [each for each in changed_keys(recorded, config, neutral=()) if each.partition(":")[0] in ROUNDING_KEYS]
 
 
 def read_packages() -> dict[str, str]:

@@ -84,11 +84,7 @@ class Logger:
 
 
 def check_loggers(config: LoggingConfig) -> None:
-    """Refuse loggers whose package is missing.
-
-    Raises:
-        ConfigError: what to install.
-    """
+    """Refuse loggers whose package is missing."""
     for name in config.to:
         if find_spec(name) is None:
             raise ConfigError(f"logging.to names {name}, which is not installed; type: {how_to_install(name)}")

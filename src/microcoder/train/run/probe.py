@@ -146,11 +146,7 @@ def write_probe(
 
 
 def read_probe(run: RunDirectory) -> Probe:
-    """Return the recorded probe.
-
-    Raises:
-        DataError: there is none.
-    """
+    """Return the recorded probe."""
     record: dict[str, Any] = read_json(run.probe, what="probe")
     record["points"] = tuple(ProbePoint(**point) for point in record["points"])
     record["choice"] = Choice(record["choice"]["temperature"], tuple(record["choice"]["reasons"]))

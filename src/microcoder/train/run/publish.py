@@ -115,11 +115,7 @@ _FAILURES = (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError)
 
 
 def open_repository(config: HubConfig) -> None:
-    """Create the repository if missing: a wrong name or login shows before the first step, not after the last.
-
-    Raises:
-        ConfigError: the Hub cannot be reached, or refuses.
-    """
+    """Create the repository if missing: a wrong name or login shows before the first step, not after the last."""
     if config.repo_id is None:
         return
     try:
@@ -135,11 +131,7 @@ def open_repository(config: HubConfig) -> None:
 
 
 def push_model(config: HubConfig, run: RunDirectory) -> str | None:
-    """Push the final model with its card; return where it is.
-
-    Raises:
-        TrainingError: the Hub cannot be reached, or refuses; the same command tries again.
-    """
+    """Push the final model with its card; return where it is."""
     if config.repo_id is None:
         return None
     try:

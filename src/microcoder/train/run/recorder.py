@@ -60,11 +60,7 @@ class Recorder:
         return self._run.read_metrics()
 
     def step_temperature(self, step: int) -> float:
-        """Return the temperature of a step, from its schedule, the run's probe where that chose it, and the history.
-
-        Raises:
-            DataError: the schedule needs a probe, and there is none.
-        """
+        """Return the temperature of a step, from its schedule, the run's probe where that chose it, and the history."""
         return step_temperature(
             self._schedule,
             self._watch,
@@ -74,11 +70,7 @@ class Recorder:
         )
 
     def refuse_divergence(self, optimizer: Mapping[str, float], *, step: int) -> None:
-        """Refuse an update whose loss or gradient is not finite.
-
-        Raises:
-            TrainingError: which, and what to type.
-        """
+        """Refuse an update whose loss or gradient is not finite."""
         for name in ("loss", "grad_norm"):
             if not math.isfinite(optimizer.get(name, 0.0)):
                 raise TrainingError(
@@ -111,9 +103,6 @@ class Recorder:
             step: 0 before training.
             temperatures: in the same order.
             seconds: of all of it.
-
-        Raises:
-            EvaluatorFault: not one sample could be judged.
         """
         if any(row["step"] == step for row in self._run.read_evaluations()):
             return None  # an engine that resumes may evaluate the step that it starts from again

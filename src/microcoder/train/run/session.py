@@ -21,7 +21,7 @@ from microcoder.train.run.checkpoints import STAGING, RunClock, best_step, read_
 from microcoder.train.run.engines import EngineInputs, load_engine
 from microcoder.train.run.failures import check_room, explain_failures
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
+from microcoder.train.run.manifest import ROUNDING_KEYS, build_manifest, changed_keys, describe_changes
 from microcoder.train.run.observer import LoggingObserver, Observer, Relay, check_loggers, open_loggers
 from microcoder.train.run.probe import Probe, has_probe, probe_digest, read_probe
 from microcoder.train.run.tasks import load_tasks
@@ -73,7 +73,6 @@ def _run(
     callbacks: Sequence[Any],
     extensions: Sequence[ExtensionSource],
 ) -> dict[str, Any]:
-    """Run the missing steps after folder and loggers are checked."""
     # The Hub's library comes with training; the recipe can be read without it.
     from microcoder.train.run.publish import CheckpointPusher, open_repository, push_model, render_card
 
@@ -211,17 +210,12 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
 
     Raises:
         TrainingError: the problems, the packages of programs or the number of processes are not those that the run
-            began with, or an older version did not note them.
+            began with.
     """
     if not run.has_begun:
         write_json(run.manifest, manifest)
         return
     recorded = run.read_manifest()
-    if "environment" not in recorded:
-        raise TrainingError(
-            f"{run.root} was started by an older version, which did not record Python and packages; "
-            "use another --run-dir"
-        )
     began, now = (
         {"problems": begun["problems"], "num_processes": begun["machine"]["num_processes"]}
         for begun in (recorded, manifest)
@@ -241,7 +235,8 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
     if recorded["packages"] != manifest["packages"]:
         observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
-    if changes := changed_rounding(recorded["config"], config):
+    changed = changed_keys(recorded["config"], config, neutral=())
+    if changes := [each for each in changed if each.partition(":")[0] in ROUNDING_KEYS]:
         observer.note(
             f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
         )
@@ -272,7 +267,6 @@ def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
 
 
 def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the first extension whose file has changed since the run began."""
     known = {(record["noun"], record["reference"]): record["digest"] for record in began}
     for record in now:
         if known.get((record["noun"], record["reference"])) != record["digest"]:

@@ -52,9 +52,6 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
         before: folder of the model that wrote the responses.
         after: folder of the same model, trained.
         rows: rollout rows with `prompt`, `completion`, `num_tokens`, `is_truncated` and `verdict`.
-
-    Raises:
-        DataError: too many responses cannot be read back as the tokens that were sampled.
     """
     tokenizer = load_tokenizer(str(before))
     responses = read_responses(tokenizer, rows)

@@ -57,12 +57,7 @@ class StarterModel:
 
 
 def inspect_model(name: str) -> StarterModel:
-    """Return a model's properties from its folder, the Hub's cache or its name.
-
-    Raises:
-        DataError: a folder that holds no model.
-        ConfigError: its size is unknown.
-    """
+    """Return a model's properties from its folder, the Hub's cache or its name."""
     folder = model_folder(name)
     if folder is not None:
         check_model_folder(folder)
@@ -95,7 +90,6 @@ def _count(name: str, dims: Mapping[str, Any]) -> float | None:
 
 
 def _read_template(name: str, folder: Path | None) -> tuple[bool, bool | None]:
-    """Return whether the chat template can switch thinking off, and whether there is one."""
     file = _find_file(name, folder, "chat_template.jinja")
     settings = _find_file(name, folder, "tokenizer_config.json")
     if file is not None:
@@ -183,9 +177,6 @@ def fit_model(
         model: what it is fitted for.
         gpu: one of `GPUS`.
         holds: whether a GPU of so many GiB holds a setting, by an exact count; None if that cannot be counted.
-
-    Raises:
-        ConfigError: the GPU is unknown, or nothing fits.
     """
     if gpu not in GPUS:
         raise ConfigError(f"gpu {gpu!r} is unknown; use one of {', '.join(GPUS)}, the one with as much memory")
@@ -262,12 +253,7 @@ class Wishes:
 
 
 def write_recipe(wishes: Wishes) -> str:
-    """Return the text of a recipe (TOML).
-
-    Raises:
-        ConfigError: algorithm or GPU are unknown, nothing fits, or problems and held-out contradict each other.
-        DataError: the model folder holds no model, or the format is unknown.
-    """
+    """Return the text of a recipe (TOML)."""
     if wishes.algorithm not in ALGORITHMS:
         raise ConfigError(f"algorithm {wishes.algorithm!r} is unknown; use one of {', '.join(ALGORITHMS)}")
     problems = _problems(wishes)
@@ -294,7 +280,6 @@ def write_recipe(wishes: Wishes) -> str:
 
 
 def _problems(wishes: Wishes) -> dict[str, str]:
-    """Return the `[problems]` table: files, or a data set of the Hub."""
     place = Path(wishes.problems).expanduser()
     is_id = not place.exists() and not place.suffix.startswith(".json") and _HUB_ID.fullmatch(wishes.problems)
     if wishes.format is None and not is_id:
@@ -380,7 +365,6 @@ def _model_lines(model: StarterModel, fit: Fit | None) -> Iterator[str]:
 
 
 def _prompt_lines(model: StarterModel) -> Iterator[str]:
-    """The `[prompt]` table, if the model needs one."""
     if model.has_chat_template is False:
         yield "# The tokenizer has no chat template: problems are asked in plain text, as base models are."
     if model.is_hybrid:

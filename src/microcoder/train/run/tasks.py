@@ -14,7 +14,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.train.recipe.judge import OutputComparison
-from microcoder.train.recipe.prompts import build_asker, find_shared, read_examples, refuse_given_away
+from microcoder.train.recipe.prompts import build_asker, find_shared, read_examples
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 
 
@@ -55,12 +55,7 @@ class Tasks:
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return the problems of a config with their prompts.
-
-    Raises:
-        ConfigError: a step is larger than the training problems.
-        DataError: a problem file is broken, or a held-out problem is also trained on.
-    """
+    """Return the problems of a config with their prompts."""
     train, heldout, left_out = _read_problems(config.problems)
     if shared := find_shared(heldout, train):
         raise DataError(
@@ -73,7 +68,11 @@ def load_tasks(config: TrainConfig) -> Tasks:
             "lower it or add problems"
         )
     ask = build_asker(config.prompt)
-    refuse_given_away(read_examples(config.prompt), [*train, *heldout])
+    if given_away := find_shared(read_examples(config.prompt), [*train, *heldout]):
+        raise DataError(
+            f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
+            "from one of the two files"
+        )
     asked_train, asked_heldout = (
         [Task(_compared(p, comparison), ask(p)) for p in split]
         for split, comparison in ((train, config.evaluator.comparison), (heldout, config.evaluation.comparison))
@@ -84,7 +83,6 @@ def load_tasks(config: TrainConfig) -> Tasks:
 def _read_problems(
     problems: MicroProblems | ProblemFiles | HubProblems,
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
-    """Return training problems, held-out problems, and the number of skipped rows."""
     match problems:
         case MicroProblems():
             train, heldout = (

@@ -145,11 +145,7 @@ Progress = Callable[[int, int, float], None]
 
 
 def find_model(config: TrainConfig, observer: Observer) -> str:
-    """Return the folder or the hub name of the model that a recipe starts from; warm-start the micro model first.
-
-    Raises:
-        DataError: the folder holds no model.
-    """
+    """Return the folder or the hub name of the model that a recipe starts from; warm-start the micro model first."""
     model = config.model
     if not isinstance(model, MicroModel):
         return model_source(model.path)
@@ -228,8 +224,6 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """Demonstrations for some steps."""
-
     demonstrations: Sequence[Demonstration | ChainDemonstration]
     num_steps: int
 

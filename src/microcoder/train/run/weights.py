@@ -18,11 +18,7 @@ def silence_transformers() -> None:
 
 
 def model_source(name: str) -> str:
-    """Return a folder's path or a hub id.
-
-    Raises:
-        DataError: it names a folder that holds no model.
-    """
+    """Return a folder's path or a hub id."""
     folder = model_folder(name)
     if folder is None:
         return name
@@ -33,11 +29,7 @@ def model_source(name: str) -> str:
 def load_checkpoint(
     source: str, *, revision: str | None, dtype: str, attn_implementation: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load weights and tokenizer.
-
-    Raises:
-        DataError: the folder or the hub has no such model, or only a part of it.
-    """
+    """Load weights and tokenizer."""
     silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
@@ -72,11 +64,7 @@ def load_checkpoint(
 
 
 def load_tokenizer(folder: str, *, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a checkpoint alone, from a folder or the hub.
-
-    Raises:
-        DataError: there is none, or it is broken.
-    """
+    """Load the tokenizer of a checkpoint alone, from a folder or the hub."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, revision=revision, padding_side="left")
     except Exception as error:  # foreign files fail in many ways

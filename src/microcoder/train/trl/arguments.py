@@ -13,10 +13,19 @@ import trl
 from trl import GRPOConfig
 
 from microcoder.judge.core.errors import ConfigError
+from microcoder.train.algorithm.config import AdaptiveEntropy, AlgorithmConfig, EntropyBonus
+from microcoder.train.algorithm.losses import (
+    CispoLoss,
+    ClippedLoss,
+    GspoLoss,
+    LuspoLoss,
+    SapoLoss,
+    TwoSidedLoss,
+    VespoLoss,
+)
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import IN_STEPS, TrainConfig
 from microcoder.train.recipe.trl_options import RECIPE_KEYS
-from microcoder.train.trl.losses import translate_loss
 from microcoder.train.trl.vllm_backend import vllm_arguments
 
 
@@ -78,11 +87,7 @@ def build_arguments(
 
 
 def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> None:
-    """Refuse options of `[trl]` that the recipe decides, that would have no effect, or that TRL does not have.
-
-    Raises:
-        ConfigError: which, and what to use instead.
-    """
+    """Refuse options of `[trl]` that the recipe decides, that would have no effect, or that TRL does not have."""
     known = [field.name for field in dataclasses.fields(GRPOConfig)]
     for name in options:
         if name not in known:
@@ -94,3 +99,44 @@ def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> Non
         if name in decided:
             key = RECIPE_KEYS.get(name, "the recipe's own keys")
             raise ConfigError(f"[trl] {name} is decided by the recipe ({decided[name]!r}); use {key}")
+
+
+def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
+    """Return the arguments of `GRPOConfig` that make a recipe's loss."""
+    loss, entropy = algorithm.loss, algorithm.entropy
+    # GSPO is GRPO's loss with the ratio of the whole response.
+    arguments: dict[str, Any] = {
+        "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
+        "importance_sampling_level": "sequence" if isinstance(loss, GspoLoss | LuspoLoss) else "token",
+        "top_entropy_quantile": algorithm.top_entropy_share,
+    }
+    if isinstance(loss, ClippedLoss):
+        arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}
+    if isinstance(loss, TwoSidedLoss):
+        arguments |= {"delta": loss.dual_clip}
+    if isinstance(loss, CispoLoss):
+        arguments |= {"epsilon_high": loss.max_ratio}
+    if isinstance(loss, SapoLoss):
+        arguments |= {
+            "sapo_temperature_pos": loss.temperature_positive,
+            "sapo_temperature_neg": loss.temperature_negative,
+        }
+    if isinstance(loss, VespoLoss):
+        arguments |= {
+            "vespo_k_pos": loss.k_positive,
+            "vespo_lambda_pos": loss.lambda_positive,
+            "vespo_k_neg": loss.k_negative,
+            "vespo_lambda_neg": loss.lambda_negative,
+        }
+    if isinstance(entropy, EntropyBonus):
+        arguments |= {"entropy_coef": entropy.coefficient}
+    if isinstance(entropy, AdaptiveEntropy):
+        arguments |= {
+            "use_adaptive_entropy": True,
+            "entropy_target": entropy.target,
+            "entropy_coef": entropy.coefficient,
+            "entropy_coef_delta": entropy.step,
+            "entropy_coef_min": entropy.least,
+            "entropy_coef_max": entropy.most,
+        }
+    return arguments

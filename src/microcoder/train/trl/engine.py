@@ -61,12 +61,7 @@ class Policy:
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
-    """Load the starting weights; the micro lab's are built first when they are not cached.
-
-    Raises:
-        ConfigError: the recipe does not fit this machine.
-        DataError: the folder or the hub has no such model, or only a part of it.
-    """
+    """Load the starting weights; the micro lab's are built first when they are not cached."""
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     silence_transformers()
@@ -111,11 +106,7 @@ def probe(inputs: EngineInputs) -> None:
 
 
 def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
-    """Return the trainer of a run, its sampler loaded and checked.
-
-    Raises:
-        ConfigError: TRL or vLLM refuses the recipe.
-    """
+    """Return the trainer of a run, its sampler loaded and checked."""
     config, policy = inputs.config, inputs.policy
     batches = cut_batches(config, num_processes=_processes().num_processes)
     longest = _longest_prompt_tokens(config, policy, inputs.tasks)

@@ -27,8 +27,8 @@ from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.chat import RolloutReader, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import STAGING, PhaseClock, RunClock, best_step, publish_checkpoint
-from microcoder.train.run.early_judging import EarlyJudge
 from microcoder.train.run.engines import EngineInputs
+from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
@@ -244,7 +244,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         problem_id: list[str],
         **_: object,
     ) -> list[float | None]:
-        """Score the rollouts of this process; TRL asks for their rewards, `_scored_P_G` keeps the rest."""
         if self._ready is None:
             self._scored_P_G = self._score(completion_ids, problem_id)
         else:

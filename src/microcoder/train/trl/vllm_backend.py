@@ -25,11 +25,7 @@ INSTALL = how_to_install("vllm")
 
 
 def require_vllm(config: TrainConfig) -> None:
-    """Check that vLLM can run here; patch its CPU backend for training on a CPU.
-
-    Raises:
-        ConfigError: vLLM is missing or of another version, or the recipe needs what this machine lacks.
-    """
+    """Check that vLLM can run here; patch its CPU backend for training on a CPU."""
     if config.rollout.backend != "vllm":
         return
     if find_spec("vllm") is None:
@@ -53,11 +49,7 @@ def require_vllm(config: TrainConfig) -> None:
 
 
 def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[str, Any]:
-    """Return TRL's arguments for the sampler of a recipe; empty if transformers samples.
-
-    Raises:
-        ConfigError: the longest prompt and response do not fit.
-    """
+    """Return TRL's arguments for the sampler of a recipe; empty if transformers samples."""
     rollout = config.rollout
     if rollout.backend != "vllm":
         return {}
@@ -75,7 +67,6 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
         return shared | {
             "vllm_server_base_url": vllm.server_url,
             "vllm_server_timeout": vllm.server_timeout_seconds,
-            "vllm_group_port": vllm.group_port,
         }
     return shared | {
         "vllm_max_model_length": context_tokens(config, longest_prompt_tokens=longest_prompt_tokens),
@@ -86,11 +77,7 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
 
 
 def context_tokens(config: TrainConfig, *, longest_prompt_tokens: int) -> int:
-    """Return how many tokens of prompt and response vLLM makes room for.
-
-    Raises:
-        ConfigError: the recipe gives it less than the run needs: vLLM would cut responses short without a word.
-    """
+    """Return how many tokens of prompt and response vLLM makes room for."""
     longest = max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     needed, given = longest_prompt_tokens + longest, config.rollout.vllm.max_model_tokens
     if given is not None and given < needed:
@@ -102,11 +89,7 @@ def context_tokens(config: TrainConfig, *, longest_prompt_tokens: int) -> int:
 
 
 def check_model_length(config: TrainConfig, *, model_tokens: int | None, longest_prompt_tokens: int) -> None:
-    """Refuse a run whose prompts and responses are longer than the model, or the server, can take.
-
-    Raises:
-        ConfigError: how long they are, and what to type.
-    """
+    """Refuse a run whose prompts and responses are longer than the model, or the server, can take."""
     if config.rollout.backend != "vllm":
         return
     needed = context_tokens(config, longest_prompt_tokens=longest_prompt_tokens)
@@ -124,11 +107,7 @@ def check_model_length(config: TrainConfig, *, model_tokens: int | None, longest
 
 
 def check_sampler_logps(trainer: Any, config: TrainConfig) -> None:
-    """Refuse a server whose log-probs ignore the sampling temperature.
-
-    Raises:
-        ConfigError: how to start it.
-    """
+    """Refuse a server whose log-probs ignore the sampling temperature."""
     rollout = config.rollout
     if rollout.backend != "vllm" or rollout.vllm.mode != "server" or rollout.mismatch.correction == "off":
         return
@@ -144,12 +123,7 @@ def check_sampler_logps(trainer: Any, config: TrainConfig) -> None:
 
 @contextmanager
 def name_lost_server(config: TrainConfig) -> Iterator[None]:
-    """Turn the exceptions of a lost server into one line that says how to resume (GPU failures: `failures`).
-
-    Raises:
-        TrainingError: what was lost, and what to type.
-        ConfigError: the server was started without what training needs.
-    """
+    """Turn the exceptions of a lost server into one line that says how to resume (GPU failures: `failures`)."""
     try:
         yield
     except MicroCoderError:

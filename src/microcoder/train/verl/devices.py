@@ -28,11 +28,7 @@ class Devices:
 
 
 def find_devices(settings: RayConfig) -> Devices:
-    """Return the devices of a run, by its recipe and this machine.
-
-    Raises:
-        ConfigError: the recipe leaves open what cannot be seen from here.
-    """
+    """Return the devices of a run, by its recipe and this machine."""
     import torch  # which the dry run of the command line does without
 
     seen = 1 if settings.device == CPU else torch.cuda.device_count()
@@ -66,10 +62,6 @@ def await_devices(settings: RayConfig, devices: Devices, *, observer: Observer) 
     """Wait for the machines of the recipe's cluster to join: verl itself would give up at once.
 
     Where Ray is started for the run alone, there is nothing to wait for.
-
-    Raises:
-        ConfigError: there is no cluster at that address.
-        TrainingError: machines do not join, in time.
     """
     if settings.address is None:
         return

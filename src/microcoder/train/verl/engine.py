@@ -95,16 +95,6 @@ class StartingWeights:
     """Tokens that end a response."""
 
 
-def require_verl() -> None:
-    """Refuse to start without verl.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    if find_spec("verl") is None or find_spec("transfer_queue") is None:
-        raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
-
-
 def is_main_process() -> bool:
     """Return whether this process writes the run's files: the others are verl's."""
     return True
@@ -122,16 +112,12 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
-    """Find the starting weights, and check that verl takes the recipe; the micro lab's are built when not cached.
-
-    Raises:
-        ConfigError: the recipe does not fit this machine, or verl.
-        DataError: the folder or the hub has no such model, or only a part of it.
-    """
+    """Find the starting weights, and check that verl takes the recipe; the micro lab's are built when not cached."""
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     silence_transformers()
-    require_verl()
+    if find_spec("verl") is None or find_spec("transfer_queue") is None:
+        raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
     devices = find_devices(config.ray)
     cut_batches(config, num_processes=devices.number)
     require_optimizer(config.optimizer)
@@ -150,7 +136,6 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
 
 
 def _require_packages(config: TrainConfig, devices: Devices) -> None:
-    """Refuse to start without what samples and computes on the devices."""
     backend = config.rollout.backend
     if devices.kind == CPU:
         if "VERL_USE_EXTERNAL_MODULES" not in os.environ:
@@ -181,11 +166,7 @@ def plan_launch(
     resume_step: int | None = None,
     settings: RunSettings | None = None,
 ) -> Launch:
-    """Return what `train` launches, checked by hydra and verl.
-
-    Raises:
-        ConfigError: verl does not take it.
-    """
+    """Return what `train` launches, checked by hydra and verl."""
     prompts = [task.prompt for task in (*tasks.train, *tasks.heldout)]
     encoded = encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)
     step, every = resume_step or 0, config.evaluation.every_steps

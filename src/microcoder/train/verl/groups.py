@@ -30,9 +30,6 @@ def estimate(
 
     In `token_level_rewards` an unscored response's nan becomes the mean of its group's scored ones (of the batch's,
     where there is none), so that means that verl reports are those of what was scored.
-
-    Raises:
-        TrainingError: no response of the batch was scored.
     """
     scores = token_level_rewards.sum(-1)
     is_scored = ~scores.isnan()

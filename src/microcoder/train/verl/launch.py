@@ -50,12 +50,7 @@ def run_verl(
     environment: Mapping[str, str],
     observer: Observer,
 ) -> None:
-    """Train until verl ends; Ctrl-C ends it after the step at hand, saved.
-
-    Raises:
-        TrainingError: verl failed; with its reason, and where its log is.
-        KeyboardInterrupt: pressed twice.
-    """
+    """Train until verl ends; Ctrl-C ends it after the step at hand, saved."""
     run.logs.mkdir(parents=True, exist_ok=True)
     stop_file(run).unlink(missing_ok=True)
     log_file = run.logs / "verl.log"
@@ -106,8 +101,6 @@ def find_cause(log_file: Path, begins: int) -> str | None:
 
 
 class _Watcher:
-    """Tells the observer what is new in the files of a run."""
-
     def __init__(self, run: RunDirectory, config: TrainConfig, observer: Observer) -> None:
         self._run, self._config, self._observer = run, config, observer
         self._sizes: dict[Path, int] = {}

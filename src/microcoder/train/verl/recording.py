@@ -71,11 +71,6 @@ def dump_columns(samples: Sequence[ScoredRollout]) -> dict[str, list[Any]]:
     }
 
 
-def read_optimizer(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Return a step's figures of the update, by our names."""
-    return {ours: float(metrics[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in metrics}
-
-
 def read_seconds(timing: Mapping[str, float]) -> dict[str, float]:
     """Return the wall time of a step by our phases."""
     seconds = {

@@ -36,12 +36,7 @@ _PROBLEMS_KEPT = 256
 
 
 def open_judge(evaluator: EvaluatorConfig) -> Judging:
-    """Return the judge of a reward worker, in its process or behind HTTP; closed with the process.
-
-    Raises:
-        ConfigError: a service judges otherwise than this says, see `connect`.
-        EvaluatorFault: no service is there, or a sandbox cannot be closed.
-    """
+    """Return the judge of a reward worker, in its process or behind HTTP; closed with the process."""
     opened = ExitStack()
     atexit.register(opened.close)
     if evaluator.backend == "http":

@@ -75,11 +75,7 @@ class PluginSettings(Config):
     run: RunSettings | None = None
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
-        """Return the part of a recipe that decides about rollouts.
-
-        Raises:
-            ConfigError: the estimator wants an advantage of the user's own, and there is none, or the reverse.
-        """
+        """Return the part of a recipe that decides about rollouts."""
         if (adv_estimator == OWN_ESTIMATOR) != (self.advantage is not None):
             raise ConfigError(
                 f"algorithm.adv_estimator = {adv_estimator} and microcoder.advantage = {self.advantage}: one "
@@ -104,11 +100,7 @@ class PluginSettings(Config):
 
 
 def read_settings(config: Any) -> PluginSettings:
-    """Return the settings in verl's configuration.
-
-    Raises:
-        ConfigError: a key is unknown, or its value wrong.
-    """
+    """Return the settings in verl's configuration."""
     from omegaconf import OmegaConf
 
     given = config.get("microcoder")
@@ -126,11 +118,7 @@ def _explain(error: ValidationError) -> ConfigError:
 
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
-    """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say.
-
-    Raises:
-        ConfigError: which, and what to type.
-    """
+    """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say."""
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
     estimator, longest, actor = (
         str(algorithm.adv_estimator),

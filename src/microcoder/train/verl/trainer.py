@@ -324,7 +324,9 @@ class MicroCoder(PPOTrainer):
         """Record the step, after all that belongs to it; then verl's checkpoint becomes the run's."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         scored_P_G = [[self._scored[name] for name in group] for group in self._groups]
-        optimizer = recording.read_optimizer(metrics)
+        optimizer = {
+            ours: float(metrics[theirs]) for theirs, ours in recording.OPTIMIZER_METRICS.items() if theirs in metrics
+        }
         self.recorder.refuse_divergence(optimizer, step=self.global_steps)
         step_metrics = summarise_step(
             scored_P_G,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import difflib
 import io
 import re
-import shlex
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -102,11 +101,7 @@ def _largest_ratio(loss: Loss) -> float | None:
 
 
 def refuse_unmappable_loss(config: TrainConfig, devices: Devices) -> None:
-    """Refuse a loss that verl computes otherwise than it is meant.
-
-    Raises:
-        ConfigError: what it is, and what to type.
-    """
+    """Refuse a loss that verl computes otherwise than it is meant."""
     loss, batch = config.algorithm.loss, config.batch
     if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
         raise ConfigError(
@@ -179,17 +174,9 @@ class Launch:
         """The options as hydra takes them."""
         return [f"{name}={as_literal(value)}" for name, value in self.options.items()]
 
-    def as_shell(self) -> str:
-        """Return the command as a user would type it."""
-        return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, self.words)])
-
 
 def translate(config: TrainConfig, *, devices: Devices, place: Place) -> Launch:
-    """Return the launch of a recipe.
-
-    Raises:
-        ConfigError: verl cannot do what the recipe asks, or `[verl]` names what the recipe decides.
-    """
+    """Return the launch of a recipe."""
     refuse_unmappable(config, devices)
     decided = {
         **_data(config, place),
@@ -239,11 +226,7 @@ def check(launch: Launch) -> Any:
 
 
 def refuse_unmappable(config: TrainConfig, devices: Devices) -> None:
-    """Refuse what verl has no counterpart of.
-
-    Raises:
-        ConfigError: what it is, and what to type.
-    """
+    """Refuse what verl has no counterpart of."""
     refuse_unmappable_loss(config, devices)
     if config.rollout.corrects_mismatch and _has_own_correction(config):
         raise ConfigError(
@@ -330,11 +313,6 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
 
 
 def _optimizer(optimizer: OptimizerConfig) -> dict[str, Any]:
-    """Return verl's optimizer and its schedule.
-
-    Raises:
-        ConfigError: it has none like the recipe's.
-    """
     if optimizer.schedule not in ("constant", "constant_with_warmup", "cosine", "cosine_with_min_lr"):
         raise ConfigError(
             f'optimizer.schedule = "{optimizer.schedule}" is not in verl 0.9.1; use constant_with_warmup, cosine or '
@@ -392,7 +370,6 @@ def _has_own_correction(config: TrainConfig) -> bool:
 
 
 def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
-    """Return the plug-in's settings: tables of the recipe that differ from its defaults."""
     algorithm, rollout, evaluation = config.algorithm, config.rollout, config.evaluation
     is_own = algorithm.advantage not in ADVANTAGES
     # On the nodes of a cluster are verl's reward workers, each with a judge.
@@ -513,7 +490,6 @@ def as_literal(value: object) -> str:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether they are the same option, or one is in the other's table."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 

@@ -76,7 +76,6 @@ def _orphans() -> set[tuple[int, str]]:
 
 
 def _files() -> set[str]:
-    """Return the names in the folders that every program finds."""
     return {os.path.join(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in _names(folder)}
 
 
