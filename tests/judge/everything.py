@@ -136,7 +136,7 @@ def jobs(secret: str) -> dict[str, Job]:
 def find_complaints(judging: Judge) -> list[str]:
     """Judge and run everything; return what ended otherwise."""
     complaints = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="everything-") as folder:
         secret = Path(folder, "data", "secret")
         secret.parent.mkdir()
         secret.write_text('"3"')
