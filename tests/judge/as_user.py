@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -47,6 +48,16 @@ def run_python(arguments: Sequence[str], setting: str) -> subprocess.CompletedPr
     if "PermissionError" in result.stderr or "ModuleNotFoundError" in result.stderr:
         pytest.skip("the packages are readable by root only")
     return result
+
+
+def contain_suite(suite: str, setting: str, *arguments: str) -> str:
+    """Judge a suite of `safety_suites` in a setting; return its level. No program may get through or leave anything."""
+    result = run_python(["-m", "judge.safety_suites", suite, *arguments], setting)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["complaints"] == {}, report["complaints"]
+    assert report["left"] == [], report["left"]
+    return str(report["level"])
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

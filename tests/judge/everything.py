@@ -5,14 +5,17 @@ Run as a script, `python -m judge.everything` in the folder `tests`, it prints w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
 from pathlib import Path
 
 from microcoder.judge import Judge
+from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program
 from microcoder.judge.languages import LANGUAGES
+from microcoder.judge.run import isolation
 from microcoder.judge.run.executions import Invocation
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
@@ -136,7 +139,12 @@ def jobs(secret: str) -> dict[str, Job]:
 def find_complaints(judging: Judge) -> list[str]:
     """Judge and run everything; return what ended otherwise."""
     complaints = []
-    with tempfile.TemporaryDirectory(prefix="everything-") as folder:
+    with contextlib.ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix=isolation.PREFIX))
+        # Marked as in use like a sandbox's: tests beside this one look for folders that are abandoned.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, descriptor)
+        lock_file(descriptor)
         secret = Path(folder, "data", "secret")
         secret.parent.mkdir()
         secret.write_text('"3"')

@@ -48,8 +48,6 @@ class Leftovers:
         except OSError:
             return
         for path in paths:
-            if os.path.basename(path).startswith("everything-"):
-                continue  # The folder of `everything`, which other tests run beside this one, as the same user.
             try:
                 status = os.lstat(path)
             except OSError:

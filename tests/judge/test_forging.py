@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from microcoder.judge import Judge
 
-from .as_user import SETTINGS, run_python  # pyrefly: ignore[missing-import]
+from .as_user import SETTINGS, contain_suite  # pyrefly: ignore[missing-import]
 from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 
@@ -29,21 +27,12 @@ SPEND_TIME = (
 def test_no_forgery_is_accepted(setting: str) -> None:
     is_again = setting not in ("ourselves", *LONG)
     names = [name for name in FORGERIES if name not in SPEND_TIME] if is_again else []
-    result = run_python(["-m", "judge.safety_suites", "forging", *names], setting)
-    assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
-    assert report["level"] in ("full", "degraded")
-    assert report["complaints"] == {}
-    assert report["left"] == []
+    assert contain_suite("forging", setting, *names) in ("full", "degraded")
 
 
 @pytest.mark.long
 def test_no_forgery_is_accepted_where_tests_share_a_process() -> None:
-    result = run_python(["-m", "judge.safety_suites", "forging", "--together"], "ourselves")
-    assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
-    assert report["complaints"] == {}
-    assert report["left"] == []
+    contain_suite("forging", "ourselves", "--together")
 
 
 def test_every_kind_of_problem_is_tried() -> None:

@@ -1,6 +1,6 @@
 """Workers spread over several processes, since one Python process keeps up with few of them.
 
-Each process is a fresh interpreter with threads and sandboxes of its own (`judge_process`). Programs go to the one that
+Each process is a fresh interpreter with threads and sandboxes of its own. Programs go to the one that
 has the fewest, as places become free; a process is started if there is more work than the others have places for.
 One that ends takes no verdict with it: what it had goes to another one, once.
 

@@ -3,7 +3,7 @@
 A model for `microcoder init`: its size and chat template from local files, and the largest settings that fit a GPU.
 
 Rules of thumb (`count_gib`) find the candidates, for any model whose size is known; where its shape is known too, the
-count of the dry run (`memory`) decides.
+count of the dry run (`estimate`) decides.
 """
 
 from __future__ import annotations
