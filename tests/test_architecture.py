@@ -20,7 +20,7 @@ BUDGETS = {
     "judge/sandbox": 4080,
     "judge/compare": 1420,
     "judge/languages": 1130,
-    "judge/run": 6020,
+    "judge/run": 6080,
     "judge/fleet": 2650,
     "judge/serve": 1970,
     "judge": 60,
@@ -53,7 +53,7 @@ BUDGETS = {
     "view": 2000,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2620,
+    "cli": 2660,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

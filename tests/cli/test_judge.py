@@ -286,3 +286,19 @@ def test_checkers_that_outputs_crash_or_that_refuse_their_own_answer_are_said(
     assert summary["checker_crashes"] == 1
     assert summary["checkers_refusing_their_answer"] == {"askew": "test 1: the checker refused it"}
     assert read(out)[0]["tests"][0]["method"] == "checker_crashed"
+
+
+def test_the_time_of_one_submission_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = "import time\nif input() == '5 6':\n    while time.process_time() < 0.54: pass\nprint(3)"
+    path = write(tmp_path / "in.jsonl", submission("slow", slow, time_limit_seconds=0.5), submission("fast"))
+    out = tmp_path / "out.jsonl"
+    command.judge(path, output=out, options=JudgeFlags(time_scale=1.0), explain="slow")
+    text = capsys.readouterr().out
+    assert "limit 0.5 s, on this machine 0.50 s of CPU time (factor 1), at most 2.00 s of wall time" in text
+    assert "test 1: accepted, cpu 0.0" in text
+    assert "test 2: it ended by itself after 0.5" in text
+    assert "test 2: a run that did not count, near_limit" in text
+    assert text.rstrip().splitlines()[-1].startswith(("slow: time_limit test 2: cpu 0.5", "slow: wrong_answer"))
+    assert not out.exists()
+    with pytest.raises(DataError, match="no submission has this id; the first ones are slow, fast"):
+        command.judge(path, output=out, explain="sloow")

@@ -14,10 +14,10 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 
-from microcoder.judge.run.problem import limits_for
 from microcoder.judge.run.screen import find_obstacle
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.supervisor import LoadedProgram, Sandbox
+from microcoder.judge.run.timing import limits_for
 from microcoder.judge.sandbox.batch import MODULES
 
 _CHARACTERS = ("'é'", "chr(233)")

@@ -17,16 +17,16 @@ from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat
 from microcoder.judge.languages import Language, find_language
-from microcoder.judge.run import supervisor, watch
+from microcoder.judge.run import supervisor, timing, watch
 from microcoder.judge.run.builds import build_program
-from microcoder.judge.run.problem import PreparedProblem, limits_for
+from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.sandboxes import SandboxKind
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied
-from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Pace
+from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, TimeRecord, limits_for
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.run.watch import Attendance
-from microcoder.judge.sandbox.protocol import SLICE, Request, pack_seconds
+from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 
 from .conftest import make_problem, run, workers_of  # pyrefly: ignore[missing-import]
 
@@ -76,26 +76,27 @@ def test_no_program_stays_by_being_idle(judge_one: Judge, code: str) -> None:
 
 
 def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fault() -> None:
-    counts = watch.TimeLimitCounts()
     with subprocess.Popen(["sleep", "99"]) as sleeper:
         try:
             while watch.is_held_up(sleeper.pid):
                 time.sleep(0.01)  # It still starts.
-            limits = {"limit_seconds": 1.0, "counts": counts}
-            assert watch.extend(sleeper.pid, counted_seconds=1.1, real_seconds=1.1, **limits)[0] == 0
-            with pytest.raises(EvaluatorFault, match="the machine is stuck"):
-                watch.extend(sleeper.pid, counted_seconds=1.1, real_seconds=101, **limits)
+            reading = watch.read_process(sleeper.pid)
         finally:
             sleeper.kill()
-    assert counts == watch.TimeLimitCounts()
+    assert reading is not None
+    assert timing.extend(reading, limit_seconds=1.0, counted_seconds=1.1, real_seconds=1.1)[0] == 0
+    with pytest.raises(EvaluatorFault, match="the machine is stuck"):
+        timing.extend(reading, limit_seconds=1.0, counted_seconds=1.1, real_seconds=101)
 
 
 def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
-    counts = watch.TimeLimitCounts()
-    for seconds, more in ((1.1, 1.9), (3.0, 0.0)):
-        given, _ = watch.extend(0, limit_seconds=1, counted_seconds=seconds, real_seconds=seconds, counts=counts)
-        assert given == pytest.approx(more)
-    assert counts.blind == 1
+    record = TimeRecord()
+    attendance = Attendance(limits_for(0.1, 64, 16), WorkerTurn(), record, lambda: None)
+    limit = 3 * 0.1 + 1
+    for seconds, more in ((1.1 * limit, 1.9 * limit), (3 * limit, 0.0)):
+        assert attendance._extend(0, seconds, seconds) == pytest.approx(more)
+    assert (record.blind, record.extended) == (1, 0)
+    assert len(record.reasons) == 1
 
 
 def test_a_sandbox_that_was_stopped_answers_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,8 +203,8 @@ def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
 @pytest.mark.parametrize(("held_mib", "answers"), [(0, (0.0, 1.1)), (200, (0.0, 0.0))])
 def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, answers: tuple[float, ...]) -> None:
     code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
-    request = Request(cpu_seconds=1.3, wall_seconds=3.0, memory_bytes=1 << 30, file_bytes=1)
-    attendance = Attendance(request, WorkerTurn(), watch.TimeLimitCounts(), lambda: None, small_cpu_seconds=1.1)
+    limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
+    attendance = Attendance(limits, WorkerTurn(), TimeRecord(), lambda: None)
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as json_module
 import os
 import sys
@@ -16,11 +17,13 @@ import microcoder
 from microcoder.cli.display import StepDisplay, describe_counts
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.cli.options import Flag, Json
-from microcoder.judge import Judge, judge_answers
+from microcoder.judge import Judge, JudgeOptions, judge_answers
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.environment import name_environment
 from microcoder.judge.languages.packages import load_profile
+from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.session import Session
 from microcoder.judge.run.submissions import Submission, VerdictFile, digest_input, read_submissions
 from microcoder.train.metrics import share_reasons
 
@@ -35,6 +38,7 @@ def judge(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     options: Annotated[JudgeFlags, Parameter(name="*")] = _DEFAULTS,
     sibling_limit: float | None = None,
+    explain: str = "",
     json: Json = False,
     overwrite: Flag = False,
 ) -> None:
@@ -51,11 +55,17 @@ def judge(
         Limit a test's CPU time to this many times that of the slowest accepted program of the same problem, once two
         are accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
         programs and have the method sibling_limit.
+    explain
+        Judge the submission of this id once more, and print what was decided about its time, and why;
+        nothing is written.
     overwrite
         Discard what earlier runs wrote to this output.
     """
     options.add_languages()
     submissions = read_submissions(input_path)
+    if explain:
+        _explain(submissions, explain, options.read(sibling_limit=sibling_limit))
+        return
     _check_writable(output)
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
@@ -97,6 +107,31 @@ def judge(
         print(json_module.dumps({"output": str(output), **summary}))
     else:
         _print_summary(output, summary)
+
+
+def _explain(submissions: list[Submission], name: str, options: JudgeOptions) -> None:
+    """Judge one submission and print what was decided about the time of each test."""
+    chosen = next((one for one in submissions if one.id == name), None)
+    if chosen is None:
+        known = ", ".join(submission.id for submission in submissions[:3])
+        raise DataError(f"--explain {name}: no submission has this id; the first ones are {known}")
+    with contextlib.closing(Session(options)) as session:
+        session.open()
+        scale = options.time_scale or session.measure_time_scale()
+        prepared = PreparedProblem(chosen, time_scale=scale, checker_seconds=options.checker_seconds)
+        verdict = session.judge(chosen.program, prepared)
+    print(
+        f"limit {chosen.time_limit_seconds:g} s, on this machine {prepared.limits.cpu_seconds:.2f} s of CPU time "
+        f"(factor {scale:g}), at most {prepared.limits.wall_seconds:.2f} s of wall time"
+    )
+    for number, test in enumerate(verdict.tests, 1):
+        for reason in (reason for place, reason in session.explained if place == number):
+            print(f"test {number}: {reason}")
+        for run in (run for run in verdict.uncounted if run.test == number):
+            print(f"test {number}: a run that did not count, {run.reason.value}")
+        used = f"cpu {test.cpu_seconds:.2f} s, wall {test.wall_seconds:.2f} s"
+        print(f"test {number}: {test.verdict.value}, {used}{test.detail and f'; {test.detail}'}")
+    print(f"{name}: {verdict.outcome.value} {verdict.detail}".rstrip())
 
 
 def _check_writable(output: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.cli.options import Flag
-from microcoder.judge import Judge, StopRule
+from microcoder.judge import Judge, JudgeOptions, StopRule
 from microcoder.judge.languages import add_language
 from microcoder.judge.languages.packages import STANDARD
 from microcoder.judge.run.checkers import CPU_SECONDS
@@ -25,10 +25,14 @@ class SandboxFlags:
     unsafe: Flag = False
     """Run even if the sandbox lacks isolation. Only for programs that you trust."""
 
-    def open(self, **options: Any) -> Judge:
-        """Return a judge with these and further options."""
+    def read(self, **further: Any) -> JudgeOptions:
+        """Return these and further options of a judge."""
         mine = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "languages"}
-        return Judge(**mine, **options)
+        return JudgeOptions.read({**mine, **further})
+
+    def open(self, **further: Any) -> Judge:
+        """Return a judge with these and further options."""
+        return Judge(self.read(**further))
 
     def add_languages(self) -> None:
         """Make the languages of the files known."""

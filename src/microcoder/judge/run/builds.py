@@ -34,7 +34,8 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, lock_file
 from microcoder.judge.languages import Language
 from microcoder.judge.languages.packages import ROOT_VARIABLE, find_roots, open_to_everybody
-from microcoder.judge.run.supervisor import Limits, Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.timing import Limits
 from microcoder.judge.sandbox.layers import LAYERS
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 

@@ -9,8 +9,9 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
 from microcoder.judge.languages import find_language
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.problem import OUTPUT_MIB, SPARE_MEMORY_MIB, check_arguments, limits_for
-from microcoder.judge.run.supervisor import Limits, Run
+from microcoder.judge.run.problem import OUTPUT_MIB, check_arguments
+from microcoder.judge.run.supervisor import Run
+from microcoder.judge.run.timing import SPARE_MEMORY_MIB, Limits, limits_for
 
 MAX_FILES = 10
 """Files and folders that one run may be given."""

@@ -11,7 +11,7 @@ from microcoder.judge.core.errors import ConfigError, explain_fault, suggest
 from microcoder.judge.languages.packages import STANDARD
 from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import MAX_SECONDS
-from microcoder.judge.run.siblings import LEAST_FACTOR
+from microcoder.judge.run.timing import LEAST_FACTOR
 from microcoder.judge.sandbox.layers import LAYERS
 
 StopRule = Literal["first_failure", "first_limit", "never"]

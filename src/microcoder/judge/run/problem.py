@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from microcoder.judge.compare import values
@@ -20,8 +20,8 @@ from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signatur
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
-from microcoder.judge.run.siblings import Siblings
-from microcoder.judge.run.supervisor import Limits, Run
+from microcoder.judge.run.supervisor import Run
+from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, Siblings, limits_for
 
 _MAX_CALL_BYTES = 1 << 14
 """Encoded size; one message to the sandbox carries everything about a test."""
@@ -226,12 +226,6 @@ OUTPUT_MIB = 16
 _MAX_NAME_LENGTH = 1000
 _MAX_ARGUMENTS_BYTES = 1 << 15
 """Encoded size; one message to the sandbox carries everything about a test."""
-_WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
-_WALL_FACTOR_OF_TESTS = 2.0
-"""As Kattis judges: time in which a test waits for its turn or for a processor does not count."""
-SPARE_MEMORY_MIB = 640
-"""Address space beyond the limit on resident memory: room for maps that are never touched, such as the
-512 MiB thread stack that deep recursion is usually run in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,18 +237,6 @@ class PreparedTest:
     """Text, or for a function-call problem the decoded JSON value."""
     expected_bytes: int
     """How long that is as text."""
-
-
-def limits_for(
-    cpu_seconds: float, memory_mib: int, output_mib: int, *, spare_memory_mib: int = SPARE_MEMORY_MIB
-) -> Limits:
-    """Return what a test may use: wall time is only a backstop, CPU time decides."""
-    return Limits(
-        cpu_seconds=cpu_seconds,
-        wall_seconds=_WALL_FACTOR * cpu_seconds + _WALL_EXTRA_SECONDS,
-        memory_bytes=(memory_mib + spare_memory_mib) << 20,
-        output_bytes=output_mib << 20,
-    )
 
 
 class PreparedProblem:
@@ -285,8 +267,7 @@ class PreparedProblem:
         self._out_of_memory = language.out_of_memory
         cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
-        limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib)
-        self.limits = replace(limits, wall_seconds=_WALL_FACTOR_OF_TESTS * cpu_seconds + _WALL_EXTRA_SECONDS)
+        self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
         self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
         self.siblings = Siblings(time_scale)
         """How long accepted programs took."""
@@ -308,10 +289,6 @@ class PreparedProblem:
         is_compared = self.problem.checker.type != "program"
         expected = read_test(self.problem, number, self._call) if is_compared else test.output
         return PreparedTest(stdin, expected, expected_bytes)
-
-    def is_close(self, run: Run) -> bool:
-        """Whether a test ended by itself a little beyond its CPU limit, maybe because of a busy machine."""
-        return not run.result.expired and run.cpu_seconds > self.limits.cpu_seconds
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
         """Return why a test failed before its output is looked at, or None."""

@@ -11,12 +11,12 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.languages import find_language
 from microcoder.judge.languages.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_profile
-from microcoder.judge.run import watch
 from microcoder.judge.run.builds import find_toolchain
 from microcoder.judge.run.inputs import InputShelf
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.runtimes import find_room
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
+from microcoder.judge.run.timing import TimeRecord
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.sandbox.protocol import NO_RUNTIME
 
@@ -49,7 +49,7 @@ class _Common(TypedDict):
     """What all sandboxes of a worker are started with."""
 
     layers: tuple[str, ...]
-    waits: watch.TimeLimitCounts
+    record: TimeRecord
     turn: WorkerTurn
     nice: int
 
@@ -86,7 +86,7 @@ class Sandboxes:
         """Isolation of the latest sandbox."""
         self.retries = 0
         """Uses that were begun again because the sandbox died."""
-        self.waits = watch.TimeLimitCounts()
+        self.record = TimeRecord()
         """Counts of tests that reached their wall limit."""
 
     def open(self) -> Sandbox:
@@ -170,7 +170,7 @@ class Sandboxes:
 
     def _start(self, kind: SandboxKind) -> Sandbox:
         layers, nice = self._options.layers, self._options.nice
-        common: _Common = {"layers": layers, "waits": self.waits, "turn": self._turn, "nice": nice}
+        common: _Common = {"layers": layers, "record": self.record, "turn": self._turn, "nice": nice}
         if kind.builds:
             toolchain = find_toolchain(find_language(kind.builds))
             sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)

@@ -33,7 +33,8 @@ from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
-from microcoder.judge.run.timing import Pace, TimedRuns, was_killed
+from microcoder.judge.run.timed import TimedRuns, was_killed
+from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Gate, WorkerTurn
 from microcoder.judge.run.verdicts import Counts
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
@@ -104,24 +105,26 @@ class Session:
         """Counts of tests that shared a process."""
         self.call_stack = ""
         """What the plain sandbox says of the call stack, see `Sandbox`."""
+        self.explained: list[tuple[int, str]] = []
+        """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
         self._checker_retries = self._missing_packages = self._anew = self._probed = self._unrepeated = 0
 
     @property
     def counts(self) -> Counts:
         """What was counted so far."""
-        waits, sharing, timed = self._sandboxes.waits, self.sharing, self._timed
+        record, sharing = self._timed.record, self.sharing
         return Counts(
-            retries=self._sandboxes.retries + timed.retries + self._checker_retries,
-            reruns=timed.reruns,
-            extended=waits.extended,
-            blind=waits.blind,
+            retries=self._sandboxes.retries + self._timed.retries + self._checker_retries,
+            reruns=record.reruns,
+            extended=record.extended,
+            blind=record.blind,
             shared=sharing.shared,
             fallbacks=sharing.fallbacks,
             differences=sharing.differences,
             anew=self._anew,
             probed=self._probed,
             unrepeated=self._unrepeated,
-            lowered=timed.lowered,
+            lowered=record.lowered,
             missing_packages=self._missing_packages,
         )
 
@@ -151,6 +154,7 @@ class Session:
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
         tries = Tries()
+        self.explained.clear()
         self._timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
@@ -264,6 +268,7 @@ class Session:
 
     def _lose(self, tries: Tries) -> None:
         """Note the latest runs of the next test that do not count."""
+        self.explained += [(tries.next_test, reason) for reason in self._timed.record.reasons]
         for loss in self._timed.losses:
             tries.lose(loss)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import array
 import contextlib
 import json
-import math
 import os
 import signal
 import socket
@@ -26,6 +25,7 @@ from microcoder.judge.run import isolation, watch
 from microcoder.judge.run.inputs import InputShelf, make_memory_file
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series
+from microcoder.judge.run.timing import Limits, TimeRecord
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.run.watch import QUESTIONS, Attendance, FindLowerLimit
 from microcoder.judge.sandbox.dialects import PLAIN
@@ -75,18 +75,6 @@ class SandboxDied(Exception):
 
 class RoomLacked(SandboxDied):
     """The disk was full before a test had written what it may; without mounts a program can fill it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one test may use."""
-
-    cpu_seconds: float
-    wall_seconds: float
-    memory_bytes: int
-    output_bytes: int
-    small_cpu_seconds: float = math.inf
-    """CPU time of a test that holds little memory when it comes near this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +199,7 @@ class Sandbox:
         runtime: Mapping[str, Any] = NO_RUNTIME,
         scratch_mib: int = 16,
         inputs: InputShelf | None = None,
-        waits: watch.TimeLimitCounts | None = None,
+        record: TimeRecord | None = None,
         turn: WorkerTurn | None = None,
         nice: int = 0,
     ) -> None:
@@ -226,7 +214,7 @@ class Sandbox:
             runtime: what a runtime is given, see `runtimes`.
             scratch_mib: how much a test may write to its folder.
             inputs: where inputs are shared with other sandboxes.
-            waits: counts the tests that reached their wall limit.
+            record: takes what is decided about time.
             turn: its worker's place, given back while a test idles.
             nice: how far programs stand back from others, 0 to 19; never less than the calling process.
 
@@ -240,7 +228,7 @@ class Sandbox:
         self._runtime = runtime
         self._scratch_mib = scratch_mib
         self._inputs = inputs or InputShelf()
-        self._waits = waits or watch.TimeLimitCounts()
+        self._record = record or TimeRecord()
         self._turn = turn or WorkerTurn()
         self._nice = nice
         self._layers = [layer for layer in LAYERS if layer in layers]
@@ -352,9 +340,7 @@ class Sandbox:
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, *opened, *given, *files]
             opened += files
-            attendance = Attendance(
-                request, self._turn, self._waits, find_lower_limit, small_cpu_seconds=limits.small_cpu_seconds
-            )
+            attendance = Attendance(limits, self._turn, self._record, find_lower_limit)
             result, lowered = self._exchange(request, descriptors, attendance, series)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             run = Run(

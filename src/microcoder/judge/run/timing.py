@@ -1,6 +1,19 @@
-"""Fair timing of tests on a busy machine: extra time for slow neighbours, and a second run if they may have decided.
+"""Time: every rule by which a test is too slow, is given longer, or is run again.
 
-How much slower than the reference machine this one runs Python: CPU limits are stretched by that.
+Nothing here runs a program. The rules take what the kernel counted and what was asked for, and give a number or a
+reason; `timed` and `watch` do what they say, and `microcoder judge --explain` prints the reasons.
+
+| seen                                                            | decision                                       |
+|-----------------------------------------------------------------|------------------------------------------------|
+| the machine runs Python slower than the reference               | limits are stretched by that, `measure_scale`  |
+| neighbours slow programs now                                    | stopped that much later, `give_room`           |
+| CPU time beyond the limit, the program ended by itself          | timed again alone, `is_close`; the faster counts |
+| stopped at its CPU limit, neighbours cost more than was allowed | run again with that room, `explains_expiry`    |
+| wall time spent, but it waited for a processor                  | goes on for as long as it waited, `extend`     |
+| wall time spent, and it could have run                          | time limit                                     |
+| it waited for 100 times what it ran, or 100 times its limit     | the machine is stuck: no verdict               |
+| slower than a factor times accepted programs of the problem     | time limit `sibling_limit`, if that is asked for |
+| none of these, CPU time beyond the limit                        | time limit, `find_overrun`                     |
 
 A limit is never shortened: a stated limit is what a program may take at least. A machine up to 15 % slower counts as
 the reference, so that noise changes no limit; one more than four times slower is measured as four, and that is shown.
@@ -8,28 +21,61 @@ the reference, so that noise changes no limit; one more than four times slower i
 Neighbours slow a program too: they take the caches, and half of a core that runs two threads. That is measured when a
 program ran out of CPU time, by how long two fixed programs take now and took at best: a small one, and for programs of
 more memory than a core's own cache one that walks through some.
+
+A test's wall limit holds for its time less the time in which it wanted a processor and was given none. Programs must
+not be able to stay by making themselves wait: waiting counts at most 100 times what was run, and 3 times if turns were
+shorter than 0.1 ms, since only a program that gives the processor up by itself has such short ones.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import signal
 import statistics
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.types import Outcome, Repeat
-from microcoder.judge.run.problem import OUTPUT_MIB, PreparedProblem, limits_for
-from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
-from microcoder.judge.run.series import Series
-from microcoder.judge.run.sharing import Loss
-from microcoder.judge.run.supervisor import Limits, LoadedProgram, RoomLacked, Run, Sandbox, TestTask
-from microcoder.judge.run.turns import WorkerTurn
-from microcoder.judge.run.watch import FindLowerLimit
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED
+from microcoder.judge.core.types import Verdict
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
+
+WALL_FACTOR_OF_TESTS = 2.0
+"""As Kattis judges: time in which a test waits for its turn or for a processor does not count."""
+_WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
+SPARE_MEMORY_MIB = 640
+"""Address space beyond the limit on resident memory: room for maps that are never touched, such as the
+512 MiB thread stack that deep recursion is usually run in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one test may use."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    memory_bytes: int
+    output_bytes: int
+    small_cpu_seconds: float = math.inf
+    """CPU time of a test that holds little memory when it comes near this."""
+
+
+def limits_for(
+    cpu_seconds: float,
+    memory_mib: int,
+    output_mib: int,
+    *,
+    spare_memory_mib: int = SPARE_MEMORY_MIB,
+    wall_factor: float = _WALL_FACTOR,
+) -> Limits:
+    """Return what a test may use: wall time is only a backstop, CPU time decides."""
+    return Limits(
+        cpu_seconds=cpu_seconds,
+        wall_seconds=wall_factor * cpu_seconds + _WALL_EXTRA_SECONDS,
+        memory_bytes=(memory_mib + spare_memory_mib) << 20,
+        output_bytes=output_mib << 20,
+    )
+
 
 PROGRAM = """
 words, total = {}, 0
@@ -141,181 +187,172 @@ _LEAST_ROOM_IN_MEMORY = 1.3
 """The same of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
 _ROOM_OF_SLOWDOWN = 1.05
 """Where neighbours were noticed, it is stopped this far beyond what they cost, since that varies."""
-_CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
+LARGE_MIB = 64
+"""A test that holds more lives in memory that it shares with its neighbours, however fast its core is."""
 
 
-class TimedRuns:
-    """Runs one worker's tests with timing corrected for neighbours."""
-
-    def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace, sibling_limit: float | None = None) -> None:
-        """Note where tests run, when they may, how fast this machine is, how much slower than others one may be."""
-        self._sibling_limit = sibling_limit
-        self._sandboxes = sandboxes
-        self._turn = turn
-        self._pace = pace
-        self._has_rerun = self._is_only_try = False
-        self.reruns = 0
-        """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
-        self.lowered = 0
-        """Tests that were ended by a limit which other programs of their problem had set."""
-        self.retries = 0
-        """Tests that were run again because something else than a limit killed them."""
-        self.losses: list[Loss] = []
-        """Runs of the latest test that do not count."""
-
-    def begin_program(self) -> None:
-        """Let one test of the next program be run again if neighbours slow it."""
-        self._has_rerun = False
-        self._turn.begin_program()
-
-    def run(
-        self,
-        kind: SandboxKind,
-        task: TestTask,
-        prepared: PreparedProblem,
-        series: Series | None = None,
-        *,
-        is_only_try: bool = False,
-    ) -> Run:
-        """Run a test and return its result with CPU time as on an idle machine.
-
-        Args:
-            kind: of the sandbox.
-            task: what to run.
-            prepared: the problem it is a test of.
-            series: further tests that are to share its process; if it is run again, it is alone.
-            is_only_try: run it again only to time what it did.
-
-        Raises:
-            SandboxDied: the sandbox broke twice.
-            EvaluatorFault: it does not start, or the disk is full in an only try.
-        """
-        self.losses, self._is_only_try = [], is_only_try
-        run, slowdown = self._run_with_room(kind, task, prepared, series)
-        self.lowered += run.lowered_limit is not None
-        if prepared.is_close(run):
-            self.reruns += 1
-            with self._turn.alone():
-                again = self._run(kind, task, prepared.limits, slowdown)
-                again = again.slowed_by(self._measure_slowdown(again))
-            self.losses.append(Loss(Repeat.NEAR_LIMIT, 0.0))
-            # Another output would be another try.
-            return min(run, again, key=lambda run: run.cpu_seconds) if _left_the_same(run, again) else run
-        if run.result.signal and not is_only_try and was_killed(run, prepared.find_failure(run)):
-            self.retries += 1
-            self.losses.append(Loss(Repeat.KILLED))
-            with self._turn.shared():
-                return self._run(kind, task, prepared.limits, slowdown)
-        return run
-
-    def measure_time_scale(self) -> float:
-        """Return what CPU limits are to be multiplied by on this machine, and learn its pace.
-
-        Raises:
-            EvaluatorFault: the sandbox does not start.
-            SandboxDied: it broke twice.
-        """
-        self._pace.learn(MEMORY_PROGRAM, self._time(MEMORY_PROGRAM))
-
-        def measure() -> float:
-            seconds = self._time(PROGRAM)
-            self._pace.learn(PROGRAM, seconds)
-            return seconds
-
-        return measure_scale(measure)
-
-    def _time(self, code: str) -> float:
-        """Return the CPU seconds of a fixed program."""
-        limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
-        with contextlib.closing(LoadedProgram(code)) as program:
-            return self._sandboxes.use(
-                SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits)
-            ).cpu_seconds
-
-    def _measure_slowdown(self, run: Run) -> float:
-        """Return by how much neighbours slow a program like this now."""
-        slowdown = self._pace.measure(PROGRAM, lambda: self._time(PROGRAM))
-        if run.result.memory_kib < LARGE_KIB:
-            return slowdown
-        return max(slowdown, self._pace.measure(MEMORY_PROGRAM, lambda: self._time(MEMORY_PROGRAM)))
-
-    def _run_with_room(
-        self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None
-    ) -> tuple[Run, float]:
-        """Run a test with the room that neighbours call for; return that too.
-
-        Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
-        which happens to one test of a program at most: an endless one must not cost many limits. An only try is not
-        run once more, so it has all the room that neighbours could ever call for.
-        """
-        limits = prepared.limits
-        with self._turn.shared():
-            slowdown = MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
-
-            def find_lower_limit() -> float | None:
-                seconds = prepared.siblings.find_limit(self._sibling_limit)
-                return None if seconds is None or seconds >= limits.cpu_seconds else slowdown * seconds
-
-            run = self._run(kind, task, limits, slowdown, find_lower_limit, series)
-            may_rerun = not (self._has_rerun or self._is_only_try)
-            if run.result.expired == CPU_EXPIRED and run.lowered_limit is None and may_rerun:
-                measured = self._measure_slowdown(run)
-                # What was stopped later than neighbours explain is beyond its limit on a quiet machine, too.
-                if measured * limits.cpu_seconds > run.cpu_seconds:
-                    self._has_rerun = True
-                    self.reruns += 1
-                    again = self._run(kind, task, limits, measured)
-                    is_as_slow = again.cpu_seconds >= run.cpu_seconds
-                    self.losses.append(Loss(Repeat.NEIGHBOURS, 0.0 if is_as_slow else math.inf))
-                    return again, measured
-            return run, slowdown
-
-    def _run(
-        self,
-        kind: SandboxKind,
-        task: TestTask,
-        limits: Limits,
-        slowdown: float,
-        find_lower_limit: FindLowerLimit = lambda: None,
-        series: Series | None = None,
-    ) -> Run:
-        room = _room_for(slowdown)
-        generous = Limits(
-            cpu_seconds=max(room, _LEAST_ROOM_IN_MEMORY) * limits.cpu_seconds,
-            wall_seconds=slowdown * limits.wall_seconds,
-            memory_bytes=limits.memory_bytes,
-            output_bytes=limits.output_bytes,
-            small_cpu_seconds=room * limits.cpu_seconds,
-        )
-
-        def run(sandbox: Sandbox) -> Run:
-            try:
-                return sandbox.run(task, generous, find_lower_limit, series)
-            except RoomLacked as full:
-                if self._is_only_try:
-                    raise EvaluatorFault(str(full)) from None
-                raise
-
-        num_deaths = self._sandboxes.retries
-        try:
-            return self._sandboxes.use(kind, run)
-        finally:
-            # Where isolation is degraded a program may be the cause. Who is judged anew has been doubted already.
-            loss = Loss(Repeat.SANDBOX_DIED, 0.0 if self._is_only_try else math.inf)
-            self.losses += [loss] * (self._sandboxes.retries - num_deaths)
+def give_room(limits: Limits, slowdown: float) -> Limits:
+    """Return when a test is stopped where neighbours slow it by a factor; what it takes is then judged by `limits`."""
+    room = max(_LEAST_ROOM, _ROOM_OF_SLOWDOWN * slowdown)
+    return replace(
+        limits,
+        cpu_seconds=max(room, _LEAST_ROOM_IN_MEMORY) * limits.cpu_seconds,
+        wall_seconds=slowdown * limits.wall_seconds,
+        small_cpu_seconds=room * limits.cpu_seconds,
+    )
 
 
-def _room_for(slowdown: float) -> float:
-    """Return how many times its CPU limit a test may take before it is stopped."""
-    return max(_LEAST_ROOM, _ROOM_OF_SLOWDOWN * slowdown)
+def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float, lowered: float | None) -> float:
+    """Return the CPU time that a test may take in all after a slice of it; 0 for what was said before.
+
+    Args:
+        limits: what it was given.
+        cpu_seconds: what it took so far.
+        memory_mib: what it holds.
+        lowered: what other programs of its problem leave it.
+    """
+    limited = [] if lowered is None else [lowered]
+    if memory_mib <= LARGE_MIB and cpu_seconds + SLICE_SECONDS >= limits.small_cpu_seconds:
+        limited.append(limits.small_cpu_seconds)
+    return min(limited, default=0.0)
 
 
-def _left_the_same(one: Run, other: Run) -> bool:
-    """Whether two runs ended alike and left the same output."""
-    ends = [(run.result.exit_code, run.result.signal, run.stdout, run.wire) for run in (one, other)]
-    return ends[0] == ends[1]
+def is_close(result: Result, limits: Limits) -> bool:
+    """Whether a test ended by itself a little beyond its CPU limit, maybe because of a busy machine."""
+    return not result.expired and result.cpu_us / 1e6 > limits.cpu_seconds
 
 
-def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
-    """Whether it was killed by none of its limits: by itself, or from outside, as where the machine's memory ended."""
-    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL
+def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool:
+    """Whether a test that was stopped may be within its limit on a quiet machine.
+
+    What was stopped later than neighbours explain is beyond its limit there, too.
+    """
+    return slowdown * limits.cpu_seconds > cpu_seconds
+
+
+def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
+    """Return what a test took too much of, CPU time or wall time; empty if it is within its limits.
+
+    Args:
+        result: how it ended.
+        limits: what it might use.
+        is_signalled: the kernel's own signal for CPU time ended it.
+    """
+    cpu_seconds = result.cpu_us / 1e6
+    if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
+        return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
+    return f"wall {result.wall_us / 1e6:.2f} s, cpu {cpu_seconds:.2f} s" if result.expired == WALL_EXPIRED else ""
+
+
+LEAST_FACTOR = 2.0
+FLOOR_SECONDS = 0.5
+"""No limit from other programs is below this: such times say more about a program's start than about its algorithm."""
+_LEAST_ACCEPTED = 2
+"""Programs that must have been accepted before: one alone may be the only fast one."""
+
+
+class Siblings:
+    """A time limit from the accepted programs of one problem: what is many times slower is given up early.
+
+    An option, for steps whose time is spent on endless programs. A verdict under such a limit depends on which programs
+    were accepted before it: it is marked (`Verdict.is_relative`), counted, and never kept for another time.
+    """
+
+    def __init__(self, time_scale: float) -> None:
+        """Start without accepted programs; limits are scaled like those of problems."""
+        self._lock = threading.Lock()
+        self._floor_seconds = FLOOR_SECONDS * time_scale
+        self._slowest_seconds = 0.0
+        self._num_accepted = 0
+
+    def note(self, verdict: Verdict) -> None:
+        """Count in a program that was judged."""
+        if not verdict.is_accepted:
+            return
+        with self._lock:
+            self._num_accepted += 1
+            slowest = max((test.cpu_seconds for test in verdict.tests), default=0.0)
+            self._slowest_seconds = max(self._slowest_seconds, slowest)
+
+    def find_limit(self, factor: float | None) -> float | None:
+        """Return the factor times the slowest accepted program's slowest test; None if too few were accepted."""
+        if factor is None or self._num_accepted < _LEAST_ACCEPTED:
+            return None
+        return max(self._floor_seconds, factor * self._slowest_seconds)
+
+
+_MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
+_SHORT_TURN_SECONDS = 1e-4
+_SHORTEST_EXTENSION_SECONDS = 0.05
+_IN_THE_QUEUE_SECONDS = 0.25
+"""How long to wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
+_BLIND_FACTOR = 3.0
+"""How much longer a test may take if the kernel does not say how long it waited."""
+_STUCK_FACTOR = 100.0
+"""A test that takes this many times its wall limit ends as a fault of the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """CPU use of a process and its children so far, as the kernel counts it."""
+
+    cpu_seconds: float
+    """CPU time of all threads and children, ended ones too."""
+    run_seconds: float
+    """CPU time of the threads that live."""
+    waited_seconds: float
+    """Time in which they wanted a processor and others than themselves had it."""
+    turns: int
+    """How often they were given one."""
+    is_in_the_queue: bool
+    """A thread runs or waits now."""
+
+
+def extend(
+    reading: Reading | None, *, limit_seconds: float, counted_seconds: float, real_seconds: float
+) -> tuple[float, str]:
+    """Return how much longer a test may take whose wall limit is spent, 0 to end it; and why.
+
+    Args:
+        reading: what the kernel says of it; None if it says nothing.
+        limit_seconds: its wall limit.
+        counted_seconds: its wall time so far, less what the watch itself could not follow.
+        real_seconds: its wall time so far.
+
+    Raises:
+        EvaluatorFault: the machine let it wait far too long.
+    """
+    if real_seconds > _STUCK_FACTOR * limit_seconds:
+        raise EvaluatorFault(f"the machine is stuck: a test did not end within {real_seconds:.0f} s")
+    if reading is None:
+        more = max(0.0, _BLIND_FACTOR * limit_seconds - counted_seconds)
+        return more, f"the kernel does not say how long it waited: {_BLIND_FACTOR:g} times its wall limit"
+    is_short = reading.run_seconds < _SHORT_TURN_SECONDS * reading.turns
+    most = _MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN
+    most *= max(reading.cpu_seconds, reading.run_seconds)
+    waited = min(reading.waited_seconds, most)
+    more = limit_seconds - (counted_seconds - waited)
+    why = f"it waited {waited:.2f} s for a processor"
+    if more < _SHORTEST_EXTENSION_SECONDS:
+        if reading.waited_seconds > most and not is_short:
+            raise EvaluatorFault(
+                f"the machine is stuck: a test ran for {reading.cpu_seconds:.2f} s in {real_seconds:.0f} s"
+            )
+        more, why = (_IN_THE_QUEUE_SECONDS, "it runs or waits just now") if reading.is_in_the_queue else (0.0, why)
+    return more, why
+
+
+@dataclass(slots=True)
+class TimeRecord:
+    """One worker's decisions about time: counted, and those about its latest test in words."""
+
+    extended: int = 0
+    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
+    blind: int = 0
+    """Times that it was given three times as long, because the kernel did not say."""
+    reruns: int = 0
+    """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
+    lowered: int = 0
+    """Tests that were ended by a limit which other programs of their problem had set."""
+    reasons: list[str] = field(default_factory=list)
+    """Why the latest test was given longer or run again."""

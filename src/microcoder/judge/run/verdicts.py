@@ -27,8 +27,10 @@ from operator import attrgetter
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value
 from microcoder.judge.core.types import CHECKER_FAULT, SIBLING_LIMIT, Checker, Outcome, TestResult, Verdict
-from microcoder.judge.run.supervisor import Limits, Run
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
+from microcoder.judge.run import timing
+from microcoder.judge.run.supervisor import Run
+from microcoder.judge.run.timing import Limits
+from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +158,8 @@ def find_failure(
     )
     if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
         return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {memory_limit_mib} MiB"
-    is_late = run.cpu_seconds > limits.cpu_seconds
-    if is_late or result.expired == CPU_EXPIRED or result.signal == signal.SIGXCPU:
-        return Outcome.TIME_LIMIT, f"cpu {run.cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
-    if result.expired == WALL_EXPIRED:
-        return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {run.cpu_seconds:.2f} s"
+    if overrun := timing.find_overrun(result, limits, is_signalled=result.signal == signal.SIGXCPU):
+        return Outcome.TIME_LIMIT, overrun
     if result.signal:
         return Outcome.RUNTIME_ERROR, f"killed by {signal_name(result.signal)}"
     if result.exit_code and _NO_MORE_PROCESSES.search(last_line):

@@ -1,45 +1,31 @@
-"""Answers to the fork server's questions while a test runs.
+"""Answers to the fork server's questions while a test runs, by what the kernel says of its process.
 
-How long a test waited for a processor, as the kernel counts it: a busy machine is no idleness of the program.
-
-A test's wall limit holds for its time less the time in which it wanted a processor and was given none. What the kernel
-counts for each thread (run time, time in the run queue, turns) can be read by anybody in `/proc/PID/task/*/schedstat`.
-Programs must not be able to stay by making themselves wait:
-
-- a thread's waiting counts only beyond what its own siblings ran meanwhile;
-- waiting counts at most 100 times what was run, and 3 times if turns were shorter than 0.1 ms: only a program that
-  gives the processor up by itself has such short ones.
-
-Threads that have ended count with their run time alone.
+What the kernel counts for each thread (run time, time in the run queue, turns) can be read by anybody in
+`/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its own siblings ran meanwhile; threads that
+have ended count with their run time alone. What follows from that is decided in `timing`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.run import timing
+from microcoder.judge.run.timing import Limits, Reading, TimeRecord
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.sandbox.protocol import (
     AWAKE,
     CPU_EXPIRED,
     IDLE,
     SLICE,
-    SLICE_SECONDS,
     STILL,
     WALL_EXPIRED,
-    Request,
     Result,
     unpack_seconds,
 )
 
 QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
-
-LARGE_MIB = 64
-"""A test that holds more lives in memory that it shares with its neighbours, however fast its core is."""
 
 FindLowerLimit = Callable[[], float | None]
 """Returns a limit on CPU seconds; None if the given one holds."""
@@ -48,28 +34,18 @@ FindLowerLimit = Callable[[], float | None]
 class Attendance:
     """One test, from its start to its end."""
 
-    def __init__(
-        self,
-        request: Request,
-        turn: WorkerTurn,
-        waits: TimeLimitCounts,
-        find_lower_limit: FindLowerLimit,
-        *,
-        small_cpu_seconds: float = math.inf,
-    ) -> None:
+    def __init__(self, limits: Limits, turn: WorkerTurn, record: TimeRecord, find_lower_limit: FindLowerLimit) -> None:
         """Begin it.
 
         Args:
-            request: what was asked for.
+            limits: what it may use.
             turn: the worker's place, given back while the test idles.
-            waits: counts the tests that reached their wall limit.
+            record: takes what is decided.
             find_lower_limit: asked after each slice for a limit that holds by now.
-            small_cpu_seconds: limit on the CPU time of a test that holds little memory when it comes near this.
         """
-        self._small_cpu_seconds = small_cpu_seconds
-        self._request = request
+        self._limits = limits
         self._turn = turn
-        self._waits = waits
+        self._record = record
         self._find_lower_limit = find_lower_limit
         self._started = time.monotonic()
         self._stood_seconds = 0.0
@@ -94,110 +70,43 @@ class Attendance:
                 self._turn.rest()
             return float(rests)
         self._turn.go_on()
-        limits = []
         memory_mib = memory_mib_of(pid)
         if kind == SLICE:
             self._turn.give_way(memory_mib)
             self._lowered = self._find_lower_limit()
-        if self._lowered is not None:
-            limits.append(self._lowered)
-        if memory_mib <= LARGE_MIB and seconds + SLICE_SECONDS >= self._small_cpu_seconds:
-            limits.append(self._small_cpu_seconds)
         self._stood_seconds += time.monotonic() - asked
-        return min(limits, default=0.0)
+        return timing.limit_now(self._limits, seconds, memory_mib, self._lowered)
 
     def conclude(self, result: Result) -> tuple[Result, float | None]:
         """Return how the test ended, and the lower CPU limit that ended it."""
         self._turn.note_seconds(result.cpu_us / 1e6)
-        if result.expired == WALL_EXPIRED and self._cpu_seconds > self._request.cpu_seconds:
+        if result.expired == WALL_EXPIRED and self._cpu_seconds > self._limits.cpu_seconds:
             # A compiler's own children count: the watch sees the CPU time of one process.
             return result._replace(expired=CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6)), None
-        is_lowered = self._lowered is not None and self._lowered < min(
-            self._request.cpu_seconds, self._small_cpu_seconds
-        )
+        usual = min(self._limits.cpu_seconds, self._limits.small_cpu_seconds)
+        is_lowered = self._lowered is not None and self._lowered < usual
         return result, self._lowered if is_lowered and result.expired == CPU_EXPIRED else None
 
     def _extend(self, pid: int, counted: float, real: float) -> float:
-        """Return how much longer a test may take whose wall time is spent."""
-        more, self._cpu_seconds = extend(
-            pid,
-            limit_seconds=self._request.wall_seconds,
-            counted_seconds=counted,
-            real_seconds=real,
-            counts=self._waits,
-        )
-        return 0.0 if self._cpu_seconds > self._request.cpu_seconds else more
+        """Return how much longer a test may take whose wall time is spent; 0 to end it."""
+        if pid < 0:  # It has ended.
+            return _LOOK_AGAIN_SECONDS
+        reading = read_process(pid) if pid else None
+        limit = self._limits.wall_seconds
+        more, why = timing.extend(reading, limit_seconds=limit, counted_seconds=counted, real_seconds=real)
+        if reading is not None:
+            self._cpu_seconds = reading.cpu_seconds
+            if self._cpu_seconds > self._limits.cpu_seconds:
+                return 0.0
+        if more > 0:
+            self._record.extended += reading is not None
+            self._record.blind += reading is None
+            self._record.reasons.append(f"wall time was spent after {counted:.2f} s, and it went on: {why}")
+        return more
 
 
-_MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
-_SHORT_TURN_SECONDS = 1e-4
-_SHORTEST_EXTENSION_SECONDS = 0.05
-_IN_THE_QUEUE_SECONDS = 0.25
-"""How long to wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
-_BLIND_FACTOR = 3.0
-"""How much longer a test may take if the kernel does not say how long it waited."""
-_STUCK_FACTOR = 100.0
-"""A test that takes this many times its wall limit ends as a fault of the machine."""
+_LOOK_AGAIN_SECONDS = 0.05
 _HELD_UP_STATES = frozenset("RTtD")
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """CPU use of a process and its children so far."""
-
-    cpu_seconds: float
-    """Of all threads and children, ended ones too."""
-    wait_seconds: float
-    """Time in which it wanted a processor and others had it."""
-    is_in_the_queue: bool
-    """A thread runs or waits now."""
-    is_starved: bool
-    """It waited for longer than is believed of any program that is not stuck."""
-
-
-@dataclass(slots=True)
-class TimeLimitCounts:
-    """Counts of tests that reached their wall limit, by outcome."""
-
-    extended: int = 0
-    """They had waited for a processor, and were given that time."""
-    blind: int = 0
-    """The kernel did not say; they were given three times as long."""
-
-
-def extend(
-    pid: int, *, limit_seconds: float, counted_seconds: float, real_seconds: float, counts: TimeLimitCounts
-) -> tuple[float, float]:
-    """Return how much longer a test may take whose wall limit is spent, 0 to end it; and the CPU time seen.
-
-    Args:
-        pid: its process; 0 if unknown, negative if it has ended.
-        limit_seconds: its wall limit.
-        counted_seconds: its wall time so far, less what the watch itself could not follow.
-        real_seconds: its wall time so far.
-        counts: where to note what was done.
-
-    Raises:
-        EvaluatorFault: the machine let it wait far too long.
-    """
-    if pid < 0:
-        return _SHORTEST_EXTENSION_SECONDS, 0.0
-    if real_seconds > _STUCK_FACTOR * limit_seconds:
-        raise EvaluatorFault(f"the machine is stuck: a test did not end within {real_seconds:.0f} s")
-    reading = read_process(pid) if pid else None
-    if reading is None:
-        more = _BLIND_FACTOR * limit_seconds - counted_seconds
-        counts.blind += more > 0
-        return max(0.0, more), 0.0
-    more = limit_seconds - (counted_seconds - reading.wait_seconds)
-    if more < _SHORTEST_EXTENSION_SECONDS:
-        if reading.is_starved:
-            raise EvaluatorFault(
-                f"the machine is stuck: a test ran for {reading.cpu_seconds:.2f} s in {real_seconds:.0f} s"
-            )
-        more = _IN_THE_QUEUE_SECONDS if reading.is_in_the_queue else 0.0
-    counts.extended += more > 0
-    return more, reading.cpu_seconds
 
 
 def read_process(pid: int) -> Reading | None:
@@ -219,9 +128,7 @@ def read_process(pid: int) -> Reading | None:
         wait += sum(max(0.0, waited - (of_threads - ran)) for ran, waited, _ in threads)
         turns += sum(num for _, _, num in threads)
         is_in_the_queue = is_in_the_queue or _is_any_in_the_queue(number)
-    is_short = run < _SHORT_TURN_SECONDS * turns
-    most = (_MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN) * max(cpu, run)
-    return Reading(cpu, min(wait, most), is_in_the_queue, is_starved=wait > most and not is_short)
+    return Reading(cpu, run, wait, turns, is_in_the_queue)
 
 
 def is_idle(pid: int) -> bool:

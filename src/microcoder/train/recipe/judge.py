@@ -12,7 +12,7 @@ from microcoder.judge import JudgeOptions, StopRule
 from microcoder.judge.core.config import Config
 from microcoder.judge.languages import add_language
 from microcoder.judge.languages.packages import STANDARD
-from microcoder.judge.run.siblings import LEAST_FACTOR
+from microcoder.judge.run.timing import LEAST_FACTOR
 
 OutputComparison = Literal["robust", "strict"]
 
