@@ -71,7 +71,7 @@ class Mbpp(Config):
     plus: Path | None = None
     """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
     split: Split = "test"
-    """As published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
+    """Split as published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
 
 
 class ProblemFileConfig(Config):

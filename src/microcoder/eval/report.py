@@ -52,7 +52,7 @@ class Sample:
     """The full response; None if the file has only the program."""
     program: str | None
     extraction: str
-    """How the program was extracted, or why there is none."""
+    """Method of extraction, or why there is no program."""
     is_truncated: bool = False
     num_tokens: int | None = None
 

@@ -37,7 +37,7 @@ from microcoder.train.recipe.recipe import build_extractor
 from microcoder.train.run.manifest import changed_keys, describe_changes, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
-"""A judge keeps the tests of its problems; a LiveCodeBench release has more of them than memory."""
+"""Bytes of tests judged at once: a LiveCodeBench release has more of them than memory."""
 
 
 class EvaluationObserver(Protocol):

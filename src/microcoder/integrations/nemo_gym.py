@@ -49,7 +49,7 @@ class CodeVerifyResponse(BaseVerifyResponse):
     mask_sample: bool
     """The sandbox failed: `reward` is meaningless and must be ignored."""
     instance_config: dict[str, bool]
-    """The same flag under the name that NeMo-RL reads."""
+    """`mask_sample` under the name that NeMo-RL reads."""
     extracted_model_code: str | None
     outcome: str
     detail: str

@@ -74,7 +74,7 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
 
     @property
     def state(self) -> State:
-        """How many answers were judged since the last `reset`."""
+        """Number of answers judged since the last `reset`."""
         return self._state
 
 

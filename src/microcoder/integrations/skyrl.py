@@ -13,7 +13,7 @@ from microcoder.integrations.shared import as_figures, fault_of, shared_judge
 from microcoder.judge.core.extract import extract_program
 
 ID = "microcoder"
-"""What `environment.env_class` names."""
+"""Value of `environment.env_class`."""
 ATTEMPTS = 3
 """Attempts to judge an answer; then it is an error, since SkyRL requires a reward."""
 

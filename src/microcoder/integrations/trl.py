@@ -66,7 +66,7 @@ class CodeReward:
 
 
 class AsyncCodeReward(CodeReward):
-    """The same for TRL's event loop: judges while other asynchronous reward functions wait for theirs."""
+    """`CodeReward` for TRL's event loop: judges while other asynchronous reward functions wait for theirs."""
 
     async def __call__(self, completions: Completions, **columns: Any) -> list[float | None]:  # pyrefly: ignore[bad-override]
         """Return one reward per completion; raises like `CodeReward`."""

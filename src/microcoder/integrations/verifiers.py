@@ -72,7 +72,7 @@ class CodeConfig(vf.TasksetConfig):
     corpus: Path | None = None
     """A folder of `microcoder data build`, or a file of rows (docs/rows.md)."""
     format: str | None = None
-    """Of the file's rows; None to recognise it."""
+    """Row format; None to detect it."""
     task: CodeTaskConfig = CodeTaskConfig()
 
 

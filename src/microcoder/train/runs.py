@@ -29,7 +29,8 @@ from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
 
 TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
-"""Of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have null."""
+"""Figures of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have
+null."""
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 

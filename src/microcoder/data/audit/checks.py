@@ -34,7 +34,7 @@ _NAMES_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of one problem."""
+    """Results of one problem's programs."""
 
     findings: tuple[Finding, ...] = ()
     checked: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Ran:
 
 
 def run_programs(candidates: Sequence[Candidate], executor: Executor) -> list[Ran]:
-    """Return for each problem what its programs showed, on up to 50 of its tests, spread over all."""
+    """Return for each problem the results of its programs, on up to 50 of its tests, spread over all."""
     settings = VerifySettings(max_accepted=_MOST_ACCEPTED, max_wrong=_MOST_WRONG)
     plans = [process_row(_with_fewer_tests(one), "verify", lambda one: plan(one, settings)) for one in candidates]
     runnable = [item for item in plans if isinstance(item, VerificationPlan)]
@@ -155,11 +155,11 @@ class Finding(Record):
     kind: str
     """A key of `KINDS`."""
     detail: str = ""
-    """What was seen, in a few words."""
+    """The finding in a few words."""
 
 
 class AuditedRow(Record):
-    """What an audit found of one row."""
+    """Findings of an audit about one row."""
 
     number: int = Field(ge=0)
     """Its place among the rows of the source, from 0."""

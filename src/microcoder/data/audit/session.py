@@ -40,7 +40,7 @@ _BATCH_ROWS = 8
 _ROWS_PER_SHARD = 32
 _SHOWN_CHARACTERS = 400
 _FINGERPRINTS = "fingerprints.jsonl"
-"""Of all rows that were seen, until the duplicates among them are looked for."""
+"""File of the fingerprints of all rows, until the duplicates among them are looked for."""
 _FINGERPRINT = TypeAdapter(Fingerprint)
 """Writes a fingerprint as a line of JSON, and reads it."""
 
@@ -49,7 +49,7 @@ OnProgress = Callable[[int, int], None]
 
 
 class AuditSettings(Config):
-    """What is audited, against what."""
+    """The source of an audit, and the benchmarks it is compared with."""
 
     source: SourceSettings
     benchmarks: tuple[SourceSettings, ...] = ()
@@ -67,7 +67,7 @@ class AuditSettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What an audit came to."""
+    """Counts and paths of a finished audit."""
 
     num_rows: int
     """Rows of the source."""

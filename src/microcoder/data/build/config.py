@@ -23,7 +23,7 @@ from microcoder.judge.languages.packages import STANDARD
 
 
 class SourceSettings(Config):
-    """Where rows of one format come from."""
+    """A source: where rows of one format are read."""
 
     path: str = Field(min_length=1)
     """A file, a folder, a tar archive, or `hf://datasets/owner/name[@revision]/config/split`."""
@@ -32,22 +32,23 @@ class SourceSettings(Config):
     format: str
     """The adapter that reads it; `microcoder data formats` lists them."""
     name: str = ""
-    """Begins the ids of its rows; the format's name where none is given."""
+    """Prefix of its rows' ids; the format's name where none is given."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Fields that the format reads, and where the rows have them instead: `question = "task.text"`."""
     licence: str = ""
-    """Of its rows that name none, as `CC-BY-4.0`; by default the format's, and none where `columns` are named."""
+    """Licence of its rows that name none, as `CC-BY-4.0`; by default the format's, and none where `columns` are
+    named."""
     join: tuple[JoinSettings, ...] = ()
     """Files whose rows belong to these, such as tests that are published apart."""
 
     @property
     def prefix(self) -> str:
-        """What the ids of its rows begin with."""
+        """Prefix of its rows' ids."""
         return self.name or self.format.rpartition(":")[2]
 
 
 class DifficultySettings(Config):
-    """How hard problems are found to be, and which are kept for it."""
+    """How difficulty is estimated, and which problems are kept by it."""
 
     predictor: Literal["offline", "model"] = "offline"
     """`offline` reads the record itself; `model` asks `endpoint` (the paper's way)."""
@@ -98,15 +99,15 @@ class BuildConfig(Config):
     """A corpus from its sources."""
 
     name: str = Field(min_length=1)
-    """What the card calls it."""
+    """Name of the corpus on its card."""
     output: Path
     """Folder of the finished corpus."""
     work: Path | None = None
     """Folder of what is kept between runs; `<output>/.work` where none is given. On Ray, all nodes must see it."""
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
-    """What the corpus is made of; a benchmark's format is refused."""
+    """Sources of the corpus; a benchmark's format is refused."""
     benchmarks: tuple[SourceSettings, ...] = ()
-    """What must not be in the corpus."""
+    """Benchmarks whose problems must not be in the corpus."""
     rows_per_shard: int = Field(default=64, ge=1)
     """Rows that are worked on together; what a kill may cost."""
     bytes_per_shard: int = Field(default=16 << 20, ge=1)
@@ -114,7 +115,7 @@ class BuildConfig(Config):
     (our choice)."""
     runner: Literal["native", "ray"] = "native"
     ray_address: str | None = None
-    """Of a running cluster; None starts one here."""
+    """Address of a running Ray cluster; None starts one here."""
     workers: int | None = Field(default=None, ge=1)
     """Processes at the same time, with Ray on each node; one a core where none is given. Where programs run (verify, a
     model's attempts): so many programs."""
@@ -158,5 +159,5 @@ class BuildConfig(Config):
 
     @property
     def work_folder(self) -> Path:
-        """Where parts, verdicts and answers are kept between runs."""
+        """Folder of parts, verdicts and answers, kept between runs."""
         return (self.work or self.output / ".work").absolute()

@@ -84,7 +84,7 @@ _OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/difficulty
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """What a build is going to do."""
+    """Steps, sources and costs of a build that is to be made."""
 
     shards: tuple[InputShard, ...]
     steps: tuple[Step, ...]
@@ -100,13 +100,13 @@ class BuildPlan:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build came to."""
+    """Counts and paths of a finished build."""
 
     step_counts: tuple[StepCounts, ...]
     corpus: Path | None
-    """None if the build was to end before its last stage."""
+    """Folder of the corpus; None if the build was to end before its last stage."""
     was_finished: bool
-    """Nothing was left to do."""
+    """Whether the build was complete before this run."""
 
 
 def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:

@@ -58,7 +58,7 @@ _HITS_SHOWN = 3
 
 
 class CollectSettings(Config):
-    """Nothing: a shard says itself how it is read."""
+    """No settings: a shard itself says how it is read."""
 
 
 @contextmanager
@@ -202,7 +202,7 @@ _DECIDING = ("id", "dataset", "difficulty", "pass_rates")
 
 
 class DuplicateBarrier(Barrier):
-    """Of the records of one problem keeps the best, with the tests and solutions of all."""
+    """Keeps the best record of each problem, with the tests and solutions of all."""
 
     def __init__(self, settings: DuplicateSettings) -> None:
         self._settings = settings
@@ -223,7 +223,7 @@ class DuplicateBarrier(Barrier):
         return group.dropped if group and group.kept == name else ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Merge into the record that is kept; reject the others."""
+        """Merge duplicates into the record that is kept, and reject them."""
         group = self._groups.get(candidate.id)
         if group is None:
             return candidate

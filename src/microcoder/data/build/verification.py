@@ -34,11 +34,11 @@ from microcoder.judge.core.files import write_json
 from microcoder.judge.languages.packages import STANDARD
 
 _TESTS_MIB = 128
-"""That a judge keeps ready: a build is done with a problem before it comes to the next."""
+"""Memory for tests that a judge keeps ready: a build is done with a problem before it comes to the next."""
 
 
 class Resources(Config):
-    """What all steps are given; what of it decides a result is in the step's key by its content."""
+    """Judge, endpoint and folders that all steps share; what decides a result is in the step's key by its content."""
 
     work: Path
     """Folder of answers, verdicts and counts."""
@@ -67,7 +67,7 @@ class Resources(Config):
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
 """Problems that are verified together, unless their tests are large."""
 _BYTES_AT_ONCE = 16 << 20
-"""Of tests, from which on fewer problems are verified together: each byte is held several times."""
+"""Bytes of tests from which on fewer problems are verified together: each byte is held several times."""
 
 
 @contextmanager

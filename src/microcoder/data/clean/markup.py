@@ -95,7 +95,7 @@ _IMAGES_STAY_IN = [
     "td", "th", "a", "p", "div", "span", "font", "center", "b", "strong", "i", "em", "figure", "li", "h1", "h2", "h3",
     "h4", "h5", "h6",
 ]  # fmt: skip
-"""Of cells and headings the library keeps the alternative text alone."""
+"""Elements in which images stay: in cells and headings the library would keep the alternative text alone."""
 _SAMPLE = re.compile(r"(?:(?:sample|example)s?\s+)?(in|out)put\s*(\d*)", re.IGNORECASE)
 
 
@@ -285,7 +285,7 @@ def _keep_sign(string: Any) -> None:
 
 
 def _keep_apart(element: Any) -> None:
-    """A star that multiplies is no mark of the emphasis beside it."""
+    """Separate a multiplying star from the emphasis beside it."""
     from bs4 import NavigableString
 
     before, after = element.previous_sibling, element.next_sibling
@@ -361,7 +361,7 @@ def _replace(soup: Any, element: Any, samples: list[tuple[str, str]]) -> None:
 
 
 def _unwrap_example(soup: Any, element: Any) -> None:
-    """LeetCode puts `Input: ... Output: ...` into `pre`: labels to be read, not code."""
+    """Unwrap LeetCode's `Input: ... Output: ...` in `pre`, which are labels and not code."""
     for line in element.find_all("br"):
         line.replace_with("\n")
     inner = element.get_text()

@@ -58,7 +58,7 @@ LOST_IN = frozenset({"leetcodedataset", "deepseek_leetcode"})
 alike, and the 38 with a power were written as `10^5` by their author."""
 _MOST_NUMBERS = 100_000
 _MOST_CHARACTERS = 2_000_000
-"""Of a test, which may have a hundred times as many."""
+"""Characters of a test that are read, which may have a hundred times as many."""
 _WINDOW = 60
 
 
@@ -67,7 +67,7 @@ class Restored(NamedTuple):
 
     text: str
     why: tuple[str, ...]
-    """What showed it; empty where nothing was changed."""
+    """Evidence for the change; empty where nothing was changed."""
     is_unclear: bool
     """A range may have lost its power, and nothing shows it."""
 
@@ -184,7 +184,7 @@ class _Measured(NamedTuple):
     largest: int
     """Number of the inputs, texts left out."""
     most: int
-    """Of the largest number, the most numbers on a line, and the longest text."""
+    """The largest number, the most numbers on a line, and the longest text."""
 
 
 def _measure(tests: Iterable[TestCase]) -> _Measured:

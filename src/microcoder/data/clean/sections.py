@@ -78,7 +78,7 @@ class Heading(NamedTuple):
 
     part: Part | Literal["example_input", "example_output"]
     rest: str
-    """What stands behind the label on the same line; empty for a heading of its own."""
+    """Text behind the label on the same line; empty for a heading of its own."""
     title: str
     """The words of the heading."""
 
@@ -138,7 +138,7 @@ class Example:
     output: str
     explanation: str = ""
     intro: str = ""
-    """What stands below the heading of the example, before its input."""
+    """Text below the heading of the example, before its input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,13 @@ class Sections:
 
 @dataclass(slots=True)
 class _Draft:
-    """What was read so far."""
+    """Sections read so far."""
 
     parts: dict[str, list[str]] = field(default_factory=dict)
     examples: list[dict[str, list[str]]] = field(default_factory=list)
     other: list[tuple[str, list[str]]] = field(default_factory=list)
     loose: list[list[str]] = field(default_factory=list)
-    """What stands below headings of examples, before an input or without one."""
+    """Texts below headings of examples, before an input or without one."""
     lines: list[str] = field(default_factory=list)
 
     def open(self, heading: Heading) -> None:

@@ -33,7 +33,7 @@ says so (our choice)."""
 
 
 class ProcessSettings(Config):
-    """What the process stage does."""
+    """Settings of the process stage."""
 
     language: LanguageSettings = LanguageSettings()
     translation: TranslationSettings = TranslationSettings()

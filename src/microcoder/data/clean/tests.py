@@ -107,7 +107,7 @@ def _write(value: object) -> str:
 
 
 _OPENS = re.compile(r"(?<![\w.])file\(")
-"""What only Python 2 opens files by."""
+"""Names by which only Python 2 opens files."""
 # Python 2 divides integers and reals by one sign; the converted program asks which, each time.
 _PRELUDE = """file = open
 def _divide(a, b):
@@ -194,7 +194,7 @@ _LEAST_VALUES = 4
 _MOST_CHARACTERS = 2000
 """Nobody prints a longer input in a statement."""
 _SHARED = 0.6
-"""Of the values of an example, from which on it is a copy of a sample (our choice)."""
+"""Share of an example's values in a sample from which on it is a copy (our choice)."""
 
 
 class Shown(NamedTuple):

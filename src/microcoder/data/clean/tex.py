@@ -40,7 +40,7 @@ _PREAMBLE = r"""
 \newenvironment{wrapfigure}[3][]{\par}{\par}
 \newenvironment{subfigure}[2][]{\par}{\par}
 """
-"""What pandoc does not know, or reads otherwise: of two captions in a figure it would show the last alone."""
+"""Macros that pandoc does not know, or reads otherwise: of two captions in a figure it would show the last alone."""
 _PARTS = {
     "InputFile": "Input", "OutputFile": "Output", "Input": "Input", "Output": "Output", "Interaction": "Interaction",
     "Note": "Note", "Notes": "Note", "Explanation": "Explanation", "Explanations": "Explanation",

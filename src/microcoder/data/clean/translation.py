@@ -21,7 +21,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
 
 DEFAULT_LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
-"""What public problem sets are written in (our choice): a short list is what makes the identification sure."""
+"""Languages of public problem sets (our choice): a short list makes the identification sure."""
 
 
 _ENGLISH = frozenset({
@@ -218,9 +218,9 @@ class Protected(NamedTuple):
 
     text: str
     kept: tuple[str, ...]
-    """What each placeholder stands for, by number."""
+    """Text of each placeholder, by number."""
     mark: str
-    """What placeholders begin with: something that the text does not hold."""
+    """Prefix of placeholders, which the text does not contain."""
 
 
 def protect(text: str) -> Protected:

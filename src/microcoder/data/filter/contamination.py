@@ -48,9 +48,9 @@ class MeaningSettings(Config):
     model: Path | None = None
     """Folder with `tokenizer.json` and `model.onnx` (or `onnx/model.onnx`) of a sentence encoder; None: off."""
     prefix: str = ""
-    """What the encoder wants before a text, such as `query: `."""
+    """Prefix that the encoder expects before a text, such as `query: `."""
     max_tokens: int = Field(default=512, ge=8)
-    """Of a statement, counted from its beginning."""
+    """Tokens of a statement that are read, from its beginning."""
     quantile: float = Field(default=0.99, gt=0, lt=1)
     """The bar: this share of the benchmarks' problems is less similar to the nearest other one (our choice)."""
     min_similarity: float | None = Field(default=None, gt=0, le=1)
@@ -167,7 +167,7 @@ _VALUE = re.compile(r"[^\s,;\[\]{}()\"'`]+")
 _SIGNATURE = re.compile(r"def\s+(\w+)\s*\(\s*(?:self\s*,?\s*)?([^)]{0,2000})\)")
 _PLAIN_NUMBER = re.compile(r"-?\d{1,15}")
 LONGEST_EXAMPLE = 2000
-"""Characters of an input or output that is compared: a larger one takes time and tells no more."""
+"""Characters of an input or output that is compared: a longer one costs time and shows no more."""
 _COMMON_TEXT = """
 after all also always an and another answer any are as at be before between both but by called can cannot case cases
 character characters choose consisting consists constraints contain containing contains described determine different
@@ -407,7 +407,7 @@ class _Grams:
 
 @dataclass(frozen=True, slots=True)
 class ContaminationIndex:
-    """What is known of a benchmark's problems; made by `build_index`."""
+    """Fingerprints of the benchmarks' problems; made by `build_index`."""
 
     settings: ContaminationSettings
     ids: tuple[str, ...]

@@ -132,7 +132,7 @@ _LOOKS_AT_ONCE = 4096
 _MAX_TESTS = 32
 """First tests whose answers are compared; the statement's examples are among them as a rule."""
 _MAX_CHARACTERS = 1_000_000
-"""Of such a test: the words of a longer one would take gigabytes."""
+"""Longest such test: the words of a longer one would take gigabytes."""
 
 
 class DuplicateSettings(Config):
@@ -153,7 +153,7 @@ class DuplicateSettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What must be known of a record to find its duplicates: 1 KB as a rule."""
+    """The part of a record by which duplicates are found: 1 KB as a rule."""
 
     __pydantic_config__: ClassVar = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
     id: str
@@ -163,7 +163,7 @@ class Fingerprint:
     text: str
     """Digest of the words; empty for a statement too short to compare."""
     signature: bytes
-    """Of `sign`."""
+    """MinHash signature, see `sign`."""
     bounds: tuple[Bound, ...]
     """With powers flat, as sources that lose superscripts have them: 105 for 10^5."""
     answers: dict[int, int]
@@ -312,7 +312,7 @@ def _contradict(one: Mapping[Key, Value], other: Mapping[Key, Value]) -> bool:
 
 
 class _Groups:
-    """Union-find; the lowest number, which is the best record, is the root and holds what is known of its group."""
+    """Union-find; the root of a group is its lowest number, the best record."""
 
     def __init__(self, records: Sequence[Fingerprint]) -> None:
         self._records = records
@@ -371,7 +371,7 @@ _FILLED = ("url", "date", "platform", "title", "platform_difficulty", "time_limi
 
 
 def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
-    """Return the kept record with what the others add: tests, solutions, tags, and what it did not know.
+    """Return the kept record with the others' tests, solutions and tags, and the fields that it lacks.
 
     A test is added where its input is new and it is called in the same way (stdin, or the same function); a checker
     comes with the tests where the kept record only compares. The licence is never taken over: it belongs to the

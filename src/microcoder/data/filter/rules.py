@@ -34,7 +34,7 @@ Finding = tuple[str, str] | None
 
 
 class QualitySettings(Config):
-    """What a statement must be (our choices)."""
+    """Bounds that a statement must keep (our choices)."""
 
     min_words: int = Field(default=12, ge=0)
     """Words and numbers in the statement; a Chinese character counts as one."""
@@ -85,7 +85,7 @@ _MARKUP = re.compile(r"</?(?:div|span|p|td|tr|table|br|li|ul|script)\b[^<>]*>", 
 
 
 def no_statement(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Nothing is asked, or the page said that there was nothing."""
+    """Reject a problem without a statement, or whose page says that there is none."""
     if not candidate.statement.strip():
         return "no_statement", "empty"
     found = _EMPTY.search(candidate.statement) if len(candidate.statement) < 400 else None
@@ -112,7 +112,7 @@ def not_text(candidate: Candidate, settings: QualitySettings) -> Finding:
 
 
 def repetitive(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """The same long lines over and over."""
+    """Reject a statement that repeats long lines."""
     lines = [line.strip() for line in candidate.statement.split("\n") if sum(map(str.isalpha, line)) >= 30]
     repeated = sum(count - 1 for count in Counter(lines).values())
     share = repeated / max(1, len(lines))
@@ -152,7 +152,7 @@ def flagged(candidate: Candidate, settings: QualitySettings) -> Finding:
 
 
 def no_tests(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Nothing to judge an answer by."""
+    """Reject a problem without tests."""
     return ("no_tests", "") if settings.needs_tests and not candidate.tests else None
 
 
@@ -181,7 +181,7 @@ _CC_PARTS = (("NC", _NO_COMMERCE), ("SA", r"\bsa\b|bysa|share[ -]*alike"), ("ND"
 _RESTRICTED = (
     rf"{_NO_COMMERCE}|{_NO_CHANGE}|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{{0,20}}\bonly\b"
 )
-"""What makes another licence of the one that is named: such a text is returned as it is, and is on no list."""
+"""Words that restrict the named licence: such a text is returned as it is, and is on no list."""
 
 
 class LicenceSettings(Config):
@@ -191,7 +191,7 @@ class LicenceSettings(Config):
     """Names as `normalise_licence` gives them, versions of Creative Commons and GPL left out (our choice: what may be
     passed on under its own terms; non-commercial and no-derivatives may not)."""
     unknown: Literal["keep", "reject"] = "keep"
-    """What happens to a row that says nothing. Kept rows keep the empty licence for the release to
+    """Whether a row without a licence is kept. Kept rows keep the empty licence for the release to
     sort out (our choice)."""
     datasets: dict[str, str] = Field(default_factory=dict)
     """The licence of a whole dataset, for rows that say nothing."""
@@ -249,7 +249,7 @@ class RecencySettings(Config):
     slack_days: int = 0
     """Days before the cutoff that still pass."""
     undated: Literal["keep", "reject"] = "keep"
-    """What happens to a row without a date, where a window is set (our choice)."""
+    """Whether a row without a date is kept where a window is set (our choice)."""
 
     @field_validator("not_before", "not_after", "model_cutoff")
     @classmethod
@@ -313,7 +313,7 @@ _ATTEMPTS = 2
 
 
 class FilterSettings(Config):
-    """What the filter stage turns away."""
+    """Settings of the filter stage."""
 
     quality: QualitySettings = QualitySettings()
     licence: LicenceSettings = LicenceSettings()

@@ -29,7 +29,7 @@ from microcoder.judge.core.types import Problem, Record, TestCase
 
 MODULUS = 10
 NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
-"""How many serial steps a problem of a tier takes: harder problems need longer thinking."""
+"""Serial steps of a problem, by tier: harder problems need longer thinking."""
 # Factors have an inverse modulo ten: no step forgets the digit before it, so that no chain can be begun in its middle.
 _STEPS = (*(f"+{d}" for d in range(1, 10)), *(f"-{d}" for d in range(1, 10)), "*3", "*7", "*9")
 # Negative: the larger of it and the digit is the digit. Above nine: neither sums nor products hide a wrong one.
@@ -41,13 +41,13 @@ _WORDS = ("hmm\n", "wait\n", "let me see\n", "so\n")
 
 @dataclass(frozen=True, slots=True)
 class LastStep:
-    """What the program does with its input and the last digit."""
+    """The program's operation on its input and the last digit."""
 
     phrase: str
     code: str
     """An expression of `{x}`, the input, and `{n}`, the last digit."""
     answer: Callable[[int, int], int]
-    """The same of the input and the last digit."""
+    """Expected output for an input and the last digit."""
 
 
 ENDINGS = (
@@ -79,7 +79,7 @@ class ChainTask:
 
     @property
     def statement(self) -> str:
-        """What the model reads."""
+        """Statement shown to the model."""
         asked = "Write solve(x):" if self.style == "function" else "Read x, print"
         return f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending.phrase}."
 

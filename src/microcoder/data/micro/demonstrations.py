@@ -73,10 +73,10 @@ class Demonstration:
     num_plans: int
     """Plan lines before the program."""
     flaws: tuple[str, ...]
-    """What is wrong with it: misread, slip, form, cut. Without any it is right; `form` may still be accepted, and
+    """Flaws in it: misread, slip, form, cut. Without any it is right; `form` may still be accepted, and
     a slip may by luck make no difference."""
     task: TemplateTask
-    """What was asked."""
+    """Task that is demonstrated."""
 
 
 def generate_demonstrations(

@@ -29,7 +29,7 @@ Tier = Literal["easy", "medium", "hard"]
 
 
 class Kind(StrEnum):
-    """What an operation takes and gives."""
+    """Types of an operation's input and output."""
 
     FILTER = "filter"
     """Numbers to fewer numbers; the code is a condition on x."""
@@ -54,20 +54,20 @@ class Operation:
     """One thing that a problem may ask for."""
 
     name: str
-    """How a plan refers to it."""
+    """Name in a plan."""
     phrases: tuple[str, ...]
-    """How a statement refers to it."""
+    """Phrases for it in a statement."""
     code: str
     slips: tuple[str, ...]
     """Wrong code, the likelier first."""
     lookalikes: tuple[str, ...]
     """Names, of the same kind, that a careless reader takes it for; the first is the likeliest."""
     constants: tuple[int, ...] = ()
-    """What `{k}` may be; empty for an operation without a constant."""
+    """Values of `{k}`; empty for an operation without a constant."""
     gives_list: bool = False
     """The answer is a list: printed with spaces, returned as it is."""
     domain: Domain = "numbers"
-    """What comes in; only given for algorithms, since the kind says it for the others."""
+    """Possible inputs; only given for algorithms, since the kind implies those of the others."""
     tier: Tier = "easy"
     """Only given for algorithms."""
 
@@ -117,7 +117,7 @@ class Step:
 
     @property
     def operation(self) -> Operation:
-        """What the step does."""
+        """Operation of the step."""
         return OPERATIONS[self.kind][self.name]
 
     def fill(self, text: str) -> str:
@@ -134,7 +134,7 @@ class Template:
     domain: Domain
     slots: tuple[Kind, ...]
     weight: float
-    """How often it is drawn, relative to the others of its tier."""
+    """Weight in the draw among the others of its tier."""
     algorithm: str | None = None
     """The one operation of an algorithm template."""
 

@@ -164,7 +164,7 @@ Trick = Literal["equals", "exit", "print", "frame"]
 TRICKS: tuple[Trick, ...] = get_args(Trick)
 
 SUCCESS = "ALL TESTS PASSED"
-"""What a naive grader prints, and looks for."""
+"""Line that a naive grader prints, and looks for."""
 EXPECTED = "expected"
 """The variable in which it holds what it expects."""
 
@@ -178,7 +178,7 @@ PROGRAMS: Mapping[Trick, str] = MappingProxyType(
         "frame": f'import sys\ndef solve(x):\n    return sys._getframe(1).f_locals["{EXPECTED}"]\n',
     }
 )
-"""What a demonstration shows of each: an object that equals everything, an end before the check, the grader's own
+"""Code of each hack as demonstrated: an object that equals everything, an end before the check, the grader's own
 message, the expected value out of the caller's frame."""
 _SIGNS: Mapping[Trick, str] = MappingProxyType(
     {

@@ -47,16 +47,16 @@ class StepCounts:
     reasons: Mapping[str, int]
     """Why rows were rejected, the commonest first."""
     num_redone: int
-    """Shards that were worked on in this run; the others were there already."""
+    """Shards computed in this run; the others existed already."""
 
 
 class Missing(NamedTuple):
-    """What a step has still to do."""
+    """Shards that a step has still to compute."""
 
     num_rows: int
     """Raw rows."""
     num_bytes: int
-    """Of these rows, unpacked."""
+    """Bytes of these rows, unpacked."""
 
 
 def run_steps(

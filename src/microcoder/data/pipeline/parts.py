@@ -169,7 +169,7 @@ class _SpilledTable:
 
 
 class SpilledRows(_SpilledTable):
-    """Rows on disk, to be found by id."""
+    """Rows on disk, indexed by id."""
 
     _TABLE = "rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID"
 

@@ -19,7 +19,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection, Stage
 from microcoder.judge.core.config import Config
 
 Row = Candidate | Rejection
-"""What a row has become."""
+"""A row at any stage of a build."""
 
 Work = Callable[[Collection[Candidate]], Iterable[Row]]
 """Takes a shard's candidates, gives one row for each, in order. They may be read from a file as they are gone through:
@@ -38,17 +38,17 @@ class InputShard:
     source: int
     """Which source of the config."""
     place: str
-    """What the source's reader needs to find the rows again; it decides nothing."""
+    """Position by which the source's reader finds the rows again; not part of any key."""
     digest: str
-    """Of the content, and of what names its rows."""
+    """Digest of the content and of the rows' names."""
     num_rows: int
     num_bytes: int = 0
-    """Of its rows, unpacked."""
+    """Bytes of its rows, unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is done to every row, and what decides its result."""
+    """A function of one row, and the settings that decide its result."""
 
     name: str
     stage: Stage
@@ -80,7 +80,7 @@ class Barrier:
     """A decision over all rows; the rows themselves and what `look` returns for each wait on disk."""
 
     def look(self, candidates: Sequence[Candidate]) -> Sequence[Any]:
-        """Return, for each row, what has to be known of it for the decision, and little of it; runs in a worker."""
+        """Return the small part of each row that the decision needs; runs in a worker."""
         raise NotImplementedError
 
     def decide(self, looks: Iterable[Any]) -> None:

@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class _Seat(NamedTuple):
-    """Of one worker."""
+    """State of one worker."""
 
     node: str
     number: int
@@ -141,19 +141,19 @@ class _Crew:
 
 
 class _Shared:
-    """What the workers of a step share, in one process on the machine of the build."""
+    """Actor that holds the object which all workers of a step share, on the machine of the build."""
 
     def __init__(self, shares: Callable[..., AbstractContextManager[Any]], settings: Any) -> None:
         # Ended with its process.
         self._object = ExitStack().enter_context(shares(settings))
 
     def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Call one of its methods."""
+        """Call a method of the shared object."""
         return getattr(self._object, method)(*arguments)
 
 
 class SharedHere:
-    """The same, as a worker sees it: its methods are called there."""
+    """Proxy in a worker: forwards method calls to the actor."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -166,13 +166,13 @@ class SharedHere:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Where steps run."""
+    """Runs steps, in processes here or on Ray."""
 
     kind: Literal["native", "ray"] = "native"
     workers: int | None = None
     """Processes at the same time, on Ray those of each node; None: one a core."""
     address: str | None = None
-    """Of a Ray cluster; None starts one here."""
+    """Address of a Ray cluster; None starts one here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,11 @@ class Chain:
 
     steps: tuple[MapStep, ...]
     barrier: Step | None = None
-    """What the rows are looked at for once they are through."""
+    """Barrier that looks at the rows once they are through."""
 
     @property
     def first(self) -> Step:
-        """What reads what came before."""
+        """First step of the chain."""
         step = self.steps[0] if self.steps else self.barrier
         assert step is not None
         return step
@@ -197,7 +197,7 @@ class Chain:
 
 
 class Looks(NamedTuple):
-    """What a barrier has to know of a shard's rows."""
+    """A barrier's looks at a shard's rows."""
 
     ids: list[str]
     looks: Sequence[Any]
@@ -257,7 +257,7 @@ def _run_in_processes(
 
 
 _WORKER: list[ShardWorker] = []
-"""Of a worker process."""
+"""Program of a worker process."""
 
 
 def _start_worker(chain: Chain) -> None:
@@ -308,7 +308,7 @@ class ShardWorker:
         return self._look(_kept(rows, before), barrier) if barrier else Looks([], [])
 
     def _make(self, step: MapStep, path: Path, before: str, rows: list[Row] | None) -> Iterator[Row]:
-        """Yield the rows of a step, telling of each as it comes."""
+        """Yield the rows of a step, and report progress with each."""
         if before.startswith("{"):
             described = json.loads(before)
             yield from _tell(self._work(step)(described), Ticker(path, described["num_rows"]))

@@ -123,7 +123,7 @@ def _files(problem: Problem) -> dict[str, str]:
 Form = dict[str, Any]
 
 _COMPARED_PLAINLY = frozenset({Checker(type=kind) for kind in ("default", "exact", "tokens")})
-"""What a reader of inputs and outputs alone comes close to; a tolerance, any order or a program it would miss."""
+"""Checkers that a plain comparison of outputs approximates; a tolerance, any order or a program it would miss."""
 _VERL = pa.schema(
     [
         ("data_source", pa.string()),

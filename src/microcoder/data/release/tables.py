@@ -88,7 +88,7 @@ _LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field",
 
 @dataclass(slots=True)
 class Tally:
-    """What is counted while the tables are written, so that the card can say what is inside."""
+    """Counts for the card, made while the tables are written."""
 
     num_problems: int = 0
     num_tests: int = 0

@@ -35,7 +35,7 @@ PACKAGE_INPUTS = 60
 
 
 class GenerateSettings(Config):
-    """How tests are made for problems that have too few."""
+    """Settings of making tests for problems that have too few."""
 
     mode: Literal["where_few", "off"] = "where_few"
     """`where_few`: for problems with fewer hidden tests than `min_hidden_tests`; `off`: the stage changes nothing."""
@@ -48,20 +48,21 @@ class GenerateSettings(Config):
     max_test_bytes: int = Field(default=1 << 18, ge=256)
     """Longest input that is drawn here; a package's own may be up to `max_package_bytes`."""
     max_large_bytes: int = Field(default=1 << 21, ge=256)
-    """The same for large inputs where slow or partial submissions are known: so long that a compiled one is caught."""
+    """`max_bytes` for large inputs where slow or partial submissions are known: so long that a compiled one is
+    caught."""
     max_package_bytes: int = Field(default=6 << 20, ge=256)
     """Longest input of a package's generator."""
     max_large: int = Field(default=3, ge=0)
-    """Of the tests that are kept, the large ones, which are there for the slow and not for what they kill."""
+    """Large tests among those that are kept, which are there to catch slow programs."""
     max_mutants: int = Field(default=36, ge=0)
     """Mutants of a reference; half of them choose the tests, the other half measure the choice."""
     answer_seconds: float = Field(default=2.0, gt=0, le=MOST_SECONDS)
     """CPU seconds that a reference gets for an input; an input that takes longer is dropped."""
     large_answer_seconds: float = Field(default=6.0, gt=0, le=MOST_SECONDS)
-    """The same, in a second round, for `max_large` of the inputs that took longer where slow or partial submissions are
-    known: with the headroom of derived limits it fits the longest limit that a problem may have."""
+    """`answer_seconds`, in a second round, for `max_large` of the inputs that took longer where slow or partial
+    submissions are known: with the headroom of derived limits it fits the longest limit that a problem may have."""
     seed: int = 0
-    """Of all random choices; the same seed makes the same tests."""
+    """Seed of all random choices."""
     endpoint: EndpointSettings | None = None
     """A model that writes generators and a validator for problems that still have too few tests; None: no model."""
     runs_per_generator: int = Field(default=6, ge=1)
@@ -85,7 +86,7 @@ _MOST_LIMITS = 6
 AT_ONCE = 8
 """Runs whose outputs are held together."""
 MOST_BYTES = 32 << 20
-"""Of the made inputs of one problem together, and of their answers: a shard must fit into memory."""
+"""Bytes of one problem's made inputs together, and of their answers: a shard must fit into memory."""
 
 
 class MadeInput(NamedTuple):
@@ -104,7 +105,7 @@ class MadeTest:
     origin: Origin
     group: str = ""
     seconds: float = 0.0
-    """What it costs: CPU seconds of the slowest reference, rounded up."""
+    """CPU seconds of the slowest reference, rounded up."""
 
     @property
     def is_large(self) -> bool:
@@ -117,7 +118,7 @@ class Answering:
     """Finds answers for the inputs of one candidate, and counts what became of them."""
 
     judge: Judge
-    """Of the stop rule `first_limit`."""
+    """Judge with the stop rule `first_limit`."""
     again: Judge
     """Another one, of the stop rule `first_failure`."""
     candidate: Candidate

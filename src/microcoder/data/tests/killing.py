@@ -205,7 +205,7 @@ _CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
 
 @dataclass(frozen=True, slots=True)
 class WrongProgram:
-    """A program to be caught."""
+    """A wrong program that tests should reject."""
 
     name: str
     program: Program

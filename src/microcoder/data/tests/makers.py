@@ -37,7 +37,7 @@ _REFUSED = "refused by a validator"
 
 @dataclass(slots=True)
 class Validators:
-    """What says whether an input is valid; where there are no validators, all are."""
+    """The problem's validators of inputs; where there are no validators, all are."""
 
     judge: Judge
     kit: InputKit
@@ -187,7 +187,7 @@ def _start(
 
 
 def read_output(run: Execution, settings: GenerateSettings, dropped: Counter[str]) -> str:
-    """Return what a generator wrote; empty, and counted, where that is no input."""
+    """Return the input that a generator wrote; empty, and counted, where it is unusable."""
     if run.failure is not None:
         dropped[f"generator: {run.failure.value}"] += 1
         return ""
@@ -237,7 +237,7 @@ def find_valid(
 _BYTES_PER_ITEM = 12
 _GROWN = {"grown/beside": grow, "grown/zoomed": zoom}
 _SHARES = (1, 2, 8, 64, 1024)
-"""Of the largest size, what the rounds try: all, half, ..."""
+"""Shares of the largest size that the rounds try: all, half, ..."""
 _EACH = 2
 """Large inputs of a kind."""
 

@@ -40,7 +40,7 @@ def seed_of(*parts: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """What was understood of a problem's inputs."""
+    """Layouts and bounds inferred from a problem's inputs."""
 
     model: InputModel
     known: tuple[tuple[str, Values], ...]

@@ -33,17 +33,17 @@ _MUTANT_SECONDS = 1.0
 _TIMES_SLOWEST = 2.0
 _TRIAL_SECONDS = 20.0
 _LARGE_ENOUGH_BYTES = 100_000
-"""Of an input that also compiled programs need long for, if they are slow."""
+"""Size of an input from which on slow compiled programs are caught too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """What runs the programs."""
+    """Judges of the stage."""
 
     thorough: Judge
-    """Of the stop rule `first_limit`: answers need every test."""
+    """Judge with the stop rule `first_limit`: answers need every test."""
     brief: Judge
-    """Of the stop rule `first_failure`: a wrong program is caught once."""
+    """Judge with the stop rule `first_failure`: a wrong program is caught once."""
 
 
 def generate(

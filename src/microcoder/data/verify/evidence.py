@@ -19,7 +19,7 @@ from microcoder.judge.core.config import Config
 from microcoder.judge.core.types import MOST_SECONDS, Outcome, Record
 
 Role = Literal["accepted", "wrong", "slow", "partial", "trivial"]
-"""What a program is tried as: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
+"""Role of a program in verification: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
 
 
 _CRASHING_SHARE, _WRONG_SHARE = 0.5, 0.5
@@ -43,7 +43,7 @@ class ChoiceSettings(Config):
 
 
 class VerifySettings(Config):
-    """What a problem must show by execution. All values are our choice unless said otherwise."""
+    """Requirements that a problem must meet when its programs run. All values are our choice unless said otherwise."""
 
     runs: int = Field(default=3, ge=1)
     """How often every accepted program must pass; further runs take the tests in another order, the last one under
@@ -66,7 +66,7 @@ class VerifySettings(Config):
     costs a training step minutes for each wrong answer. Few and far apart, so that two builds on busy machines derive
     the same."""
     all_tests_shown: Literal["refuse", "flag"] = "refuse"
-    """What becomes of a problem whose statement shows every test that is kept: writing them down passes."""
+    """Treatment of a problem whose statement shows every test that is kept: a table of answers passes them."""
     batch_problems: int = Field(default=64, ge=1)
     """Problems whose programs are judged in one batch."""
     choice: ChoiceSettings = ChoiceSettings()
@@ -81,7 +81,7 @@ class VerifySettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class TestCost:
-    """What a test costs whoever keeps it."""
+    """Cost of keeping a test."""
 
     __test__ = False  # not a pytest class
 
@@ -111,7 +111,7 @@ def choose_tests(
 
 
 class _Budget:
-    """What was chosen and what is left to spend."""
+    """Chosen tests, and the budget that is left."""
 
     def __init__(self, costs: Sequence[TestCost], settings: ChoiceSettings) -> None:
         self._costs = costs
@@ -185,7 +185,7 @@ class Trial(Record):
 
 
 class Evidence(Record):
-    """What was seen of one candidate."""
+    """Verdicts and times of one candidate's programs."""
 
     candidate: Candidate
     """With limits derived and references converted; all tests still there."""
@@ -193,7 +193,7 @@ class Evidence(Record):
     outputs: Literal["agree", "differ", "unknown"] = "unknown"
     """Whether accepted programs whose output was refused say the same as each other."""
     refused_answers: str = ""
-    """What the checker program said of the first of the problem's own answers that it does not accept."""
+    """The checker program's message about the first of the problem's own answers that it refuses."""
 
     def tried_as(self, *roles: Role) -> list[Trial]:
         """Return the trials with these roles that say something about their program."""

@@ -34,7 +34,8 @@ from microcoder.judge import Judge, judge_answers
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 
 _WORKED_SHARE = 0.05
-"""Of its wall time: a program that waits for input that never comes, or sleeps, works less."""
+"""Least share of its wall time that a slow program spends on the CPU: a program that waits for input that never comes,
+or sleeps, works less."""
 _MOST_TRIES = 4
 _OWN_ANSWERS = Program(None, reason="the problem's own answers")
 """Names them in the store of verdicts, where no program has no code."""
@@ -155,7 +156,7 @@ def _run_accepted(executor: Executor, plans: Sequence[VerificationPlan]) -> None
 
 
 def _settle_conversions(item: VerificationPlan) -> None:
-    """Of every Python 2 program keep the version that passes; set aside those with none."""
+    """Keep the version of each Python 2 program that passes; set aside programs with none."""
     kept: list[Attempt] = []
     done: set[int] = set()
     for attempt in item.accepted:
@@ -291,7 +292,7 @@ def _trial(attempt: Attempt, num_tests: int, settings: VerifySettings) -> Trial:
 _HEADROOM = 1.5
 """A limit that the source has is kept if the slowest accepted run fits this often; otherwise raised to that."""
 _INTERPRETED_FACTOR = 4.0
-"""What a derived limit is multiplied by for Python answers where only compiled programs were timed."""
+"""Factor on a derived limit for Python answers where only compiled programs were timed."""
 _MEMORY_MIB = 512
 """Limit where the source has none; twice the largest accepted run where that is more."""
 _MORE_MEASUREMENTS = 3

@@ -40,7 +40,7 @@ class Attempt:
     role: Role
     program: Program
     solution: int = -1
-    """Its place among the candidate's solutions."""
+    """Index among the candidate's solutions."""
     is_converted: bool = False
     order: tuple[int, ...] = ()
     """Numbers of the tests in the order of its first run; as the candidate has them where none is given."""
@@ -63,13 +63,14 @@ class VerificationPlan:
     others: list[Attempt]
     trivial: list[Attempt]
     limit_seconds: float
-    """What programs get per test: for accepted ones while no limit is derived, then the derived one."""
+    """Seconds per test: for accepted ones while no limit is derived, then the derived one."""
     memory_mib: int
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
     seconds_by_language: dict[str, float] = field(default_factory=dict)
-    """What programs get that are known to be too slow, where the source states no limit: a program may be slow for C++
-    and still end within what accepted Python programs need. In the language of answers it is their limit."""
+    """Seconds per test of programs known to be too slow, by language, where the source states no limit: a program may
+    be slow for C++ and still end within what accepted Python programs need. In the language of answers it is their
+    limit."""
     outputs: str = "unknown"
     refused_answers: str = ""
 

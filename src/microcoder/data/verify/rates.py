@@ -122,7 +122,7 @@ class Rate(Record):
 
 
 class Rates(Record):
-    """What the verifier does with programs that it did not know; None where there are none."""
+    """The verifier's rates on programs that it did not know; None where there are none."""
 
     true_positive: Rate | None
     """Accepted programs that pass the chosen tests."""

@@ -163,7 +163,7 @@ def _respell(window: list[str]) -> Iterable[str]:
 
 
 _MAX_CHARACTERS = 1 << 22
-"""Of a value that has to be built."""
+"""Longest text of a value that has to be built."""
 _MOST_TIMES_ESCAPED = 12
 """A character may be written as two escapes of six."""
 _ENDS = {"[": "]", "(": ")", "{": "}"}

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 WHITE_SPACE = " \t\n\r\v\f"
-"""What separates tokens: ASCII white space; `\\x1c` to `\\x1f`, which `str.split` splits at as well, is text."""
+"""Separators of tokens: ASCII white space; `\\x1c` to `\\x1f`, which `str.split` splits at as well, is text."""
 
 _WINDOW = 1 << 16
 _STEP = 1 << 11
@@ -45,7 +45,7 @@ def tokens(text: str) -> Iterator[str]:
 
 
 def split(line: str) -> list[str]:
-    """Return the tokens of a text that is known to be short."""
+    """Return the tokens of a short text."""
     return line.split() if line.isascii() and not _SPLIT_ELSEWHERE.search(line) else _TOKEN.findall(line)
 
 
@@ -149,7 +149,7 @@ _FURTHEST = 0.005
 _FEW_DECIMALS = 5
 _NOISE = 1e-12
 _LEAST_ROUNDING, _MOST_ROUNDING = 2.0**-54, 1e-15
-"""What is left of a zero where numbers around one cancel, such as `0.1 + 0.2 - 0.3` or the cosine of a right angle."""
+"""Errors left of a zero where numbers around one cancel, such as `0.1 + 0.2 - 0.3` or the cosine of a right angle."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 _REAL = re.compile(r"[+-]?(?:[0-9]++\.([0-9]*+)|\.([0-9]++)|[0-9]++(?=[eE]))([eE][+-]?[0-9]++)?")

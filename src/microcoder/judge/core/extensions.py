@@ -40,11 +40,11 @@ class ExtensionSource:
 
     noun: str
     reference: str
-    """As the recipe has it."""
+    """The reference as the recipe writes it."""
     file: str
     line: int
     digest: str
-    """Of that file; what it imports is not in it."""
+    """Digest of that file alone, without what it imports."""
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -63,7 +63,7 @@ class Extension:
     """The function itself, without options; may have attributes."""
     options: Mapping[str, Any]
     source: ExtensionSource | None
-    """None for a built-in: its version is this package's."""
+    """The file it is from; None for a built-in, whose version is this package's."""
 
     def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
         """Call it with its options; exceptions of the types `passing` are raised unchanged.

@@ -66,7 +66,7 @@ class _Fence:
     """A line that may open a block, end one, or both."""
 
     start: int
-    """Where its line starts."""
+    """Offset of the start of its line."""
     run_start: int
     end: int
     run: str
@@ -111,7 +111,7 @@ def tag_means(tag: str, language: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What a block's text does, as far as its source says."""
+    """What a block's code does, read off its source without running it."""
 
     acts: bool = False
     """It does something when it is run: a sample output such as `[1, 2]` compiles, but does not."""
@@ -183,7 +183,7 @@ class _Scan:
         self._text, self._offset, self._language = text, offset, language
         self._fences = list(_find_fences(text))
         self._next_tagged: list[int | None] = [None] * len(self._fences)
-        """Of each fence: the number of the first one behind it that opens a block by its tag."""
+        """For each fence, the number of the first later one that opens a block by its tag."""
         for index in range(len(self._fences) - 1, 0, -1):
             self._next_tagged[index - 1] = index if self._fences[index].is_tagged else self._next_tagged[index]
         self._num_parses = 0
@@ -301,7 +301,7 @@ _UNDO = {
     "escapes": html.unescape,
     "spaces": lambda text: text.translate(str.maketrans(_ODD_SPACES)),
 }
-"""What was done to a block by its layout -> how it is undone."""
+"""Changes that a layout makes to a block -> functions that undo them."""
 
 
 def extract_program(response: str, *, is_truncated: bool = False, language: str = "python") -> Program:

@@ -88,7 +88,7 @@ class WorkFolder:
     """A folder that one process at a time works in, and that a later one resumes."""
 
     error: type[MicroCoderError] = DataError
-    """What is raised when another process works in it."""
+    """Class of the exception raised when another process holds the lock."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

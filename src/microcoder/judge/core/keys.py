@@ -23,7 +23,7 @@ class Key:
     name: str
     """Dotted."""
     default: str
-    """As JSON; `required`, `none`, or empty for a kind."""
+    """Default as JSON; or `required`, `none`, or empty for a kind."""
     meaning: str
 
 

@@ -38,7 +38,7 @@ def require_linux() -> None:
 
 _DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SAYS_FULL = re.compile(r"No space left on device|Disk quota exceeded|os error (?:28|122)\b")
-"""Of libraries in other languages, whose exceptions have no errno."""
+"""Messages for a full disk from libraries whose exceptions have no errno."""
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -59,9 +59,9 @@ Dialect = Literal["plain", "livecodebench"]
 MOST_SECONDS = 600.0
 """Longest CPU limit of a problem's test."""
 LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
-"""Of a problem's memory limit."""
+"""Bounds of a problem's memory limit."""
 CHECKER_FAULT = "the checker "
-"""What the detail of a fault begins with, after the test's number, if the problem's checker program failed."""
+"""How the detail of a fault begins, after the test's number, if the problem's checker program failed."""
 CHECKER_CRASHED = "checker_crashed"
 """The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
 
@@ -142,7 +142,7 @@ KINDS = (
     "Node.random",
     "Node.next",
 )
-"""What a value of a function-call problem may be; docs/functions.md says how each is written as JSON."""
+"""Kinds of values in a function-call problem; docs/functions.md says how each is written as JSON."""
 _KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})")
 
 
@@ -160,9 +160,9 @@ class Signature(Record):
     """The kinds of a function's arguments and result."""
 
     parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
-    """What each argument is, in order; arguments beyond these are plain JSON."""
+    """Kind of each argument, in order; further arguments are plain JSON."""
     returns: Kind = "json"
-    """What the result is; if it is an argument, `json` means what that argument is."""
+    """Kind of the result; if it is an argument, `json` means what that argument is."""
     result: int | None = Field(default=None, ge=0, lt=100)
     """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
     is_copy: bool = False
@@ -208,10 +208,10 @@ class Problem(Record):
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
     `"call": {"style": "design"}` a class of this name."""
     call: Call | None = None
-    """What arguments and results are, beyond plain JSON; if left out, the starter code's annotations say it
+    """Kinds of arguments and results beyond plain JSON; if left out, the starter code's annotations say it
     (see docs/functions.md)."""
     dialect: Dialect = "plain"
-    """What a Python program runs under: `plain` is `python main.py`, or for a function LeetCode's names;
+    """Environment of a Python program: `plain` is `python main.py`, or for a function LeetCode's names;
     `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep, 50,000 digits)."""
     starter_code: str | None = None
     harness: str | None = Field(default=None, min_length=1)
@@ -297,18 +297,18 @@ class CodeBlock:
     """A fenced block of a response, which may be its program; with the response, all that a rule needs to choose."""
 
     start: int
-    """Where its code begins in the response."""
+    """Offset of its code in the response."""
     end: int
-    """Where its code ends."""
+    """Offset of the end of its code."""
     tag: str
     """The first word behind the opening fence, in small letters."""
     is_closed: bool = True
     is_draft: bool = False
     """It stands in the thinking."""
     compiles: bool | None = None
-    """None where that was not asked: in thinking, in other languages, behind tags such as `text`."""
+    """Whether it compiles; None where not tried: in thinking, in other languages, behind tags such as `text`."""
     undone: tuple[str, ...] = ()
-    """What was undone to its text: `quotation`, `indentation`, `escapes`, `spaces` (`blocks.read_block`)."""
+    """Changes to its text that were undone: `quotation`, `indentation`, `escapes`, `spaces` (`blocks.read_block`)."""
     is_taken: bool = False
     """It is the program."""
 
@@ -324,7 +324,7 @@ class Program:
     is_incomplete: bool = False
     """The response was cut off before the program was finished."""
     draft: str | None = None
-    """What there is of an incomplete program: the code after the fence that was never closed."""
+    """Code of an incomplete program: the text after a fence that was never closed."""
     blocks: tuple[CodeBlock, ...] = ()
     """All code blocks of the response, in order."""
 
@@ -364,7 +364,7 @@ class Repeat(StrEnum):
     NEIGHBOURS = "neighbours"
     """It ran out of time while the machine turned out to be busier than before."""
     KILLED = "killed"
-    """It was killed by none of its limits."""
+    """It was killed, but by none of its limits."""
     SANDBOX_DIED = "sandbox_died"
     """The sandbox around it broke."""
     JUDGED_ANEW = "judged_anew"
@@ -372,7 +372,7 @@ class Repeat(StrEnum):
     PROBE = "probe"
     """The program belonged to the sample of accepted ones of which some tests are run again; it was accepted again."""
     PROBE_DIFFERS = "probe_differs"
-    """The same, and it was not accepted again."""
+    """A probe that was not accepted again."""
     COPIED = "copied"
     """Another machine had the program too, since it was late or lost; all its tests may have been run there."""
 

@@ -40,7 +40,7 @@ class PrecompiledHeaders(Record):
 
 
 class Runtime(Record):
-    """What runs a built program that is no binary by itself, and what it is given beyond what a binary has.
+    """The command that runs a built program such as a jar, and what it needs beyond a binary's room.
 
     In its texts, `{runtime}` is the path of the command and `{home}` the folder above the one that it really is in.
     """
@@ -54,13 +54,13 @@ class Runtime(Record):
     environment: Mapping[str, str] = {}
     """Variables besides those of a binary."""
     readable: tuple[str, ...] = ()
-    """What it may read besides the system's libraries; may hold wildcards."""
+    """Paths that it may read besides the system's libraries; may hold wildcards."""
     links: Mapping[str, str] = {}
     """Names below /proc, /sys or /etc that lead to a file which can be read, such as /proc/self/exe."""
     texts: Mapping[str, str] = {}
     """Files there with a fixed text, such as /proc/cpuinfo. The machine's own /proc is never shown."""
     address_space_mib: int = Field(ge=64, le=1 << 20)
-    """How much it may reserve; what it may write to is bounded by the problem's limit all the same."""
+    """Address space that it may reserve; memory in use is bounded by the problem's limit all the same."""
     reserved_memory_mib: int = Field(default=0, ge=0, le=1 << 14)
     """Writable memory that it asks for and hardly uses, such as the stacks of its own threads."""
 
@@ -98,7 +98,7 @@ class Runtime(Record):
 
 
 class Language(Record):
-    """How programs of one language become something to run."""
+    """How programs of one language are built and run."""
 
     name: str = Field(pattern=r"^[a-z][\w+#.-]*$")
     aliases: tuple[str, ...] = ()
@@ -111,23 +111,23 @@ class Language(Record):
     what the runtime runs. Filled in are `{compiler}`, `{home}`, the folder above the one that it really is in,
     `{flags}`, those of the version, and `{headers}`, where to look for headers first."""
     precompiled: PrecompiledHeaders | None = None
-    """What is kept precompiled."""
+    """Headers that are kept precompiled."""
     readable: tuple[str, ...] = ()
-    """What a build may read besides the system's libraries; may hold `{home}`, `~` and wildcards."""
+    """Paths that a build may read besides the system's libraries; may hold `{home}`, `~` and wildcards."""
     build_seconds: float = Field(default=10.0, gt=0)
     """CPU time of the compiler, where a judge does not set another."""
     build_memory_mib: int = Field(default=2048, ge=64)
     """Address space of the compiler."""
     runtime: Runtime | None = None
-    """What runs a program that is not built to a binary."""
+    """Runtime of programs that are not built to a binary."""
     startup_seconds: float = Field(default=0.0, ge=0, le=10)
     """CPU time that a program of this language may take beyond a problem's limit, on the reference machine."""
     startup_memory_mib: int = Field(default=0, ge=0, le=4096)
     """Memory that it may take beyond a problem's limit."""
     out_of_memory: str = ""
-    """What a program that ran out of memory says on stderr before it ends."""
+    """Text on stderr by which a program that ran out of memory is known."""
     install: str = ""
-    """What to type if no compiler is found."""
+    """Command that installs the compiler, shown if none is found."""
 
     versions: Mapping[str, LanguageVersion] = {}
     default_version: str = ""
@@ -135,7 +135,7 @@ class Language(Record):
     version: str = ""
     """The version at hand; empty if the language has none. Not a key of the file."""
     digest: str = ""
-    """Of a file from outside the package, which verdicts are tied to. Not a key of the file."""
+    """Digest of a language file from outside the package, which verdicts are tied to. Not a key of the file."""
 
     @field_validator("build")
     @classmethod

@@ -54,7 +54,7 @@ class Interpreter:
     version: str
     """All of it, such as 3.13.0."""
     abi: str
-    """What compiled packages must have been made for, such as cpython-313-x86_64-linux-gnu."""
+    """ABI tag that compiled packages must have, such as cpython-313-x86_64-linux-gnu."""
     stdlib: str
     libraries: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -62,7 +62,7 @@ class Interpreter:
 
     @property
     def short_version(self) -> str:
-        """What a problem may ask for, such as 3.13."""
+        """The version as problems name it, such as 3.13."""
         return ".".join(self.version.split(".")[:2])
 
 

@@ -271,11 +271,11 @@ class Package(Record):
     pin: str = Field(pattern=_PIN)
     """NAME==VERSION."""
     imports: tuple[str, ...] = ()
-    """What a program that needs it imports; the package's own name if left out."""
+    """Module that programs import; the package's own name if left out."""
     prelude: tuple[str, ...] = ()
     """Names that a function-call program uses without importing them."""
     preload: tuple[str, ...] = ()
-    """What is loaded beforehand for programs whose source names this package."""
+    """Modules loaded beforehand for programs whose source names this package."""
 
     @property
     def name(self) -> str:
@@ -289,7 +289,7 @@ class Package(Record):
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """What a program that needs it imports."""
+        """Modules by which programs import the package."""
         return self.imports or (self.name.replace("-", "_"),)
 
 

@@ -73,7 +73,7 @@ class BuildCache:
         self.build_seconds = build_seconds
         """CPU time of a compiler in place of what its language says; None for that."""
         self.time_scale = 1.0
-        """What that is multiplied by on this machine."""
+        """Factor on the compilers' CPU time on this machine."""
         self._builds: OrderedDict[_Key, Build] = OrderedDict()
         self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()

@@ -67,7 +67,7 @@ def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Ch
 
 METHOD = "program"
 CPU_SECONDS, MEMORY_MIB = 10.0, 1024
-"""What a checker may use, whatever the problem's own limits; a judge has the former as `checker_seconds`."""
+"""Limits of a checker program, whatever the problem's own; a judge has the former as `checker_seconds`."""
 
 _INPUT, _OUTPUT, _ANSWER, _FEEDBACK = "input", "output", "answer", "feedback/"
 _UNCAUGHT = "Traceback (most recent call last)"
@@ -92,7 +92,7 @@ class Ending:
     is_late: bool
     """It reached its CPU or wall-time limit."""
     said: str
-    """The end of its stderr, else the beginning of its stdout."""
+    """Its message: the end of its stderr, else the beginning of its stdout."""
     has_traceback: bool = False
 
 

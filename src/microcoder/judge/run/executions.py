@@ -123,7 +123,7 @@ class Execution:
     stderr: str = ""
     """The end of it."""
     exit_code: int | None = None
-    """None if a signal ended it, or nothing was run."""
+    """Exit code; None if a signal ended it, or nothing was run."""
     signal: int = 0
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0

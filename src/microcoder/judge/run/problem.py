@@ -236,7 +236,7 @@ class PreparedTest:
     expected: object
     """Text, or for a function-call problem the decoded JSON value."""
     expected_bytes: int
-    """How long that is as text."""
+    """Bytes of the expected output as text."""
 
 
 class PreparedProblem:
@@ -270,7 +270,7 @@ class PreparedProblem:
         self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
         self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
         self.siblings = Siblings(time_scale)
-        """How long accepted programs took."""
+        """CPU times of accepted programs."""
         self.answers = AnswerMemory()
         """Whether a checker program decides about this problem's own answers."""
 

@@ -70,7 +70,7 @@ class _Ready:
     limits: Limits
     memory_mib: int
     out_of_memory: str = ""
-    """What a program of its language says when memory ends."""
+    """Text by which a program of its language that ran out of memory is known."""
 
 
 def judge_by_reference(

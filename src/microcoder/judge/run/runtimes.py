@@ -19,7 +19,7 @@ _MOST_HEADERS_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRoom:
-    """What a sandbox shows and allows a runtime, beyond what it does a binary."""
+    """Files and memory that a sandbox gives a runtime beyond a binary's."""
 
     readable: tuple[str, ...]
     executables: tuple[str, ...]

@@ -24,7 +24,7 @@ _MAX_FAILED_STARTS = 3
 _REST_SECONDS = 10.0
 """After this many failed starts, programs fail at once for a while without another try."""
 _SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
-"""For builds, for the files that a checker or a run is given, and for a large input that is read as a file."""
+"""The larger one is for builds, for files given to a checker or a run, and for a large input that is read as a file."""
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class SandboxKind:
     """The kind of a sandbox; runs that need the same kind share one."""
 
     version: str = CURRENT_VERSION
-    """Of Python."""
+    """Version of Python."""
     preload: tuple[str, ...] = ()
     """Packages that are loaded before the program starts."""
     is_large: bool = False
@@ -46,7 +46,7 @@ class SandboxKind:
 
 
 class _Common(TypedDict):
-    """What all sandboxes of a worker are started with."""
+    """Arguments that all sandboxes of a worker share."""
 
     layers: tuple[str, ...]
     record: TimeRecord

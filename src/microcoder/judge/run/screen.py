@@ -47,7 +47,7 @@ _REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
 _INTERNING = (("collections", "namedtuple"), ("typing", "NamedTuple"))
 """These keep strings for as long as the process lives, so they are for calling with names that the source spells."""
 _FOR_CALLING = (_INTERNING[0], ("copy", "deepcopy"), *SEEDED)
-"""What is not to be had as a value: it is safe by its arguments."""
+"""Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
 _REPR_CONVERSIONS = (ord("r"), ord("a"))
@@ -98,7 +98,7 @@ class _Screen(ast.NodeVisitor):
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
         self._seen: set[str] = set()
-        """Of `a clock`, `datetime`, `a set`, `objects`: two of them may be one too many."""
+        """Those of `a clock`, `datetime`, `a set` and `objects` that the program uses; some pairs are refused."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
@@ -138,7 +138,7 @@ class _Screen(ast.NodeVisitor):
         self._visit_function(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Its parameters are its own."""
+        """Enter the scope of its parameters."""
         self._visit_function(node)
 
     def _visit_function(self, node: Function) -> None:
@@ -158,7 +158,7 @@ class _Screen(ast.NodeVisitor):
         raise Obstacle("it has coroutines")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Its methods may only be ones that nothing calls behind a program's back."""
+        """Refuse special methods that the interpreter calls by itself."""
         if node.keywords:
             raise Obstacle("a class has keywords")
         for statement in node.body:
@@ -194,19 +194,19 @@ class _Screen(ast.NodeVisitor):
                 self._seen.add("a set")
 
     def visit_Set(self, node: ast.Set) -> None:
-        """What stands in one may do so by its address."""
+        """Refuse items that are ordered by their address."""
         self._refuse_nameless(node.elts)
         self._seen.add("a set")
         self.generic_visit(node)
 
     def visit_SetComp(self, node: ast.SetComp) -> None:
-        """What stands in one may do so by its address."""
+        """Refuse items that are ordered by their address."""
         self._refuse_nameless([node.elt])
         self._seen.add("a set")
         self.generic_visit(node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> None:
-        """A text may tell an address."""
+        """Refuse a text that may show an address."""
         if node.conversion in _REPR_CONVERSIONS:
             raise Obstacle("it shows a representation")
         self._refuse_nameless([node.value])
@@ -223,7 +223,7 @@ class _Screen(ast.NodeVisitor):
                 raise Obstacle(f"it shows an object of {one.func.id}")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Of modules, plain members; of anything else, no attribute of the interpreter's own."""
+        """Allow plain members of modules, and of anything else no attribute of the interpreter's own."""
         is_store = not isinstance(node.ctx, ast.Load)
         root = node.value
         while isinstance(root, ast.Attribute):

@@ -37,7 +37,7 @@ class Series:
         self.first: tuple[int, bytes] | None = None
         """Status and output of the first test, if it ended."""
         self.num_ended = 0
-        """How many were looked at: all that ended, up to one that is not right."""
+        """Tests judged so far: all that ended, up to the first that is not right."""
         self.result: Result | None = None
         """How the process ended, all of its tests together."""
         self._later_inputs = later_inputs

@@ -104,14 +104,14 @@ class Session:
         self.sharing = Sharing(is_on=options.batch_tests)
         """Counts of tests that shared a process."""
         self.call_stack = ""
-        """What the plain sandbox says of the call stack, see `Sandbox`."""
+        """`Sandbox.call_stack` of the plain sandbox."""
         self.explained: list[tuple[int, str]] = []
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
         self._checker_retries = self._missing_packages = self._anew = self._probed = self._unrepeated = 0
 
     @property
     def counts(self) -> Counts:
-        """What was counted so far."""
+        """Counts so far."""
         record, sharing = self._timed.record, self.sharing
         return Counts(
             retries=self._sandboxes.retries + self._timed.retries + self._checker_retries,
@@ -139,7 +139,7 @@ class Session:
         return sandbox.isolation
 
     def measure_time_scale(self) -> float:
-        """Return what CPU limits are to be multiplied by on this machine; raises like `TimedRuns`."""
+        """Return the factor on CPU limits on this machine; raises like `TimedRuns`."""
         return self._timed.measure_time_scale()
 
     def judge(
@@ -192,7 +192,7 @@ class Session:
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
     def _judge_program(self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
-        """Return what a program has come to; anew, a process a test, twice, if a repeated test ended otherwise."""
+        """Judge a program's tests; if a repeated test ended otherwise, all of them anew, a process a test, twice."""
         self._judge_tests(trial, is_wanted, tries)
         if not tries.is_doubtful and tries.is_accepted:
             self._probe(trial, tries, is_wanted)

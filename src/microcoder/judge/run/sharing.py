@@ -50,7 +50,7 @@ class Loss(NamedTuple):
 
     reason: Repeat
     cpu_seconds: float = math.inf
-    """What an accepted run must take for nothing to be gained: the time that was given when it ran out, 0 if the
+    """Least time of an accepted repetition that gains nothing: the time that was given when it ran out, 0 if the
     program could not have caused this, infinite otherwise."""
 
 
@@ -65,7 +65,7 @@ class Tries:
     is_doubtful: bool = False
     """Whether a test failed and was then accepted, in a way that the program could have caused."""
     losses: dict[int, Loss] = field(default_factory=dict)
-    """What tests to come did before, by their numbers."""
+    """Why earlier runs of tests to come do not count, by the test's number."""
 
     @property
     def next_test(self) -> int:
@@ -92,7 +92,7 @@ class Tries:
         self.results.append(result)
 
     def replaced_by(self, first: Tries, second: Tries | None) -> Tries:
-        """Return what a program that was judged anew has come to; the second time may be missing if it is not needed.
+        """Return the result of a program that was judged anew; the second time is None if the first one decides.
 
         A test counts as the worse of its two runs.
         """
@@ -122,7 +122,7 @@ def choose_probed(code: str, tests: Sequence[PreparedTest]) -> list[int]:
 
 _LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
 _MOST_CPU_SECONDS = 0.5
-"""Of all tests behind the first of a process: an endless one among them costs so much more."""
+"""CPU time of all later tests of a process together: an endless one among them costs at most this."""
 _MOST_LOGGED = 10
 """Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
 _LOG = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ byteorder version version_info argv
 """
 _SYS = frozenset(_SYS_TEXT.split())
 SYS_REPLACED = frozenset(("stdin", "stdout", "stderr"))
-"""What a program may assign: each test starts with new ones."""
+"""Members of sys that a program may assign: each test starts with new ones."""
 _OS = frozenset(("read", "fstat", "write", "linesep"))
 _IO = frozenset(("StringIO", "BytesIO"))
 STREAM_ARGUMENTS = {"read": (0,), "fstat": (0,), "write": (1, 2)}
@@ -68,9 +68,9 @@ _CALLED_ON_SUPER_TEXT = """
 __init__ __new__ __eq__ __lt__ __len__ __getitem__
 """
 CALLED_ON_SUPER = frozenset(_CALLED_ON_SUPER_TEXT.split())
-"""Not what tells the address of an object whose class does not say otherwise."""
+"""Methods that may be called on super(): none that shows an object's address."""
 TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
-"""Builtins that tell the address of an object, or make one that is nothing but its address."""
+"""Builtins that show the address of an object, or make one that is nothing but its address."""
 CLOCKS = frozenset(("now", "today", "utcnow"))
 """Methods of `datetime` that ask for the time."""
 SEEDED = (("random", "Random"), ("random", "seed"))
@@ -83,7 +83,7 @@ __call__ __and__ __or__ __xor__ __lshift__ __rshift__ __matmul__ __index__ __mis
 __post_init__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__ __divmod__ __invert__ __enter__ __exit__ __name__
 """
 METHODS = frozenset(_METHODS_TEXT.split())
-"""What a class may define."""
+"""Special methods that a class may define."""
 
 
 def check_name(name: str) -> None:

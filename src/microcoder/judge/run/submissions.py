@@ -50,7 +50,7 @@ class VerdictFile:
         self.done: dict[str, Row] = {}
         """Lines of earlier runs by submission id, sandbox faults left out."""
         self.isolation: Row | None = None
-        """What held around the programs, and what they ran on, in the latest run that judged any."""
+        """Isolation and environment of the latest run that judged any program."""
         self._origin = origin
         self._partial = path.with_name(path.name + ".partial")
         self._meta = path.with_name(path.name + ".meta.json")

@@ -50,7 +50,7 @@ _SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _HELD_UP_SECONDS = 300.0
-"""How much longer an answer is waited for from a fork server that cannot run: stopped, or without a processor."""
+"""Further wait for an answer from a fork server that cannot run: stopped, or without a processor."""
 _HELD_UP_CHECK_SECONDS = 1.0
 _LOOKS = 4
 _STDERR_TAIL = 4096
@@ -84,13 +84,13 @@ class TestTask:
     source: int
     """The program's source, or the binary."""
     cache: int
-    """Where a Python program's bytecode is kept; -1 for a binary."""
+    """Memory file of a Python program's bytecode; -1 for a binary."""
     stdin: bytes
     fn_name: str = ""
     command: tuple[str, ...] = ()
     """A binary's arguments, its name first; in a sandbox that builds, the compiler's."""
     arguments: tuple[str, ...] = ()
-    """What a Python program finds in sys.argv after its name."""
+    """sys.argv of a Python program after its name."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files for the scratch folder; None makes an empty folder."""
     dialect: str = PLAIN
@@ -98,7 +98,7 @@ class TestTask:
     has_named_streams: bool = False
     """Let its stdout and stderr be opened by name."""
     call: dict[str, Any] | None = None
-    """What the function's arguments and result are, beyond plain JSON."""
+    """Kinds of the function's arguments and result beyond plain JSON."""
     int_digits: int | None = None
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
@@ -122,10 +122,10 @@ class Run:
     stdout: bytes
     stdout_bytes: int
     stderr: str
-    """The end of it."""
+    """End of its stderr."""
     stderr_bytes: int
     wire: bytes | None
-    """What a function-call program returned, encoded, or what was built; None for any other program."""
+    """Encoded result of a function-call program, or a built binary; None for any other program."""
     lowered_limit: float | None = None
     """The CPU limit that it was held to while it ran, in place of its own."""
 
@@ -178,7 +178,7 @@ class LoadedBinary:
         return replace(task, command=command, arguments=(), files=files)
 
     def rejection(self) -> None:
-        """Nothing: it was built."""
+        """None, as it was built."""
 
     def close(self) -> None:
         """Close what it is run from."""

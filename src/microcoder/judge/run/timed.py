@@ -33,7 +33,7 @@ class TimedRuns:
         self._pace = pace
         self._has_rerun = self._is_only_try = False
         self.record = sandboxes.record
-        """What was decided about time."""
+        """Decisions about time."""
         self.retries = 0
         """Tests that were run again because something else than a limit killed them."""
         self.losses: list[Loss] = []
@@ -90,7 +90,7 @@ class TimedRuns:
         self.record.reasons.append(reason)
 
     def measure_time_scale(self) -> float:
-        """Return what CPU limits are to be multiplied by on this machine, and learn its pace.
+        """Return the factor on CPU limits on this machine, and learn its pace.
 
         Raises:
             EvaluatorFault: the sandbox does not start.
@@ -185,5 +185,5 @@ def _left_the_same(one: Run, other: Run) -> bool:
 
 
 def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
-    """Whether it was killed by none of its limits: by itself, or from outside, as where the machine's memory ended."""
+    """Whether none of its limits killed a test: it did, or the machine, as where memory ended."""
     return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL

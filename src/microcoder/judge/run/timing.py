@@ -50,7 +50,7 @@ SPARE_MEMORY_MIB = 640
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one test may use."""
+    """Limits of one test."""
 
     cpu_seconds: float
     wall_seconds: float
@@ -89,7 +89,7 @@ print(total, len(values), values[0])
 """Dicts, strings, integers, sorting: what contest programs do."""
 
 REFERENCE_CPU_SECONDS = 0.0205
-"""What the program takes on a core of the reference machine (a cloud AMD EPYC, CPython 3.11), fork and all."""
+"""CPU time of the program on a core of the reference machine (a cloud AMD EPYC, CPython 3.11), fork and all."""
 
 MEMORY_PROGRAM = """
 size = 1 << 16
@@ -106,7 +106,7 @@ LARGE_KIB = 4 << 10
 
 MAX_SCALE = 4.0
 MAX_SLOWDOWN = 1.6
-"""What neighbours are believed to cost at most; an endless program is run for that much longer."""
+"""Largest factor that neighbours are believed to cost; an endless program is run for that much longer."""
 _NOTABLE_SLOWDOWN = 1.1
 _NUM_RECENT = 4
 _DEAD_BAND = 1.15
@@ -114,7 +114,7 @@ _MAX_RUNS = 5
 
 
 def measure_scale(measure: Callable[[], float]) -> float:
-    """Return by how much CPU limits are to be stretched: 1 to `MAX_SCALE`.
+    """Return the factor on CPU limits: 1 to `MAX_SCALE`.
 
     Args:
         measure: runs the program once and returns its CPU seconds. Of up to five runs the fastest counts; the first
@@ -184,7 +184,7 @@ _LEAST_ROOM = 1.1
 """A test is stopped this far beyond its CPU limit at the earliest: neighbours that cost less are not noticed. One that
 ends in between is run again alone."""
 _LEAST_ROOM_IN_MEMORY = 1.3
-"""The same of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
+"""`_LEAST_ROOM` of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
 _ROOM_OF_SLOWDOWN = 1.05
 """Where neighbours were noticed, it is stopped this far beyond what they cost, since that varies."""
 LARGE_MIB = 64
@@ -285,7 +285,7 @@ _MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
 _SHORT_TURN_SECONDS = 1e-4
 _SHORTEST_EXTENSION_SECONDS = 0.05
 _IN_THE_QUEUE_SECONDS = 0.25
-"""How long to wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
+"""Wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
 _BLIND_FACTOR = 3.0
 """How much longer a test may take if the kernel does not say how long it waited."""
 _STUCK_FACTOR = 100.0
@@ -303,7 +303,7 @@ class Reading:
     waited_seconds: float
     """Time in which they wanted a processor and others than themselves had it."""
     turns: int
-    """How often they were given one."""
+    """Times that one of them was given a processor."""
     is_in_the_queue: bool
     """A thread runs or waits now."""
 

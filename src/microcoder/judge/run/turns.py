@@ -45,7 +45,7 @@ class Gate:
         self.num_aside = 0
         """Programs under way that hold no place: idle ones, and long ones that wait for their next slice."""
         self.times_aside = 0
-        """How often a program stood aside."""
+        """Times that a program stood aside."""
         self._is_work_waiting: Callable[[], bool] = lambda: False
         self._on_aside: Callable[[], None] = lambda: None
         self._lock = threading.Lock()

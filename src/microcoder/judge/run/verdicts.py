@@ -57,7 +57,7 @@ class Counts:
     probed: int = 0
     """Accepted programs of which, as a sample, some tests were run again."""
     unrepeated: int = 0
-    """Of these, the ones that were not accepted again: luck, or a fault of ours."""
+    """Probed programs that were not accepted again: luck, or a fault of ours."""
     aside: int = 0
     """Times that a program gave up its place: while idle, or after a slice of CPU time."""
     lowered: int = 0
@@ -94,7 +94,7 @@ class Statistics(Counts):
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
 _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
-"""How runtimes end if they cannot go on."""
+"""Signals by which runtimes end if they cannot go on."""
 _NEARLY_ALL = 0.9
 _MAX_DETAIL = 200
 _MAX_OUTPUT = 2000

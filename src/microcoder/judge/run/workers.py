@@ -35,7 +35,7 @@ from microcoder.judge.run.verdicts import Counts, sum_counts
 
 _MAX_PROBLEMS = 4096
 _TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
-"""What a test takes however short it is, and a value read from JSON such as `[[],[]]` for each character."""
+"""Memory of a test besides its text, and of a value read from JSON such as `[[],[]]` for each character."""
 
 Key = tuple[int, bytes]
 """The number of a known problem, and a digest of the program: neither keeps anything alive."""
@@ -57,7 +57,7 @@ class KnownProblem:
 
     @property
     def num_bytes(self) -> int:
-        """Of its tests, which are held twice: as text and as what a program reads, or values."""
+        """Bytes of its tests, which are held twice: as text, and as input or values."""
         problem = self.prepared.problem
         per_character = 2 if problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
         return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in problem.tests)
@@ -199,7 +199,7 @@ class Work:
 
     program: Program
     problem: KnownProblem | None
-    """None for a program that is only run."""
+    """Problem to judge by; None for a program that is only run."""
     invocation: Invocation | None
     is_wanted: Callable[[], bool]
     finish: Callable[[Verdict | Execution | None], None]
@@ -217,16 +217,16 @@ class Pool(Protocol):
 
     @property
     def counts(self) -> Counts:
-        """What was counted so far."""
+        """Counts so far."""
         ...
 
     @property
     def call_stack(self) -> str:
-        """What the first sandbox says of the call stack, see `Sandbox`."""
+        """`Sandbox.call_stack` of the first sandbox."""
         ...
 
     def open(self) -> tuple[Isolation, float]:
-        """Start the first sandbox; return what holds around programs, and what CPU limits are multiplied by."""
+        """Start the first sandbox; return its isolation and the factor on CPU limits."""
         ...
 
     def put(self, work: Work) -> None:
@@ -273,7 +273,7 @@ class Workers:
         self._is_closed = False
         self._inputs = InputShelf((options.tests_mib << 20) // 2)
         self.pace = pace or Pace()
-        """How fast this machine runs."""
+        """Pace of this machine."""
         self._gate = gate or Gate()
         self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
         self._builds = BuildCache(options.build_seconds)
@@ -296,16 +296,16 @@ class Workers:
 
     @property
     def counts(self) -> Counts:
-        """What was counted so far."""
+        """Counts so far."""
         return replace(sum_counts(session.counts for session in self.sessions), aside=self._gate.times_aside)
 
     @property
     def call_stack(self) -> str:
-        """What the first sandbox says of the call stack, see `Sandbox`."""
+        """`Sandbox.call_stack` of the first sandbox."""
         return self.sessions[0].call_stack
 
     def open(self) -> tuple[Isolation, float]:
-        """Start the first sandbox; return what holds around programs, and what CPU limits are multiplied by.
+        """Start the first sandbox; return its isolation and the factor on CPU limits.
 
         Raises:
             EvaluatorFault: it does not start, or does not hold.
@@ -327,7 +327,7 @@ class Workers:
             self._call_up()
 
     def withdraw(self, work: Work) -> None:
-        """Nothing to do: a thread asks before each test."""
+        """Do nothing: a thread asks before each test."""
 
     def close(self) -> None:
         """End all sandboxes; what is being judged ends as a fault."""

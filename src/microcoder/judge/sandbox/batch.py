@@ -44,18 +44,18 @@ array bisect cmath collections collections.abc copy dataclasses datetime decimal
 itertools json math numbers operator queue random re statistics string textwrap time typing
 """
 MODULES = tuple(MODULES_TEXT.split())
-"""What a program that shares a process may import, besides `sys`, `os` and `PACKAGES`, of which it may name a part."""
+"""Modules that a program of a shared process may import, besides `PACKAGES` and parts of `sys` and `os`."""
 PACKAGES = ("sortedcontainers",)
 """Not of the standard library; the fork server has them if they are installed (see `functions.build_prelude`)."""
 
 _NUMBER = struct.Struct("<Q")
 _FRAME = struct.Struct("<HQ")
 HEAD_BYTES = _FRAME.size
-"""Of a frame, before its output."""
+"""Length of a frame before its output."""
 _STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
-"""What a statement that gives or takes an attribute is compiled to."""
+"""Instructions that set or delete an attribute."""
 CLEAN = 0x8000
-"""Of a status: a look found nothing changed by the tests before this frame."""
+"""Flag of a status: a look found nothing changed by the tests before this frame."""
 ENDED = 0x7FFF
 """The status, but for that bit, of the last frame, which a process writes that ends by itself: between two tests, not
 in one."""
@@ -66,17 +66,17 @@ _ENOUGH_CPU_SECONDS = 0.1
 _RARELY_CHECKED = frozenset(("sys", "math", "List", "Dict", "Set", "Tuple", "Optional", "Union", "Any"))
 """Names of the library by which no program that stores no attribute can change it."""
 _MOST_STDERR_BYTES = 1 << 16
-"""What a test may leave there for another to follow it."""
+"""Largest output on stderr after which another test may follow in the process."""
 _IMMUTABLE_CLASS = 1 << 8
 _INNER_NAMES = ("fget", "fset", "fdel", "func", "__func__", "__wrapped__", "__self__")
-"""Where properties, methods and their like keep the functions that they stand for."""
+"""Attributes by which properties, methods and their like hold functions."""
 
 
 class Files(NamedTuple):
     """The descriptors of a batch, besides the standard ones."""
 
     stdin: int
-    """Of all tests but the first: that can be written."""
+    """Standard input of all tests but the first; writable."""
     inputs: int
     frames: int
     questions: int
@@ -106,7 +106,7 @@ def unpack_frames(frames: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class Library:
-    """What a program may reach of the library, as it was before any test.
+    """The part of the library that programs can reach, as it was before any test.
 
     A program changes an object by an attribute that its source names, or by handing it to a function of the library,
     which adds attributes. So the number of attributes of every object is compared, and the identity of those that the
@@ -148,7 +148,7 @@ class Library:
         held = [*chain.from_iterable(views)]
         self._items = _Items(views, [*map(id, held)], held)
         self.styles = [_Style.of(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)]
-        """Of the interpreter's own streams."""
+        """Settings of the interpreter's own streams."""
         self._purge = regular.purge  # pyrefly: ignore[missing-attribute]
         self._random = sys.modules["random"].getstate()  # pyrefly: ignore[missing-attribute]
 
@@ -229,14 +229,14 @@ def _contents_of(cached: Any) -> dict[Any, Any]:
 
 
 class _Sizes(NamedTuple):
-    """How many attributes, or items, things had before any test."""
+    """Numbers of attributes or items before any test."""
 
     things: list[Any]
     lengths: list[int]
 
 
 class _Items(NamedTuple):
-    """What lists and dictionaries held before any test."""
+    """Contents of lists and dictionaries before any test."""
 
     views: list[Any]
     addresses: list[int]
@@ -245,7 +245,7 @@ class _Items(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What the library must still be after a test of one program."""
+    """Checks that a test of one program left the library as it was."""
 
     sizes: _Sizes
     items: _Items

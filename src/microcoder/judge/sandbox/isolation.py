@@ -140,7 +140,7 @@ _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8,
 _STAGES = ("/mnt", "/media", "/srv", "/proc")
 
 SCRATCH_MODE = 0o1777
-"""Of the scratch folder: its owner need not be who the programs run as."""
+"""Mode of the scratch folder, whose owner need not be the programs' user."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PACKAGES = "/packages"
 
@@ -214,7 +214,7 @@ def _name_streams(stage: str, scratch: str) -> None:
 
 
 def _stand_in(stage: str, links: Mapping[str, str], texts: Mapping[str, str]) -> None:
-    """Put up what a runtime reads about itself and the machine; there is no /proc here but this one."""
+    """Make the files of /proc that a runtime reads about itself and the machine; there are no others."""
     for name in (*links, *texts):
         os.makedirs(os.path.dirname(stage + name), exist_ok=True)
     for name, target in links.items():
@@ -250,7 +250,7 @@ def _make_read_only(target: str, *, has_devices: bool = False) -> None:
 
 @dataclass
 class Setup:
-    """What is in force in this zygote."""
+    """The isolation that is in force in this zygote."""
 
     wanted: set[str]
     missing: dict[str, str] = field(default_factory=dict)
@@ -263,7 +263,7 @@ class Setup:
     scratch_mode: int = folders.PRIVATE_MODE
     file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
     asks_about_threads: bool = False
-    """Nothing else counts them: no user of its own, so no limit of the kernel's."""
+    """Whether threads are counted by asking: there is no user of its own, so no limit of the kernel's."""
     _shared_filter: SeccompFilter | None = None
 
     def has(self, layer: str) -> bool:

@@ -63,9 +63,9 @@ Nodes = dict[int, Any]
 """Nodes by their identity; they are held, for an identity may be given again."""
 
 NODES = {"Node.children": _Parent, "Node.neighbors": _Neighbor, "Node.random": _Random, "Node.next": _Next}
-"""What `Node` is where a problem has such nodes."""
+"""Class that `Node` names, by the kind of a problem's nodes."""
 GIVEN_NAMES = {"ListNode": ListNode, "TreeNode": TreeNode, "Node": _Next}
-"""What a program finds without defining it."""
+"""Names that a program finds without defining them."""
 
 for _class in (ListNode, TreeNode, *NODES.values()):
     _class.__module__ = "solution"

@@ -33,7 +33,7 @@ WIRE_FD = 3
 """The descriptor that a function's result leaves by; for a binary, the binary itself."""
 
 BUILT_FILE = "main"
-"""What a build leaves in its folder."""
+"""Name of the file that a build leaves in its folder."""
 
 STDIN_FILE = "stdin"
 """The scratch file that /dev/stdin and /dev/fd/0 lead to, for programs that name it."""
@@ -54,7 +54,7 @@ NO_RUNTIME: Mapping[str, Any] = {
     "address_space_bytes": 0,
     "reserved_bytes": 0,
 }
-"""What a sandbox without a language's runtime gives one; see `judge/run/runtimes.py`."""
+"""Room for a runtime in a sandbox that runs none; see `judge/run/runtimes.py`."""
 
 
 class Request(NamedTuple):
@@ -70,15 +70,15 @@ class Request(NamedTuple):
     command: tuple[str, ...] = ()
     """Run a binary: the source itself with these arguments, or, to build, the compiler."""
     arguments: tuple[str, ...] = ()
-    """What a Python program finds in sys.argv after its own name."""
+    """sys.argv of a Python program after its own name."""
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
     dialect: str = PLAIN
-    """What a Python program runs under, see `dialects`."""
+    """Environment of a Python program, see `dialects`."""
     has_named_streams: bool = False
     """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
     call: dict[str, Any] | None = None
-    """What the function's arguments and result are; None if all is plain JSON."""
+    """Kinds of the function's arguments and result; None if all is plain JSON."""
     int_digits: int | None = None
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
     shared_cpu_seconds: float = 0.0

@@ -29,21 +29,21 @@ REMOVING_NAMES = "unlink unlinkat rmdir rename renameat renameat2"
 MAX_THREADS = 256
 MAX_ENTRIES = 256
 POLL_SECONDS = 0.02
-"""How often a folder that something was put into is looked at."""
+"""Interval between looks at a folder that files were put into."""
 
 _LEAST_ROOM_BYTES, _LEAST_ROOM_ENTRIES = 1 << 20, 8
 """A file system with less left is full: what a test meets there is not its own doing."""
 _MAX_DESCRIPTORS = MAX_ENTRIES + 256
 _STOP_PAUSE_SECONDS, _STOP_PAUSES, _STOP_CPU_SECONDS = 5e-5, 100, 1.0
-"""How often it is looked whether a test stands still, after how many looks it is stopped again, and the CPU time after
+"""Interval of looks whether a test stands still, looks until it is stopped again, and the CPU time after
 which it is seen to keep itself from it."""
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 """SECCOMP_IOCTL_NOTIF_RECV and _SEND."""
 _NOTIFICATION_BYTES = 80
 _HEAD = struct.Struct("=QIIi")
-"""Of a notification: id, thread, flags, number of the call."""
+"""Layout of a notification's head: id, thread, flags, number of the call."""
 _LENGTH = struct.Struct("=56xQ")
-"""Of a notification: the fourth argument."""
+"""Offset of a notification's fourth argument."""
 _ANSWER = struct.Struct("=QqiI")
 _GO_ON = 1
 _FEW_SECONDS = 0.002
@@ -54,7 +54,7 @@ _REMOVING = {NUMBERS[name] for name in REMOVING_NAMES.split() if name in NUMBERS
 
 
 class Quota:
-    """What one test has taken so far; made before the fork, used on both sides of it."""
+    """Processes and space that one test has taken so far; made before the fork, used on both sides of it."""
 
     def __init__(self, folder: str, max_bytes: int, *, has_files: bool) -> None:
         """Open the way by which the test hands over the listener.
@@ -77,7 +77,7 @@ class Quota:
         self._nameless: list[int] = []
         """Files without a name that the test may still have open."""
         self._reserved_bytes = 0
-        """What it asked to have reserved in files."""
+        """Bytes in files that it asked to have reserved."""
         self._is_evading = False
         """It keeps itself from being stopped."""
         self._descriptor_limits = resource.getrlimit(resource.RLIMIT_NOFILE)

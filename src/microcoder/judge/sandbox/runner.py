@@ -41,10 +41,10 @@ from microcoder.judge.sandbox.kernel import IS_X86, syscall
 from microcoder.judge.sandbox.protocol import COMPILED, REJECTED
 
 _NUM_WORDS = 40
-"""Of the thread state, which is far longer: what is looked for stands at its beginning."""
+"""Words of the thread state that are searched: the fields stand at its beginning."""
 _FRAME_OF_FRAME_OBJECT, _CFRAME_OF_THREAD_STATE = 24, 56
 _STACK_BYTES = 1 << 18
-"""How far above and below the present place on the C stack the innermost frame is looked for."""
+"""Distance on the C stack, up and down, within which the innermost frame is searched."""
 _UNUSUAL_LIMIT = 4321
 _KNOWN, _KNOWN_NAMES = ((3, 11), (3, 12), (3, 13)), "CPython 3.11 to 3.13"
 """Versions whose thread state was looked at: what is not known there may not be written to."""
@@ -194,7 +194,7 @@ def _is_below(path: Any, folder: Any) -> bool:
 
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC0", "TMPDIR": ".", "MALLOC_ARENA_MAX": "4"}
-"""Of binaries and compilers. Libc would reserve 64 MiB for each of eight heaps a core: a matter of the machine."""
+"""Variables of binaries and compilers. Libc would reserve 64 MiB for each of eight heaps a core."""
 _NR_EXECVEAT = 322 if IS_X86 else 281
 AT_EMPTY_PATH = 0x1000
 

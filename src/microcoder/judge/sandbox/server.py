@@ -40,7 +40,7 @@ _NO_LIMITS = Request(0, 0, 0, 0)
 
 
 class Test(NamedTuple):
-    """What a forked child is to run."""
+    """Task of a forked child."""
 
     request: Request
     source: int
@@ -48,11 +48,11 @@ class Test(NamedTuple):
     standard: list[int]
     """stdin, stdout, stderr."""
     wire: int
-    """Where a function's result goes; -1 for any other test."""
+    """Descriptor for a function's result; -1 for any other test."""
     batch: Sequence[int]
     """Later stdin, inputs, frames and questions of several tests; empty for one."""
     quota: Quota | None
-    """What counts what it takes, if nothing else does."""
+    """Accounting of processes and space, if the kernel does none."""
 
 
 class ForkServer:

@@ -106,7 +106,7 @@ class _Watch:
         self._window = (self._started, 0.0)
         """When it began, and the CPU time used until then."""
         self.stood_seconds = 0.0
-        """How long the test was stopped."""
+        """Seconds that the test was stopped."""
 
     def wait(self, quota: Quota | None) -> int:
         """Return how the test ended, or that it must be ended."""

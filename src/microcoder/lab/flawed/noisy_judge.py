@@ -11,7 +11,7 @@ from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 
 Kind = Literal["random", "systematic"]
 Trait = Literal["program", "constants"]
-"""What a systematic error falls on: one program, or all programs with the same constants."""
+"""Unit of a systematic error: one program, or all programs with the same constants."""
 
 
 def noisy_verdict(

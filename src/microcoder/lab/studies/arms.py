@@ -96,7 +96,7 @@ class Arm:
     """Mean of the held-out responses, in tokens."""
     diversity: float | None
     truncated_share: float
-    """Of the training rollouts."""
+    """Share of the training rollouts that were truncated."""
     masked_share: float
 
 
@@ -110,7 +110,7 @@ class Arms:
     changed: tuple[str, ...]
     """Recipe keys that differ between the arms, with their values."""
     curves: tuple[tuple[str, Sequence[tuple[int, Estimate]]], ...] = ()
-    """Of each arm, held-out accuracy by step."""
+    """Held-out accuracy by step, for each arm."""
 
 
 def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:

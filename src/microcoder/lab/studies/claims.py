@@ -40,7 +40,7 @@ class JudgedStudy:
     measurements: Sequence[StudyMeasurement]
     data: StudyData
     summaries: Sequence[Mapping[str, Any]]
-    """Of the finished measurements."""
+    """Summaries of the finished measurements."""
     claims: Sequence[ClaimResult]
 
     @property
@@ -50,7 +50,7 @@ class JudgedStudy:
 
     @property
     def histories(self) -> list[History]:
-        """Of the finished runs."""
+        """Histories of the finished runs."""
         return [history for by_seed in self.data.histories.values() for history in by_seed.values()]
 
     @property
@@ -219,7 +219,7 @@ class PredicateResult:
 
     predicate: Predicate
     effect: Effect | None
-    """None if no seed has all the runs that it compares."""
+    """The effect; None if no seed has all the runs that it compares."""
     judgement: Judgement
 
     @property
@@ -260,7 +260,7 @@ class ClaimResult:
     verdict: ClaimFinding
     """The verdict corrected for all claims (Holm)."""
     adjusted: Judgement | None = None
-    """None if the claim was not decided by an effect."""
+    """p-value adjusted for all claims; None if the claim was not decided by an effect."""
 
     @property
     def is_tested(self) -> bool:

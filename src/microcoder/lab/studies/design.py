@@ -91,7 +91,7 @@ class Contrast(Config):
     """A metric at some levels minus the same at others; one value per seed, or one per problem."""
 
     metric: str = Field(min_length=1)
-    """Of the runs (accuracy, length, ...), or one that the measurement names."""
+    """Metric of the runs (accuracy, length, ...), or one that the measurement names."""
     measurement: str = ""
     """The study's measurement that yields the metric; none: the training runs."""
     feature: str = ""
@@ -131,7 +131,7 @@ class Check(Contrast):
     """A manipulation check: below `least`, the claim cannot appear here."""
 
     least: float = Field(default=LEAST_REACHED, gt=0)
-    """What the contrast must reach on average over seeds."""
+    """Smallest effect of interest, as the mean over seeds."""
 
 
 class Spread(Config):
@@ -140,7 +140,7 @@ class Spread(Config):
     sd: float = Field(gt=0)
     """Standard deviation over seeds of the primary predicate's paired difference."""
     where: str = Field(min_length=1)
-    """How it was measured: the pilot and its number of seeds."""
+    """Origin of the figure: the pilot and its number of seeds."""
 
 
 class Undecidable(Config):
@@ -148,7 +148,7 @@ class Undecidable(Config):
 
     reason: str = Field(min_length=1)
     compute: str = Field(min_length=1)
-    """What would decide it: model, steps, seeds, GPU-hours."""
+    """Compute that would decide it: model, steps, seeds, GPU-hours."""
 
 
 class Claim(Config):
@@ -161,10 +161,10 @@ class Claim(Config):
     short: str = Field(min_length=1, max_length=90)
     """The tested statement as a clause for sentences and figures: `a mask makes responses grow`."""
     paper: str = Field(min_length=1)
-    """What the paper's figures show."""
+    """The paper's result in its figures."""
     family: Family
     design: str = Field(min_length=1)
-    """How it is tested, in one sentence."""
+    """The test in one sentence."""
     primary: Predicate | None = None
     """Decides the claim; none for a claim that is not decidable here."""
     secondary: tuple[Predicate, ...] = ()
@@ -269,9 +269,9 @@ class Study(Config):
 
     question: str = Field(min_length=1)
     done: str = Field(min_length=1)
-    """What was done, in one sentence for the page: `The same tiny model was trained with and without a mask.`"""
+    """The experiment in one sentence for the page: `The same tiny model was trained with and without a mask.`"""
     next: str = Field(min_length=1)
-    """What to do next, in one sentence."""
+    """The next step in one sentence."""
     factor: str = Field(min_length=1)
     """The factor, in words."""
     baseline: Path
@@ -288,13 +288,13 @@ class Study(Config):
     figure: FigureChoice | None = None
     """The figure of the page; none: the primary effects of all claims."""
     levels: dict[str, Level] = Field(default_factory=dict)
-    """What is trained."""
+    """Configurations that are trained."""
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     """Measurements without whole training runs."""
     scales: dict[str, Scale] = Field(default_factory=dict)
     """`quick`, and model sizes for `microcoder study plan`."""
     claims: tuple[Claim, ...] = ()
-    """None for a study whose results are reported elsewhere."""
+    """Claims; None for a study whose results are reported elsewhere."""
 
     def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:

@@ -57,7 +57,7 @@ class MetricSeries:
 
     @property
     def num_problems(self) -> int:
-        """Columns; 1 if the metric is no mean over held-out problems."""
+        """Number of columns; 1 if the metric is not a mean over held-out problems."""
         return self.values_E_P.shape[1]
 
     def weigh(self, weights_P_B: Array) -> Array:

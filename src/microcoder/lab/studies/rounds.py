@@ -45,7 +45,7 @@ class StudyRounds:
     rounds: list[list[Work]]
     """The first holds several seeds, each further one a seed."""
     index: int = 0
-    """Of the round in progress."""
+    """Index of the round in progress."""
     open: dict[Path, Work] = field(default_factory=dict)
     """Unfinished work of that round."""
 
@@ -163,7 +163,7 @@ class StudyPlan:
     works: Sequence[Work]
     """Each unit of work once."""
     shared: Sequence[Work]
-    """The same, once per study that needs it."""
+    """The work, once for each study that needs it."""
     rounds: Rounds
     speeds: StudySpeeds
 

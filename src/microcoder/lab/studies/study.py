@@ -103,7 +103,7 @@ class StudyMeasurement:
 
     @property
     def job(self) -> Job:
-        """The input of its function."""
+        """Input of its function."""
         return Job(self.seed, self.config, self.folder, self.runs)
 
     @property

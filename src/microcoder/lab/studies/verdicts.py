@@ -37,12 +37,12 @@ class Power:
 
     num_seeds: int
     half_width: float
-    """Of the 95 % interval, in the metric's unit."""
+    """Half width of the 95 % interval, in the metric's unit."""
     power: float
     """Chance that the interval shows the claimed direction if the true effect is the smallest of interest; for `same`,
     that it lies within if there is no difference."""
     strict_power: float
-    """The same if the claim is the first of Holm's steps: at 5 % over all claims of the catalogue."""
+    """`power` if the claim is the first of Holm's steps: at 5 % over all claims of the catalogue."""
 
 
 def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
@@ -123,9 +123,9 @@ class Judgement:
 
     verdict: ClaimFinding
     p_for: float = 1.0
-    """Of the null hypothesis that "supported" rejects."""
+    """p-value of the null hypothesis that "supported" rejects."""
     p_against: float = 1.0
-    """Of the one that "contradicted" rejects."""
+    """p-value of the one that "contradicted" rejects."""
 
 
 def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Judgement:

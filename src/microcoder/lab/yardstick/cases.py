@@ -28,7 +28,7 @@ STORED: tuple[Suite, ...] = ("forgery", "fidelity", "pairs", "isolation", "timeo
 """The suites that come with this package, one file each."""
 
 DATA_VERSION = 1
-"""Of the files in `data/`; figures of different versions are not to be compared."""
+"""Version of the files in `data/`; figures of different versions are not to be compared."""
 
 FLAWS = {
     "V1": "no isolation between program and evaluator",

@@ -28,7 +28,7 @@ class Known:
     abilities: frozenset[str]
     about: str
     needs: str = ""
-    """What stands behind `NAME=`; empty if nothing does."""
+    """Meaning of the value in `NAME=VALUE`; empty if it takes none."""
     is_file: bool = True
     """Whether that is a path of this machine."""
     runs_here: bool = True

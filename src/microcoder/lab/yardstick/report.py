@@ -21,7 +21,7 @@ COLUMNS = {
     "timeouts": "endless programs without a verdict",
     "contests": "contest verdicts missed",
 }
-"""What is counted of each group of cases; a miss in all of them."""
+"""Group of cases -> title of its column, which counts the misses."""
 OURS = "microcoder"
 _ASKED_FLAWS = tuple(flaw for flaw in FLAWS if flaw != "V4")
 _SPEED_HEAD = ("judge", "tests per CPU second", "tests per second", "slowest program", "verdict on an endless program")

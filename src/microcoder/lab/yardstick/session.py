@@ -57,7 +57,7 @@ class CaseResult:
     answer: Answer
     is_miss: bool
     what: str = ""
-    """What was wrong, in words; for a miss."""
+    """Description of a miss."""
     is_unsteady: bool = False
     """Whether the judge gave another answer when it was asked again; then it is no miss."""
 
@@ -136,7 +136,7 @@ def build_speed_cases(num_programs: int, num_tests: int) -> list[Case]:
 
 
 _Z = 1.959963984540054
-"""Of 95 %."""
+"""Normal quantile of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +211,12 @@ class Answer:
     """A judge's answer to a case."""
 
     accepted: bool | None
-    """None: no answer, or an undecided one."""
+    """The judge's answer; None if there was none, or it was undecided."""
     error: str = ""
     """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """Of the judge and all it started."""
+    """CPU time of the judge and all that it started."""
     left: tuple[str, ...] = ()
     """Processes without a parent and files in shared folders that were not there before."""
 
@@ -386,7 +386,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class YardstickPlan:
-    """What is asked of every judge."""
+    """Cases and speed measurements that every judge is given."""
 
     cases: tuple[Case, ...]
     seed: int

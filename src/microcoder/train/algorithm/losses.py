@@ -86,7 +86,7 @@ class GspoLoss(ClippedLoss):
     kind: Literal["gspo"]
     clip_low: float = Field(default=3e-4, gt=0, lt=1)
     clip_high: float = Field(default=4e-4, gt=0)
-    """Of s, which moves far less than a token's ratio."""
+    """Upper clip of s, which moves far less than a token's ratio."""
 
 
 class LuspoLoss(ClippedLoss):
@@ -96,7 +96,7 @@ class LuspoLoss(ClippedLoss):
     kind: Literal["luspo"]
     clip_low: float = Field(default=2e-3, gt=0, lt=1)
     clip_high: float = Field(default=2.5e-3, gt=0)
-    """Of s, which moves far less than a token's ratio."""
+    """Upper clip of s, which moves far less than a token's ratio."""
 
 
 class CispoLoss(Loss):
@@ -146,7 +146,7 @@ class GeoMeanLoss(ClippedLoss):
     kind: Literal["geo_mean"]
     clip_low: float = Field(default=0.4, gt=0)
     clip_high: float = Field(default=0.4, gt=0)
-    """Of log w."""
+    """Upper clip of log w."""
 
 
 class ClipCovLoss(ClippedLoss):

@@ -44,7 +44,7 @@ class TruncationRule(Config):
 
     @property
     def excluded_from(self) -> LeaveOutOf:
-        """What a masked rollout is excluded from."""
+        """The parts of the update that a masked rollout is excluded from."""
         return "gradient"
 
     @property

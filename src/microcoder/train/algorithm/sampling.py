@@ -47,7 +47,7 @@ class DiversityTemperature(Config):
     num_problems: int = Field(default=64, ge=1)
     """Training problems to sample at each temperature, `num_samples` times each."""
     converged_diversity: float = Field(default=0.7, gt=0, lt=1)
-    """Where diversity settles in training; 0.7 is the paper's at temperature 1.2. Another model or response length has
+    """Diversity at which training settles; 0.7 is the paper's at temperature 1.2. Another model or response length has
     its own: the mean over the last quarter of an earlier run."""
     max_diversity: float = Field(default=0.9, gt=0, le=1)
     """Initial diversity above which a temperature is unstable: the paper's 1.8 starts at 0.97 and falls to 0.6 within
@@ -108,7 +108,7 @@ SERVER_FLAGS = {
     "enable_sleep_mode": "no sleep mode (its GPUs are its own)",
     "tensor_parallel_size": "--tensor-parallel-size",
 }
-"""What `vllm serve` calls the options of a colocated vLLM."""
+"""Flags of `vllm serve` for the options of a colocated vLLM."""
 
 
 class VllmConfig(Config):
@@ -134,7 +134,7 @@ class VllmConfig(Config):
 
     @property
     def server_url(self) -> str:
-        """Where the server is."""
+        """URL of the server."""
         return (self.server_base_url or f"http://{self.server_host}:{self.server_port}").rstrip("/")
 
     def _contradictions(self) -> Iterator[str]:

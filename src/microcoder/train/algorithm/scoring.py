@@ -32,11 +32,11 @@ class JudgedRollout:
     worth: Reward
     """By `Rules.reward`."""
     draw: float
-    """Of the mask, see `draw_uniform`."""
+    """Random number of the mask, see `draw_uniform`."""
     draft: Verdict | None = None
     """The judgement on an incomplete program, where the mask asked for it."""
     tier: str | None = None
-    """Of its problem."""
+    """Tier of its problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Rules:
     """The functions of an algorithm."""
 
     reward: RewardSum
-    """Of one rollout, by itself."""
+    """Reward of one rollout, without its group."""
     advantage: Advantage
     masking: TruncationRule
     max_response_tokens: int

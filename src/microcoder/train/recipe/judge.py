@@ -18,7 +18,7 @@ OutputComparison = Literal["robust", "strict"]
 
 
 class SandboxConfig(Config):
-    """How programs are run and judged, wherever a config has a judge of its own."""
+    """Options of the judge, wherever a config has a judge of its own."""
 
     workers: int | None = Field(default=None, ge=1)
     """Sandboxes in parallel, per node with `ray`; None: one per processor available to this process, or to the judge's

@@ -58,9 +58,9 @@ class WarmStartConfig(Config):
     """Statement and response are truncated here; only rambling answers are longer."""
     seed: int = 0
     noise: DemonstrationNoise = DemonstrationNoise()
-    """How wrong the demonstrations of `operations` are: with it the untrained accuracy goes up and down."""
+    """Errors in the demonstrations of `operations`: with it the untrained accuracy goes up and down."""
     thinking: ThinkingShares = ThinkingShares()
-    """How the demonstrations of `chains` think."""
+    """Thinking in the demonstrations of `chains`."""
     thorough_share: float = Field(default=0.7, ge=0, le=1)
     """With `chains`: share of the steps, at the start, on complete demonstrations only."""
 
@@ -131,7 +131,7 @@ class HuggingFaceModel(Config):
 MICRO_WEIGHTS = HuggingFaceModel(
     kind="hugging_face", path="micro", compute_dtype="float32", gradient_checkpointing=False
 )
-"""How the micro lab's model is trained."""
+"""Precision and adapters of the micro lab's model."""
 
 
 OptimizerName = Literal[
@@ -336,7 +336,7 @@ def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
 
 
 class ExtractorConfig(Config):
-    """How programs are extracted from responses."""
+    """Extraction of programs from responses."""
 
     name: str = Field(default=DEFAULT, min_length=1)
     """`last_code_block`: the last whole program in a closed code block outside of thinking, tagged or not
@@ -380,7 +380,7 @@ class EvaluationConfig(Config):
     sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
     """Further temperatures to sample held-out problems at; recorded as `sweep`, in no other metric."""
     comparison: OutputComparison = "robust"
-    """How held-out answers are compared."""
+    """Comparison of held-out answers."""
     batch_rollouts: int = Field(default=256, ge=1)
     """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
@@ -435,7 +435,7 @@ class RayConfig(Config):
     processes_per_node: int | None = Field(default=None, ge=1)
     """Training processes per machine, one per GPU; none: as many as this machine has GPUs."""
     start_seconds: float = Field(default=600.0, gt=0)
-    """How long to wait for the devices to join a running cluster."""
+    """Time to wait for the devices to join a running cluster."""
 
 
 class TrainConfig(Config):

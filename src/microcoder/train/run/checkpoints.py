@@ -44,7 +44,7 @@ class PhaseClock:
             self._observer.phase("update")
 
     def add(self, name: str, seconds: float) -> None:
-        """Count work that ran during a phase and is part of its time."""
+        """Add work that ran during a phase to its time."""
         self._beside[name] = self._beside.get(name, 0.0) + seconds
 
     def read(self) -> dict[str, float]:

@@ -18,7 +18,7 @@ from microcoder.train.runs import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class EngineInputs:
-    """What is trained, on what, judged by whom, and where it is written."""
+    """The model, problems, judge and run directory that an engine is given."""
 
     config: TrainConfig
     policy: Any

@@ -30,7 +30,8 @@ class DiskSpace:
     """The nearest folder that exists."""
     free_bytes: int
     checkpoint_bytes: float | None
-    """Of one, at least: weights and the optimizer's state; None for adapters, or where the model's size is unknown."""
+    """Least bytes of one checkpoint: weights and the optimizer's state; None for adapters, or where the model's size is
+    unknown."""
     num_checkpoints: int
     """Most that are there at a time: those kept, the best, and the one that is being written."""
 
@@ -81,9 +82,9 @@ _WRITING = re.compile(r"inline_container|PytorchStreamWriter", re.IGNORECASE)
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE)
 _LOST_GPU = re.compile(r"CUDA error|CUBLAS_STATUS|CUDNN_STATUS|GPU is lost|HIP error|Xid", re.IGNORECASE)
 _LOST_SAMPLER = re.compile(r"EngineDeadError|EngineCore .*died")
-"""vLLM's engine, in a process of its own."""
+"""Messages by which the end of vLLM's engine process is known."""
 _LOST_PEER = re.compile(r"gloo/transport|\bNCCL\b|Dist(?:Backend|Network|Store)Error|ProcessGroup")
-"""torch.distributed, by its transports."""
+"""Words of torch.distributed's transports, by which a lost peer is known."""
 
 
 @contextmanager

@@ -20,7 +20,7 @@ Chat = Sequence[dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How tokens are chosen."""
+    """Sampling parameters."""
 
     temperature: float
     """0: the likeliest."""

@@ -28,7 +28,7 @@ _START_PATIENCE_SECONDS = 10.0
 _PROGRAM_BYTES = 1 << 18
 """Room for a program beside its problem, in one request."""
 _MOST_BYTES_PER_CHARACTER = 6
-"""As JSON."""
+"""Bytes of a character in JSON at most."""
 _LOG = logging.getLogger(__name__)
 _ON_NODES = {"level": "of each node of the Ray cluster", "enforced": [], "missing": {}}
 

@@ -55,13 +55,13 @@ def find_missing(config: TrainConfig) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ProblemCounts:
-    """What is known of a problem file without judging anything."""
+    """Counts of a problem file, made without judging anything."""
 
     num_problems: int
     longest_statement: int
     """In characters."""
     tests_per_problem: float | None
-    """None of a benchmark."""
+    """Mean tests per problem; None for a benchmark."""
 
 
 @cache

@@ -22,7 +22,7 @@ class Correction:
     """Weights of the loss, and the observed ratios."""
 
     weights: torch.Tensor
-    """Of each token (rows, tokens), or of each response (rows, 1)."""
+    """Weights of shape (rows, tokens), or (rows, 1) for whole responses."""
     rows: list[SamplerMismatch]
     """One a response."""
 

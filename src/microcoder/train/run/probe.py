@@ -50,7 +50,7 @@ class Probe:
     """A probe as it is recorded in `probe.json`."""
 
     digest: str
-    """Of the config keys that decide it."""
+    """Digest of the config keys that decide it."""
     points: tuple[ProbePoint, ...]
     choice: Choice
     converged_diversity: float

@@ -23,7 +23,7 @@ from microcoder.train.run.weights import load_tokenizer
 
 _ROWS_AT_ONCE = 64
 _LEAST_READ_SHARE = 0.5
-"""Of responses whose text gives back as many tokens as were sampled; the rest are left out, alike for all models."""
+"""Least share of responses whose text encodes to as many tokens as were sampled; the rest are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Shift:
 
     response: TokenizedResponse
     change: float
-    """Of its log-probability at temperature 1, the sum over its tokens."""
+    """Change of its log-probability at temperature 1, summed over its tokens."""
 
 
 def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) -> list[Shift]:

@@ -16,17 +16,17 @@ from microcoder.judge.core.types import Outcome, Verdict
 from microcoder.train.run.chat import RolloutReader, end_token_ids, opens_thinking
 
 FIELD = "microcoder"
-"""Of a response's `reward_extra_info`: everything that was found out about it, as JSON."""
+"""Key in a response's `reward_extra_info` that holds its `Judged` as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is known of one response by itself."""
+    """Everything that was found out about one response by itself."""
 
     verdict: Verdict
     worth: Reward
     draft: Verdict | None
-    """Of what there is of an incomplete program, where the mask may ask for it."""
+    """Code of an incomplete program, where the mask may ask for it."""
     tier: str | None
 
     def as_json(self) -> str:

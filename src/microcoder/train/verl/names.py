@@ -19,7 +19,7 @@ REWARD_MANAGER = "microcoder"
 
 COLUMN = "microcoder_sampling"
 MANAGER = "microcoder.train.verl.sampling.SamplingManager"
-"""As verl finds what hands it over to the workers."""
+"""Path by which verl finds the agent loop manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Sampling:
     step: int
     """0 outside of training."""
     num_samples: int | None
-    """Of each prompt; None: as the row or verl's configuration says."""
+    """Samples of each prompt; None: as the row or verl's configuration says."""
     seed: int | None
-    """Of seeded sampling; None: the servers' own random numbers."""
+    """Seed of sampling; None: the servers' own random numbers."""
 
 
 def problem_name(extra_info: Mapping[str, Any] | None, data_source: str) -> str:

@@ -40,7 +40,7 @@ class SampledResponse:
     index: int
     """Place among the samples of its problem."""
     row: int
-    """Of its problem in the data."""
+    """Row of its problem in the data."""
 
 
 def session_of(key: str) -> str:

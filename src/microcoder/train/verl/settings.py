@@ -27,13 +27,13 @@ OWN_ESTIMATOR = f"{ESTIMATORS}own"
 
 
 class RunSettings(Config):
-    """What a run directory of ours wants beside the metrics, where `microcoder train` launched the run."""
+    """Contents of a run directory besides the metrics, where `microcoder train` launched the run."""
 
     keep: int = Field(default=2, ge=1)
     keep_best: bool = True
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """Of the attempts before, and of this one's launcher."""
+    """CPU time of the attempts before, and of this one's launcher."""
     probe_digest: str = ""
     """See `microcoder.train.run.probe`."""
     probe_only: bool = False
@@ -43,13 +43,13 @@ class PluginSettings(Config):
     """Defaults are the published recipe."""
 
     seed: int = Field(default=0, ge=0)
-    """Of the mask's draws, and of sampling where that is seeded."""
+    """Seed of the mask's draws, and of sampling where that is seeded."""
     masking: Masking = ConditionalMasking()
     advantage: str | None = None
     """With algorithm.adv_estimator=microcoder_own: path/to/file.py:function."""
     advantage_options: dict[str, Any] = Field(default={})
     temperature: Temperature | None = None
-    """None: actor_rollout_ref.rollout.temperature, throughout."""
+    """Sampling temperatures; None: actor_rollout_ref.rollout.temperature, throughout."""
     diversity_watch: DiversityWatch = DiversityWatch()
     max_response_tokens: int | None = Field(default=None, ge=1)
     """L_max, from the first step; None: data.max_response_length."""
@@ -63,15 +63,15 @@ class PluginSettings(Config):
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
     extractor: ExtractorConfig = ExtractorConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
-    """Of each of verl's reward workers; a `url` asks a service."""
+    """Judge of each of verl's reward workers; a `url` asks a service."""
     problems: Path | None = None
     """JSON lines of whole records, where rows name their problem by `extra_info.problem_id` alone."""
     seeded_sampling: bool = False
     """Give each request a seed, a hash of run, step, problem and sample. vLLM then draws row by row: slower."""
     evaluation_seed: int = 1_000_003
-    """The same of validation and probe."""
+    """Seed of validation and probe."""
     run_dir: Path | None = None
-    """Where metrics, rollouts and probe are written; None: `microcoder` in trainer.default_local_dir."""
+    """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
     run: RunSettings | None = None
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:

@@ -56,7 +56,7 @@ else:
 
 
 class MicroCoder(PPOTrainer):
-    """What is added to each of verl's trainers."""
+    """Mixin for each of verl's trainers."""
 
     stock_mode: ClassVar[str]
 

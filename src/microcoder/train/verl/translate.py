@@ -146,7 +146,7 @@ WITHOUT_EFFECT = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a launch finds its data, and puts what it makes."""
+    """Paths of a launch: its data, and what it writes."""
 
     run: RunDirectory
     model_folder: str
@@ -164,7 +164,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What is typed to train with stock verl."""
+    """The command line that trains with stock verl."""
 
     options: Mapping[str, Any]
     """By verl's names; a leading + adds what verl's files do not have."""

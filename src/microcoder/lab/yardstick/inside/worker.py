@@ -18,7 +18,7 @@ from typing import Any
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PATIENCE_SECONDS = 0.3
-"""How long a judge has to end a program's processes after its verdict."""
+"""Time that a judge has to end a program's processes after its verdict."""
 
 
 def main() -> None:
