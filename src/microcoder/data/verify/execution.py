@@ -34,8 +34,7 @@ from microcoder.judge import Judge, judge_answers
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 
 _WORKED_SHARE = 0.05
-"""Least share of its wall time that a slow program spends on the CPU: a program that waits for input that never comes,
-or sleeps, works less."""
+"""Least CPU share of the wall time of a slow program: one that sleeps, or waits for input, works less."""
 _MOST_TRIES = 4
 _OWN_ANSWERS = Program(None, reason="the problem's own answers")
 """Names them in the store of verdicts, where no program has no code."""

@@ -68,9 +68,8 @@ class VerificationPlan:
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
     seconds_by_language: dict[str, float] = field(default_factory=dict)
-    """Seconds per test of programs known to be too slow, by language, where the source states no limit: a program may
-    be slow for C++ and still end within what accepted Python programs need. In the language of answers it is their
-    limit."""
+    """Seconds per test of programs known to be too slow, by language, where no limit is stated: one may be slow for C++
+    and still end within what accepted Python programs need. In the language of answers it is their limit."""
     outputs: str = "unknown"
     refused_answers: str = ""
 
