@@ -148,15 +148,6 @@ class BuildConfig(Config):
                 )
         return self
 
-    @model_validator(mode="after")
-    def _compares_meanings_with_something(self) -> BuildConfig:
-        if self.filter.contamination.meaning.model is not None and not self.benchmarks:
-            raise ValueError(
-                "filter.contamination.meaning.model compares with benchmarks, and none is named; add [[benchmarks]], "
-                "or leave it out"
-            )
-        return self
-
     @property
     def work_folder(self) -> Path:
         """Folder of parts, verdicts and answers, kept between runs."""

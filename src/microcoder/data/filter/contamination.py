@@ -1,13 +1,6 @@
 """Is a problem one of a benchmark's? By source, title, words, and by what a translation leaves: numbers and examples.
 
 The index is built once from the benchmark's problems; a check reads the index only.
-
-What identifies a problem whatever it looks like: where it is from, its words, its numbers, its examples.
-
-Is a statement one of a benchmark's by what it means? By a sentence encoder, where the recipe gives one.
-
-Any encoder that is published as ONNX will do, a multilingual one sees translations. How close two statements are that
-mean different things depends on the encoder, so the benchmarks' own problems, which all differ, set the bar.
 """
 
 from __future__ import annotations
@@ -19,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,115 +24,6 @@ from microcoder.data.clean.sections import normalise, split
 from microcoder.data.clean.tex import looks_like_tex
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.config import Config
-from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.installation import how_to_install
-
-Vectors = NDArray[np.float32]
-"""Shape (texts, dimensions); each row has length 1."""
-_MODELS = ("model.onnx", "onnx/model.onnx")
-_LEAST_PROBLEMS = 50
-_ROWS_AT_ONCE = 512
-
-
-class MeaningSettings(Config):
-    """How statements are compared by what they mean; off by default."""
-
-    model: Path | None = None
-    """Folder with `tokenizer.json` and `model.onnx` (or `onnx/model.onnx`) of a sentence encoder; None: off."""
-    prefix: str = ""
-    """Prefix that the encoder expects before a text, such as `query: `."""
-    max_tokens: int = Field(default=512, ge=8)
-    """Tokens of a statement that are read, from its beginning."""
-    quantile: float = Field(default=0.99, gt=0, lt=1)
-    """The bar: this share of the benchmarks' problems is less similar to the nearest other one (our choice)."""
-    min_similarity: float | None = Field(default=None, gt=0, le=1)
-    """The bar itself, in place of `quantile`."""
-
-
-class Encoder:
-    """A sentence encoder on one core, so that the same text has the same bits in every process."""
-
-    def __init__(self, settings: MeaningSettings) -> None:
-        try:
-            import onnxruntime
-            from tokenizers import Tokenizer
-        except ImportError:
-            raise ConfigError(f"meaning.model needs onnxruntime; type: {how_to_install('meaning')}") from None
-        assert settings.model is not None
-        path = next((found for name in _MODELS if (found := settings.model / name).is_file()), None)
-        if path is None or not (settings.model / "tokenizer.json").is_file():
-            raise ConfigError(
-                f"meaning.model = {str(settings.model)!r}; name a folder with tokenizer.json and {' or '.join(_MODELS)}"
-            )
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self._tokenizer: Any = Tokenizer.from_file(str(settings.model / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(settings.max_tokens)
-        self._prefix = settings.prefix
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector for each text: the mean of its tokens', or what the encoder itself makes of them."""
-        return np.stack([self._embed(text) for text in texts]) if texts else np.empty((0, 0), dtype=np.float32)
-
-    def _embed(self, text: str) -> NDArray[np.float32]:
-        tokens = self._tokenizer.encode(self._prefix + text)
-        known = {"input_ids": tokens.ids, "attention_mask": tokens.attention_mask, "token_type_ids": tokens.type_ids}
-        given = {one.name: np.array([known[one.name]], dtype=np.int64) for one in self._session.get_inputs()}
-        found = self._session.run(None, given)[0][0]
-        vector = found.mean(axis=0) if found.ndim == 2 else found
-        return (vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class MeaningIndex:
-    """The problems of benchmarks by what they mean."""
-
-    encoder: Encoder
-    ids: tuple[str, ...]
-    vectors: Vectors
-    bar: float
-    """Similarity above which two statements mean the same."""
-
-    def find(self, candidate: Candidate) -> tuple[str, float] | None:
-        """Return the nearest problem and its similarity, where it is above the bar."""
-        if not (text := _told(candidate)):
-            return None
-        similarities = self.vectors @ self.encoder.embed([text])[0]
-        nearest = int(similarities.argmax())
-        return (self.ids[nearest], float(similarities[nearest])) if similarities[nearest] > self.bar else None
-
-
-def index_meaning(problems: Sequence[Candidate], settings: MeaningSettings) -> MeaningIndex | None:
-    """Embed the problems of benchmarks; None where no encoder is given."""
-    if settings.model is None:
-        return None
-    encoder = Encoder(settings)
-    told = {problem.id: text for problem in problems if (text := _told(problem))}
-    vectors, bar = encoder.embed(list(told.values())), settings.min_similarity
-    if bar is None and len(told) < _LEAST_PROBLEMS:
-        raise DataError(
-            f"{len(told)} benchmark problems are too few to find how similar different problems are "
-            f"({_LEAST_PROBLEMS} at least); set filter.contamination.meaning.min_similarity"
-        )
-    return MeaningIndex(encoder, tuple(told), vectors, _find_bar(vectors, settings.quantile) if bar is None else bar)
-
-
-def _find_bar(vectors: Vectors, quantile: float) -> float:
-    nearest = []
-    for start in range(0, len(vectors), _ROWS_AT_ONCE):
-        similarities = vectors[start : start + _ROWS_AT_ONCE] @ vectors.T
-        similarities[np.arange(len(similarities)), np.arange(start, start + len(similarities))] = -1.0
-        nearest.append(similarities.max(axis=1))
-    return float(np.quantile(np.concatenate(nearest), quantile))
-
-
-def _told(candidate: Candidate) -> str:
-    """Return what is asked: examples and bounds are compared elsewhere."""
-    sections = split(candidate.statement or candidate.statement_found)
-    return "\n\n".join(text for text in (sections.statement, sections.input, sections.output) if text).strip()
-
 
 Hashes = NDArray[np.uint64]
 
@@ -354,7 +237,7 @@ THRESHOLDS = {
 }  # fmt: skip
 """The constants above, for the record of a build, beside the settings."""
 
-Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "meaning", "behaviour"]
+Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour"]
 
 
 class ContaminationSettings(Config):
@@ -364,7 +247,6 @@ class ContaminationSettings(Config):
     """The paper's threshold: share of the shorter text's 16-grams that the other has too."""
     min_literal_share: float = Field(default=0.3, gt=0, le=1)
     """Share of the shorter one's runs of literals (our choice)."""
-    meaning: MeaningSettings = MeaningSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +257,7 @@ class Hit:
     """`dataset/row` of the benchmark's problem."""
     by: Evidence
     score: float
-    """Share for words and literals, number of equal examples, similarity for meaning, 1 otherwise."""
+    """Share for words and literals, number of equal examples, 1 otherwise."""
     detail: str
 
 
@@ -420,13 +302,11 @@ class ContaminationIndex:
     words: _Grams
     telling: _Grams
     literals: _Grams
-    meaning: MeaningIndex | None
 
 
 def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings | None = None) -> ContaminationIndex:
     """Index the problems of one benchmark or several, each as found and, where it is a page or TeX, as cleaned too."""
     settings = settings or ContaminationSettings()
-    benchmark = list(benchmark)
     problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
     texts = [_text(problem) for problem in problems]
     tokens = [words(text) for text in texts]
@@ -443,7 +323,6 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
         words=_Grams.build(grams, boilerplate),
         telling=_Grams.build([telling_hashes(said, _WORDS) for said in tokens], boilerplate),
         literals=_Grams.build([literal_hashes(literals(text), _LITERALS) for text in texts]),
-        meaning=index_meaning(benchmark, settings.meaning),
     )
 
 
@@ -504,9 +383,6 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
         hits += _by_grams(text, index, support)
     hits += _by_examples(candidate, index, support)
     hits += _by_title(candidate, index, support)
-    if not hits and index.meaning is not None and (found := index.meaning.find(candidate)):
-        detail = f"similarity {found[1]:.3f}, above {index.meaning.bar:.3f}"
-        hits.append(Hit(found[0], "meaning", round(found[1], 3), detail))
     first: dict[str, Hit] = {}
     for hit in hits:
         first.setdefault(hit.problem_id, hit)
