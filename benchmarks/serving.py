@@ -145,18 +145,20 @@ def ask_sandbox_fusion(kind: str, source: str) -> tuple[str, dict[str, Any], Cal
 
 
 def ask_piston(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any], bool | None]]:
-    files = {
-        "main.py": source,
-        "input.txt": "10\n",
-        "correct_output.txt": "285\n",
-        "grader_config": "TIME_LIMIT=0.2\nMEMORY_LIMIT=256\nINPUT_MODE=stdio",
-    }
-
     def is_right(answer: Any) -> bool | None:
-        return answer["run"]["stdout"] == ("1\n" if kind == RIGHT else "0\n")
+        ran = answer["run"]
+        if kind in (RIGHT, WRONG):
+            return ran["stdout"] == ("285\n" if kind == RIGHT else "286\n")
+        return ran["status"] == ("TO" if kind == ENDLESS else "RE")
 
-    named = [{"name": name, "content": content} for name, content in files.items()]
-    return "/api/v2/execute", {"language": "cf_python3", "version": "*", "files": named}, is_right
+    message = {
+        "language": "python",
+        "version": "*",
+        "files": [{"content": source}],
+        "stdin": "10\n",
+        "run_cpu_time": 200,
+    }
+    return "/api/v2/execute", message, is_right
 
 
 DIALECTS = (ask_ours, ask_sandbox_fusion, ask_piston)

@@ -142,43 +142,9 @@ def test_piston_lays_files_beside_the_program(running: Running) -> None:
     assert found["run"]["stdout"] == "hi ['-v']\n"
 
 
-CHECKER = "import sys\ngiven, answer, output = (open(name).read() for name in sys.argv[1:])\n"
-CHECKER += "print(int(abs(int(output)) == abs(int(answer))))"
-
-
-@pytest.mark.parametrize(
-    ("language", "code", "checker", "compiled", "said"),
-    [
-        ("cf_python3", ADD, None, 0, "1\n"),
-        ("cf_python3", "print(4)", None, 0, "0\n"),
-        ("cf_python3", "1 / 0", None, 0, "0\n"),
-        ("cf_python3", LOOP, None, 0, "0\n"),
-        ("cf_python3", "print(-3)", CHECKER, 0, "1\n"),
-        ("cf_python3", "print(2)", CHECKER, 0, "0\n"),
-        ("c++17", CPP, None, 0, "1\n"),
-        ("c++17", "int main() {", None, 1, ""),
-    ],
-)
-def test_piston_grades_for_open_r1(
-    running: Running, language: str, code: str, checker: str | None, compiled: int, said: str
-) -> None:
-    given = {
-        "main.py": code,
-        **({"checker.py": checker} if checker else {}),
-        "input.txt": "1 2\r\n",
-        "correct_output.txt": "3\n",
-        "grader_config": "TIME_LIMIT=0.5\nMEMORY_LIMIT=256.0\nINPUT_MODE=stdio",
-    }
-    named = [{"name": name, "content": content} for name, content in given.items()]
-    found = execute(running, language=language, files=named, run_timeout=10_500)
-    assert (found["compile"]["code"], found["run"]["code"], found["run"]["stdout"]) == (compiled, 0, said)
-
-
 def test_who_names_no_limit_gets_what_the_service_allows(judge: Judge) -> None:
     tests = [{"input": {"stdin": "1 2"}, "output": {"stdout": "3"}}]
     config = {"language": "python", "provided_data": {"test": tests}}
-    graded = {"main.py": ADD, "input.txt": "1 2", "correct_output.txt": "3", "grader_config": ""}
-    named = [{"name": name, "content": content} for name, content in graded.items()]
     piston = {"language": "python", "version": "*"}
     with serving(judge, max_cpu_seconds=2, max_memory_mib=128, grace_seconds=0) as small:
         for path, message, explicit in (
@@ -187,7 +153,6 @@ def test_who_names_no_limit_gets_what_the_service_allows(judge: Judge) -> None:
             ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"memory_limit_MB": 512}),
             ("/submit", {"id": 1, "completion": f"```python\n{ADD}\n```", "config": config}, None),
             ("/api/v2/execute", {**piston, "files": files(ADD), "stdin": "1 2"}, {"run_cpu_time": 9000}),
-            ("/api/v2/execute", {**piston, "files": named}, None),
         ):
             assert small.post(path, message).status_code == 200, path
             if explicit:
@@ -202,6 +167,7 @@ def test_piston_refuses_in_its_own_words(running: Running) -> None:
         ({"files": [{"content": "zz", "encoding": "hex"}]}, "at least one utf8"),
         ({"files": [*files("x"), {"name": "../../etc/x", "content": ""}]}, "plain relative path"),
         ({"language": "cms_ioi", "files": files("x")}, "runtime is unknown"),
+        ({"files": [*files("x"), {"name": "grader_config", "content": ""}]}, "with their tests to /v1/judge"),
     ):
         answer = running.post("/api/v2/execute", {"language": "python", "version": "*", **message})
         assert answer.status_code in (400, 422)
