@@ -166,8 +166,9 @@ def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandb
             problems.append(make_problem(*tests, **options))
         with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0) as judge:  # type: ignore[arg-type]
             verdicts = judge.judge(programs, problems)
-        # A process that compiles has other addresses than those that load what it compiled: one more bit, by which a
-        # program may be right in a process a test as well. Sharing gives it nothing more.
+        # Addresses also differ between processes of one test each: the first compiles, and the fork server's free lists
+        # move on. That tells a program no more than its inputs do, as no run there is another try; what sharing must
+        # not give it is a verdict that it has not in a process a test.
         passed = [number for number, verdict in enumerate(verdicts) if verdict.is_accepted]
         with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0, batch_tests=False) as judge:
             alone = judge.judge([programs[number] for number in passed], [problems[number] for number in passed])
