@@ -79,7 +79,7 @@ def make_model(folder: Path, *, tiny: bool) -> None:
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     from microcoder.data.micro import generate_demonstrations
-    from microcoder.train.run.estimate import KNOWN
+    from microcoder.train.run.shapes import KNOWN
     from microcoder.train.run.warm import train_tokenizer
 
     texts = (d.statement + d.response for d in generate_demonstrations(num=500, seed=0))

@@ -42,7 +42,7 @@ BUDGETS = {
     "train": 480,
     "train/algorithm": 1560,
     "train/recipe": 900,
-    "train/run": 4480,
+    "train/run": 4400,
     "train/trl": 1320,
     "train/verl": 2390,
     "lab": 10,

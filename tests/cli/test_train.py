@@ -130,15 +130,14 @@ def test_the_qwen3_recipe_is_the_published_one(microcoder: Callable[..., Done]) 
     assert config["evaluation"]["samples_per_problem"] == 4
 
 
-def test_a_recipe_that_a_gpu_cannot_hold_is_refused_with_what_to_change(
+def test_a_recipe_that_a_gpu_may_not_hold_is_shown_with_what_to_change(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
     words = ["train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), *files_of(recipe, tmp_path)]
-    with pytest.raises(SystemExit, match="2"):
-        main([*words, "--dry-run", "--gpu-memory-gib", "79.6"])
+    main([*words, "--dry-run", "--gpu-memory-gib", "79.6"])
     shown = capsys.readouterr()
-    assert "this does not fit" in shown.err
+    assert "this may not fit" in shown.err
     assert "; try --" in shown.err
     assert "optimizer" in shown.out
     main([*words, "--dry-run", "--gpu-memory-gib", "400"])

@@ -1,17 +1,22 @@
-"""What the dry run says of memory: the count on fake tensors against the same pass on real ones."""
+"""The dry run's figures of memory: the formula against the storages of a real pass."""
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from microcoder.judge.core.config import load_config
-from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.activations import PassMemory, PassSettings, StorageCounter, count_pass
-from microcoder.train.run.estimate import KNOWN, advise, count_memory, count_parameters
+from microcoder.train.recipe.recipe import LoraAdapter, TrainConfig
+from microcoder.train.run.estimate import advise, count_memory
+from microcoder.train.run.shapes import KNOWN, PassMemory, PassSettings, count_parameters, count_pass
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
@@ -27,21 +32,43 @@ SMALL = {
 }
 
 
-def settings(**changes: object) -> PassSettings:
-    values = {
-        "rows": 3,
-        "prompt_tokens": 20,
-        "response_tokens": 44,
-        "weight_dtype": "float32",
-        "compute_dtype": "float32",
-        "gradient_checkpointing": True,
-    }
-    return PassSettings(**{**values, **changes})  # type: ignore[arg-type]
+class StorageCounter(TorchDispatchMode):
+    """Counts the bytes of storages that operations make, until they are gone."""
+
+    def __init__(self, apart: Iterable[torch.Tensor | None]) -> None:
+        """Count nothing for tensors that are there already, `apart`, whose views operations make too."""
+        super().__init__()
+        self.live = self.peak = 0
+        self._sizes = {tensor.untyped_storage()._cdata: 0 for tensor in apart if tensor is not None}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and count what it made."""
+        result = func(*args, **(kwargs or {}))
+        for value in tree_leaves(result):
+            if isinstance(value, torch.Tensor):
+                storage = value.untyped_storage()
+                key = storage._cdata
+                if key not in self._sizes:
+                    self._sizes[key] = storage.nbytes()
+                    self.live += storage.nbytes()
+                    self.peak = max(self.peak, self.live)
+                    weakref.finalize(storage, self._drop, key)
+        return result
+
+    def _drop(self, key: int) -> None:
+        self.live -= self._sizes.pop(key, 0)
+
+
+def count(architecture: dict[str, Any] = SMALL, **changes: Any) -> PassMemory:
+    values: dict[str, Any] = {"rows": 3, "prompt_tokens": 20, "response_tokens": 44, "weight_dtype": "float32"}
+    values |= {"compute_dtype": "float32", "gradient_checkpointing": True}
+    counted = count_pass(architecture, PassSettings(**{**values, **changes}))
+    assert counted is not None
+    return counted
 
 
 @pytest.mark.parametrize("checkpointing", [True, False])
-def test_fake_tensors_hold_what_real_ones_hold(checkpointing: bool) -> None:
-    """A real pass over five layers, its storages counted, against two and three layers of fake ones."""
+def test_the_formula_says_what_a_real_pass_holds(checkpointing: bool) -> None:
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**SMALL))
     if checkpointing:
         model.gradient_checkpointing_enable()
@@ -51,28 +78,29 @@ def test_fake_tensors_hold_what_real_ones_hold(checkpointing: bool) -> None:
         weight.grad = torch.zeros_like(weight)
     ids = torch.zeros(3, 64, dtype=torch.long)
     mask = torch.ones_like(ids)
-    mask[0, :5] = 0  # without padding transformers makes no mask of it, which fake tensors cannot tell
+    mask[0, :5] = 0  # Without padding transformers makes no mask of it.
     tracker = StorageCounter([*weights, *(weight.grad for weight in weights)])
     with tracker:
         hidden = model.model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
         kept = tracker.live
         hidden.backward(torch.zeros_like(hidden))
-    counted = count_pass(SMALL, settings(gradient_checkpointing=checkpointing))
+    counted = count(gradient_checkpointing=checkpointing)
     assert counted.parameters == sum(weight.numel() for weight in weights) == count_parameters(SMALL)
-    assert counted.kept == pytest.approx(kept, rel=0.02)
+    assert counted.kept == pytest.approx(kept, rel=0.15)
     assert tracker.peak <= counted.peak
 
 
 def test_more_rows_tokens_and_logits_take_more_and_savings_less() -> None:
-    base = count_pass(SMALL, settings())
-    doubled = count_pass(SMALL, settings(rows=6))
-    assert 1.8 * base.kept < doubled.kept < 2.2 * base.kept
-    assert count_pass(SMALL, settings(response_tokens=108)).kept > 1.8 * base.kept
-    assert count_pass(SMALL, settings(gradient_checkpointing=False)).kept > 3 * base.kept
-    adapted = count_pass(SMALL, settings(lora={"r": 4, "target_modules": "all-linear"}))
-    assert adapted.trained_parameters < base.trained_parameters / 5
-    assert isinstance(adapted, PassMemory)
-    assert count_pass({**SMALL, "vocab_size": 50_000}, settings()).peak > base.peak
+    base = count()
+    assert count(rows=6).kept == pytest.approx(2 * base.kept, rel=0.01)
+    assert count(response_tokens=108).kept > 1.8 * base.kept
+    assert count(gradient_checkpointing=False).kept > 3 * base.kept
+    adapted = count(lora=LoraAdapter(rank=4))
+    assert adapted.trained_parameters == 5 * 4 * (2 * (64 + 64) + 2 * (64 + 32) + 3 * (64 + 160))
+    assert count(lora=LoraAdapter(rank=4, target_modules=("q_proj",))).trained_parameters == 5 * 4 * 128
+    assert count({**SMALL, "vocab_size": 50_000}).peak > base.peak
+    experts = PassSettings(1, 1, 1, "float32", "float32", True)
+    assert count_pass({**SMALL, "num_experts": 8}, experts) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +108,7 @@ def test_more_rows_tokens_and_logits_take_more_and_savings_less() -> None:
     [("Qwen/Qwen3-1.7B", 1.72), ("Qwen/Qwen3-8B", 8.19), ("Qwen/Qwen2.5-7B-Instruct", 7.62)],
 )
 def test_known_shapes_have_the_parameters_of_their_model_cards(name: str, billions: float) -> None:
-    counted = count_pass(KNOWN[name], settings())
+    counted = count(dict(KNOWN[name]))
     assert counted.parameters == count_parameters(KNOWN[name])
     assert counted.parameters == pytest.approx(billions * 1e9, rel=0.005)
 

@@ -5,20 +5,15 @@ filtering at all of its rounds. Time comes from the steps of a run that was meas
 FLOPs are 2 per parameter and token forward and 4 backward (attention left out: below a tenth at these lengths);
 gradient checkpointing and old log-probs add a forward each.
 
-The shapes of models, without their weights: of a folder, of the micro lab, and of models known by name.
-
 The memory of a run on one GPU, part by part, and whether it fits.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
-from types import MappingProxyType
 from typing import Any
 
 from microcoder.judge.core.config import load_config
@@ -29,115 +24,13 @@ from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.recipe.recipe import (
     WEIGHT_BYTES,
     HuggingFaceModel,
-    MicroModel,
     MicroProblems,
     ProblemFiles,
     TrainConfig,
 )
 from microcoder.train.run.manifest import count_problems
+from microcoder.train.run.shapes import PassSettings, count_model, count_pass, find_architecture, head_size
 from microcoder.train.runs import RunDirectory
-
-Architecture = Mapping[str, Any]
-"""A config.json, as far as it decides shapes."""
-
-
-def _qwen(
-    kind: str,
-    hidden: int,
-    layers: int,
-    heads: int,
-    kv_heads: int,
-    intermediate: int,
-    *,
-    tied: bool,
-    vocab: int = 151936,
-) -> Architecture:
-    head = {"head_dim": 128} if kind == "qwen3" else {}
-    return MappingProxyType(
-        {
-            "model_type": kind,
-            "hidden_size": hidden,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "num_key_value_heads": kv_heads,
-            "intermediate_size": intermediate,
-            "vocab_size": vocab,
-            "tie_word_embeddings": tied,
-            **head,
-        }
-    )
-
-
-_QWEN3_8B = _qwen("qwen3", 4096, 36, 32, 8, 12288, tied=False)
-# From the models' config.json on the hub, so that an estimate needs no network.
-KNOWN: Mapping[str, Architecture] = MappingProxyType(
-    {
-        "Qwen/Qwen3-0.6B": _qwen("qwen3", 1024, 28, 16, 8, 3072, tied=True),
-        "Qwen/Qwen3-1.7B": _qwen("qwen3", 2048, 28, 16, 8, 6144, tied=True),
-        "Qwen/Qwen3-4B": _qwen("qwen3", 2560, 36, 32, 8, 9728, tied=True),
-        "Qwen/Qwen3-4B-Instruct-2507": _qwen("qwen3", 2560, 36, 32, 8, 9728, tied=True),
-        "Qwen/Qwen3-8B": _QWEN3_8B,
-        "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": _QWEN3_8B,
-        "Qwen/Qwen2.5-0.5B-Instruct": _qwen("qwen2", 896, 24, 14, 2, 4864, tied=True),
-        "Qwen/Qwen2.5-1.5B-Instruct": _qwen("qwen2", 1536, 28, 12, 2, 8960, tied=True),
-        "Qwen/Qwen2.5-3B-Instruct": _qwen("qwen2", 2048, 36, 16, 2, 11008, tied=True),
-        "Qwen/Qwen2.5-7B-Instruct": _qwen("qwen2", 3584, 28, 28, 4, 18944, tied=False, vocab=152064),
-        "Qwen/Qwen2.5-Coder-7B-Instruct": _qwen("qwen2", 3584, 28, 28, 4, 18944, tied=False, vocab=152064),
-    }
-)
-
-
-def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | None:
-    """Return the shape of a recipe's model; None for a hub id that is not known here."""
-    if isinstance(model, MicroModel):
-        dims = model.warm_start
-        return {
-            "model_type": "qwen3",
-            "hidden_size": dims.hidden_size,
-            "num_hidden_layers": dims.num_layers,
-            "num_attention_heads": dims.num_heads,
-            "num_key_value_heads": dims.num_kv_heads,
-            "head_dim": dims.hidden_size // dims.num_heads,
-            "intermediate_size": dims.intermediate_size,
-            "vocab_size": dims.vocab_size,
-            "tie_word_embeddings": True,
-        }
-    if model.path in KNOWN:
-        return KNOWN[model.path]
-    try:
-        found = json.loads((Path(model.path).expanduser() / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RuntimeError):
-        return None
-    return found if isinstance(found, dict) and "num_hidden_layers" in found else None
-
-
-def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
-    """Return how many parameters a recipe's model has; None if its shape is not known here."""
-    architecture = find_architecture(model)
-    return None if architecture is None else count_parameters(architecture)
-
-
-def count_parameters(architecture: Architecture) -> int | None:
-    """Return the parameters of a decoder like Llama, Qwen2 or Qwen3; None if a dimension is not said."""
-    try:
-        hidden, layers = architecture["hidden_size"], architecture["num_hidden_layers"]
-        heads, kv_heads = architecture["num_attention_heads"], architecture["num_key_value_heads"]
-        size = head_size(architecture)
-        attention = hidden * size * (2 * heads + 2 * kv_heads)
-        attention += {"qwen2": size * (heads + 2 * kv_heads), "qwen3": 2 * size}.get(
-            architecture.get("model_type", ""), 0
-        )
-        mlp = 3 * hidden * architecture["intermediate_size"]
-        embeddings = 1 if architecture.get("tie_word_embeddings", False) else 2
-        return layers * (attention + mlp + 2 * hidden) + embeddings * architecture["vocab_size"] * hidden + hidden
-    except (KeyError, TypeError):
-        return None
-
-
-def head_size(architecture: Architecture) -> int:
-    """Return the size of an attention head."""
-    return architecture.get("head_dim") or architecture["hidden_size"] // architecture["num_attention_heads"]
-
 
 RESERVE_GIB = 2.0
 """CUDA's context and kernels, and what the allocator cannot use: assumed, not measured."""
@@ -181,11 +74,6 @@ class MemoryTable:
         }
 
 
-def can_count() -> bool:
-    """Whether the libraries needed for the count are installed."""
-    return all(find_spec(name) is not None for name in ("torch", "transformers"))
-
-
 def fits(config: TrainConfig, device_memory_gib: float, *, num_shards: int = 1) -> bool | None:
     """Return whether a recipe fits on GPUs of that size; None if the model's shape is unknown."""
     table = count_memory(config, device_memory_gib=device_memory_gib, num_shards=num_shards)
@@ -206,11 +94,8 @@ def count_memory(
         None if the model's shape is unknown.
     """
     architecture = find_architecture(config.model)
-    if architecture is None or "model_type" not in architecture:
+    if architecture is None:
         return None
-    # torch, which the command line does without.
-    from microcoder.train.run.activations import PassSettings, count_pass
-
     prompt_tokens, is_on_gpu = longest_prompt_tokens(config), isinstance(config.model, HuggingFaceModel)
     model, lora = config.weights, config.weights.lora
     count = count_pass(
@@ -222,10 +107,12 @@ def count_memory(
             weight_dtype=model.dtype,
             compute_dtype=model.compute_dtype,
             gradient_checkpointing=model.gradient_checkpointing,
-            lora=None if lora is None else {"r": lora.rank, "target_modules": lora.peft_modules},
+            lora=lora,
             has_triton=is_on_gpu,
         ),
     )
+    if count is None:
+        return None
     size = WEIGHT_BYTES[model.dtype]
     trained_size = 4 if lora else size
     parts = {
@@ -306,7 +193,7 @@ def longest_prompt_tokens(config: TrainConfig) -> int:
 
 def detect_device_gib() -> float | None:
     """Return the memory of this machine's first GPU, None without one."""
-    if not can_count():
+    if find_spec("torch") is None:
         return None
     import torch
 
@@ -426,8 +313,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
     rollouts = rollouts_per_step * config.num_steps
     limits = config.rollout.length_limits
     tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
-    architecture = find_architecture(config.model)
-    parameters = None if architecture is None else count_parameters(architecture)
+    parameters = count_model(config.model)
     filtering = config.algorithm.group_filtering
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
     heldout, heldout_tokens = count_heldout(config)

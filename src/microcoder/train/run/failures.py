@@ -16,7 +16,7 @@ from pathlib import Path
 from microcoder.judge.core.errors import MicroCoderError, TrainingError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.recipe.recipe import WEIGHT_BYTES, HuggingFaceModel, TrainConfig
-from microcoder.train.run.estimate import count_model
+from microcoder.train.run.shapes import count_model
 from microcoder.train.runs import RunDirectory
 
 _MIB = 2**20

@@ -27,8 +27,9 @@ from microcoder.train.algorithm.config import ConditionalMasking
 from microcoder.train.algorithm.sampling import ConstantTemperature, RolloutConfig
 from microcoder.train.recipe.recipe import BatchConfig, CheckpointConfig, EvaluationConfig, OptimizerConfig, TrainConfig
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
-from microcoder.train.run.estimate import KNOWN, can_count, count_parameters, fits
+from microcoder.train.run.estimate import fits
 from microcoder.train.run.manifest import find_missing
+from microcoder.train.run.shapes import KNOWN, count_parameters
 
 _BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)B(?![a-z])", re.IGNORECASE)
 _HYBRID = re.compile(r"Qwen3-\d+(\.\d+)?B(-A\d+B)?", re.IGNORECASE)
@@ -265,14 +266,11 @@ def write_recipe(wishes: Wishes) -> str:
     def resolve(fit: Fit | None) -> TrainConfig:
         return TrainConfig.model_validate(tomllib.loads(write(fit)))
 
-    def holds(fit: Fit, gib: float) -> bool | None:
-        return fits(resolve(fit), gib) if can_count() else None
-
     try:
         # Before the count, which reads the problems.
         if missing := find_missing(resolve(None)):
             raise ConfigError("; ".join(missing))
-        text = write(fit_model(model, wishes.gpu, holds=holds))
+        text = write(fit_model(model, wishes.gpu, holds=lambda fit, gib: fits(resolve(fit), gib)))
     except ValidationError as error:
         fault = error.errors()[0]
         raise ConfigError(explain_fault(fault, ".".join(map(str, fault["loc"])))) from None
