@@ -13,31 +13,22 @@ Readers of generated answers in three file formats.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from microcoder.data import read_problems
-from microcoder.data.benchmarks import Question, Selection, read_humaneval, read_livecodebench, read_mbpp
-from microcoder.data.benchmarks.rows import read_published
+from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.data.completions import Completion, Endpoint
 from microcoder.eval.config import (
     EndpointGeneration,
     EvalConfig,
     GenerationFile,
-    HumanEval,
-    LiveCodeBench,
-    Mbpp,
-    ProblemFileConfig,
     ResponseSampling,
-    Rows,
     Transformers,
     Vllm,
 )
@@ -47,57 +38,19 @@ from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
-from microcoder.judge.core.types import Problem, Prompt, TestCase, Turn
+from microcoder.judge.core.types import Prompt, Turn
 from microcoder.train.recipe import prompts
 from microcoder.train.runs import read_rollouts
 
 Messages = list[dict[str, str]]
 """A chat: roles and contents."""
 
-_EXPERT = (
-    "You are an expert Python programmer. You will be given a question (problem specification) and will generate a "
-    "correct Python program that matches the specification and passes all tests."
-)
-_WITH_STARTER = (
-    "You will use the following starter code to write the solution to the problem and enclose your code within "
-    "delimiters."
-)
-_WITHOUT_STARTER = (
-    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly test on the sample "
-    "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
-    "inputs, runs the algorithm and writes output to STDOUT."
-)
-
 
 def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Question]:
     """Return the questions that a config selects; broken ones are skipped and reported to `note`."""
     benchmark = config.benchmark
-    match benchmark:
-        case LiveCodeBench():
-            selection = Selection(
-                benchmark.platforms,
-                benchmark.difficulties,
-                _midnight(benchmark.start_date),
-                _midnight(benchmark.end_date),
-            )
-            return read_livecodebench(
-                benchmark.path,
-                release=benchmark.release,
-                selection=selection,
-                time_limit_seconds=benchmark.time_limit_seconds,
-                memory_limit_mib=benchmark.memory_limit_mib,
-                dialect=benchmark.dialect,
-                on_broken=(lambda why: note(f"left out: {why}")) if benchmark.skip_broken else None,
-            )
-        case HumanEval():
-            return read_humaneval(benchmark.path, plus=benchmark.plus)
-        case Mbpp():
-            return read_mbpp(benchmark.path, split=benchmark.split, plus=benchmark.plus)
-        case ProblemFileConfig():
-            return [_own_question(problem) for problem in read_problems(benchmark.path)]
-        case Rows():
-            rows = read_published(benchmark.path, "benchmark file")
-            return [_own_question(row.own_problem(benchmark.format)) for row in rows]
+    skips_broken = isinstance(benchmark, LiveCodeBench) and benchmark.skip_broken
+    return benchmark.read(on_broken=(lambda why: note(f"left out: {why}")) if skips_broken else None)
 
 
 def question_record(question: Question) -> dict[str, Any]:
@@ -119,16 +72,10 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
         config: of the evaluation.
         ask: what `load_asker` made of it.
     """
-    own = isinstance(config.benchmark, ProblemFileConfig | Rows)
-    if own or config.prompt.style != "published":
-        return ask(question.load() if own else _as_problem(question)).as_chat()
-    match config.benchmark:
-        case LiveCodeBench():
-            system, text = ask.system or _EXPERT, _livecodebench_text(question)
-        case HumanEval():
-            system, text = ask.system, _humaneval_text(question)
-        case _:
-            system, text = ask.system, _mbpp_text(question)
+    text = config.benchmark.prompt(question) if config.prompt.style == "published" else None
+    if text is None:
+        return ask(question.problem).as_chat()
+    system = ask.system or config.benchmark.system
     before = (*((Turn("system", system),) if system else ()), *ask.examples)
     return Prompt(question.id, text, before).as_chat()
 
@@ -140,61 +87,6 @@ def build_asker(config: EvalConfig) -> Asker:
     if config.prompt.options:
         raise ConfigError('prompt.options are of a prompt.style; "published" has none')
     return prompts.build_asker(config.prompt, style="instruct")
-
-
-def _livecodebench_text(question: Question) -> str:
-    """LiveCodeBench's prompt for chat models, verbatim, so that results are comparable with published ones."""
-    instruction, code = _WITHOUT_STARTER, "# YOUR CODE HERE"
-    if question.starter_code:
-        instruction, code = _WITH_STARTER, question.starter_code
-    return (
-        f"### Question:\n{question.statement}\n\n### Format: {instruction}\n```python\n{code}\n```\n\n"
-        "### Answer: (use the provided format with backticks)\n\n"
-    )
-
-
-def _as_problem(question: Question) -> Problem:
-    """Return a question as a problem that can be asked; its tests are not read for that."""
-    return Problem(
-        id=question.id,
-        statement=question.statement,
-        fn_name=question.fn_name,
-        starter_code=question.starter_code or None,
-        tests=(TestCase(input="", output=""),),
-    )
-
-
-def _humaneval_text(question: Question) -> str:
-    return (
-        "Complete this function. Answer with a self-contained Python program in one fenced code block "
-        "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
-        f"```python\n{question.statement.strip()}\n```\n"
-    )
-
-
-def _mbpp_text(question: Question) -> str:
-    tests = "\n".join(question.examples)
-    return (
-        f"{question.statement.strip()}\n\nYour code should pass these tests:\n\n```python\n{tests}\n```\n\n"
-        "Answer with a self-contained Python program in one fenced code block (```python ... ```).\n"
-    )
-
-
-def _midnight(day: date | None) -> datetime | None:
-    return datetime.combine(day, time()) if day is not None else None
-
-
-def _own_question(problem: Problem) -> Question:
-    return Question(
-        id=problem.id,
-        statement=problem.statement,
-        difficulty=problem.tier or "",
-        starter_code=problem.starter_code or "",
-        fn_name=problem.fn_name,
-        digest=hashlib.sha256(problem.model_dump_json().encode()).hexdigest()[:16],
-        load=lambda: problem,
-        language=problem.language,
-    )
 
 
 _GIVEN = "given_as_code"
@@ -297,7 +189,7 @@ def _from_evalplus(
         if not isinstance(code, str):
             raise DataError(f"{where}: neither solution nor completion is a text")
         if "solution" not in row:
-            code = by_id[name].statement + code
+            code = by_id[name].problem.statement + code
         yield _given(name, counts[name], code)
         counts[name] += 1
 
