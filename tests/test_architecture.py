@@ -36,7 +36,7 @@ BUDGETS = {
     "data/behaviour": 970,
     "data/pipeline": 970,
     "data/release": 780,
-    "data/benchmarks": 660,
+    "data/benchmarks": 640,
     "data/build": 1100,
     "data/audit": 570,
     "train": 480,

@@ -159,6 +159,11 @@ def test_plus_inputs_are_judged_by_the_reference(tmp_path: Path) -> None:
     assert verdicts[1].tests_passed == 3
 
 
+def test_further_tests_of_other_tasks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"plus\.jsonl shares no task with .*he\.jsonl; are both of the same benchmark"):
+        humaneval(tmp_path, plus=PLUS | {"task_id": "HumanEval/901"})
+
+
 def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "mbpp.jsonl", [MBPP])
     (question,) = Mbpp(kind="mbpp", path=path).read()

@@ -24,6 +24,7 @@ from microcoder.data.formats.rows import read_problem
 from microcoder.data.formats.sets import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS
 from microcoder.data.release.problems import read_problems
 from microcoder.data.rowfiles import LISTS, FilePart, RawRow, list_parts, read_part
+from microcoder.data.sources import find_format
 from microcoder.judge import check_problem
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -37,7 +38,7 @@ class Question:
     problem: Problem
     """As it is asked; LiveCodeBench's without its tests, since a release has gigabytes of them."""
     digest: str
-    """Of everything that decides the prompt and the verdict."""
+    """Digest of everything that decides the prompt and the verdict."""
     load: Callable[[], Problem] = field(repr=False)
     """Return the problem with its tests; raises DataError where the file has changed since."""
     title: str = ""
@@ -116,7 +117,7 @@ def _placed(where: str) -> Iterator[None]:
         what = f"{error.detail} is missing" if error.reason == "missing_field" else error.detail
         raise DataError(f"{where}: {what}; is this the file as published?") from None
     except DataError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise error if str(error).startswith(where) else DataError(f"{where}: {error}") from None
 
 
 class Benchmark(Config):
@@ -174,19 +175,7 @@ class Benchmark(Config):
         return True
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
-        problem = self._read_problem(row.values)
-        return Question(problem, _digest(problem.model_dump_json()), lambda: problem)
-
-    def _read_problem(self, values: Mapping[str, Any], **changes: Any) -> Problem:
-        """Return a row's problem, read as any row of its format is, but for some changes."""
-        problem = read_problem(values, self.row_format).model_copy(update=changes)
-        check_problem(problem)
-        return problem
-
-    @property
-    def row_format(self) -> str:
-        """A format of docs/rows.md, or a reference to a reader."""
-        return self.kind
+        raise NotImplementedError
 
 
 _EXPERT = (
@@ -278,19 +267,17 @@ class LiveCodeBench(Benchmark):
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         fields, read_again = row.fields, row.read_again
-        changes: dict[str, Any] = {
-            "time_limit_seconds": self.time_limit_seconds,
-            "memory_limit_mib": self.memory_limit_mib,
-        }
+        judged_by: dict[str, Any] = self.model_dump(include={"time_limit_seconds", "memory_limit_mib"})
         if self.dialect != "plain":  # Only then: a run that was begun without the choice may go on.
-            changes["dialect"] = self.dialect
-        name = fields.text("question_id")
-        problem = self._read_problem(row.values, id=name, **changes)
+            judged_by["dialect"] = self.dialect
+        changes = {"id": fields.text("question_id"), **judged_by}
+        problem = read_problem(row.values, self.kind).model_copy(update=changes)
+        check_problem(problem)
         return Question(
             # Every selected row is checked whole, and its tests are then let go: a release unpacks to more than memory.
             problem.model_copy(update={"tests": ()}),
-            _digest(f"{row.digest}{sorted(changes.items())}"),
-            lambda: self._read_problem(read_again(), id=name, **changes),
+            _digest(f"{row.digest}{sorted(judged_by.items())}"),
+            lambda: read_problem(read_again(), self.kind).model_copy(update=changes),
             title=fields.text("question_title"),
             platform=fields.text("platform"),
             date=_read_date(fields),
@@ -313,12 +300,7 @@ def release_files(release: str) -> list[str]:
 
 def is_livecodebench(path: Path) -> bool:
     """Return whether a file, or a folder of files, is LiveCodeBench's: by the fields of its first row."""
-    path = path / "test.jsonl" if path.is_dir() else path
-    try:
-        first = next(read_file(path, LiveCodeBench.noun), None) if path.is_file() else None
-    except DataError:
-        return False  # whoever reads it says what is wrong
-    return first is not None and {"question_id", "question_content", "public_test_cases"} <= first.values.keys()
+    return find_format(path / "test.jsonl" if path.is_dir() else path) == "livecodebench"
 
 
 def _read_date(row: Row) -> datetime:
@@ -342,11 +324,14 @@ class _Functions(Benchmark):
         if self.plus is None:
             yield from ((row, None) for row in rows)
             return
-        further = {_number_of(row): row for row in read_file(self.plus, "EvalPlus file")}
-        yield from ((row, further[number]) for row in rows if (number := _number_of(row)) in further)
+        further = {_name(row): row for row in read_file(self.plus, "EvalPlus file")}
+        shared = [(row, further[name]) for row in rows if (name := _name(row)) in further]
+        if not shared:
+            raise DataError(f"{self.plus} shares no task with {self.path}; are both of the same benchmark?")
+        yield from shared
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
-        problem = self._read_problem(row.values, id=self._name(row.fields))
+        problem = read_problem(row.values, self.kind).model_copy(update={"id": _name(row)})
         if more is not None:
             with _placed(more.where):
                 tests = plus_tests(more.fields, fields=self.plus_fields)
@@ -355,9 +340,6 @@ class _Functions(Benchmark):
                 problem = problem.model_copy(update=changes)
         digest = "".join(_digest(json.dumps(one.values, sort_keys=True)) for one in (row, more) if one is not None)
         return Question(problem, digest, lambda: problem, examples=row.fields.texts("test_list"))
-
-    def _name(self, row: Row) -> str:
-        raise NotImplementedError
 
 
 class HumanEval(_Functions):
@@ -378,9 +360,6 @@ class HumanEval(_Functions):
             "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
             f"```python\n{question.problem.statement.strip()}\n```\n"
         )
-
-    def _name(self, row: Row) -> str:
-        return row.text("task_id")
 
 
 class Mbpp(_Functions):
@@ -411,19 +390,16 @@ class Mbpp(_Functions):
             raise Malformed("wrong_type", f"task_id is {number!r}, not a number")
         return first <= number <= last
 
-    def _name(self, row: Row) -> str:
-        return f"Mbpp/{row.get('task_id')}"
-
 
 _SPLITS = {"prompt": (1, 10), "test": (11, 510), "validation": (511, 600), "train": (601, 974), "all": (1, 1_000_000)}
 
 
-def _number_of(row: FileRow) -> str:
-    """Return `12` for the tasks `HumanEval/12`, `Mbpp/12` and 12."""
+def _name(row: FileRow) -> str:
+    """Return a task's id; MBPP has numbers, EvalPlus writes `Mbpp/12`."""
     with _placed(row.where):
         if not (name := row.fields.name("task_id")):
             raise Malformed("missing_field", "task_id")
-    return name.rpartition("/")[2]
+    return name if "/" in name else f"Mbpp/{name}"
 
 
 class ProblemFile(Benchmark):
@@ -435,7 +411,7 @@ class ProblemFile(Benchmark):
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
         """Return the problems, by the reader of what is trained on."""
-        return [Question(one, _digest(one.model_dump_json()), lambda one=one: one) for one in read_problems(self.path)]
+        return [_whole(problem) for problem in read_problems(self.path)]
 
 
 class Rows(Benchmark):
@@ -447,10 +423,12 @@ class Rows(Benchmark):
     format: str = Field(min_length=1)
     """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md)."""
 
-    @property
-    def row_format(self) -> str:
-        """The format that was named."""
-        return self.format
+    def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
+        return _whole(read_problem(row.values, self.format))
+
+
+def _whole(problem: Problem) -> Question:
+    return Question(problem, _digest(problem.model_dump_json()), lambda: problem)
 
 
 def _digest(text: str) -> str:

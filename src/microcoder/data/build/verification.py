@@ -27,11 +27,10 @@ from microcoder.data.verify import (
     count_right,
     gather,
 )
-from microcoder.judge import Judge
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json
-from microcoder.judge.languages.packages import STANDARD
 
 _TESTS_MIB = 128
 """That a judge keeps ready: a build is done with a problem before it comes to the next."""
@@ -46,14 +45,11 @@ class Resources(Config):
     """Archives unpacked."""
     responses: Path | None = None
     """A model's attempts."""
-    packages: str = STANDARD
-    workers: int | None = None
-    unsafe: bool = False
+    judge: JudgeOptions = JudgeOptions()
 
     def open_judge(self, **rules: Any) -> Judge:
-        """Start a judge with further arguments of `Judge`."""
-        shared = {"workers": self.workers, "packages": self.packages, "unsafe": self.unsafe, "tests_mib": _TESTS_MIB}
-        return Judge(**shared, **rules)
+        """Start a judge under further rules."""
+        return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 
     def open_endpoint(self, settings: EndpointSettings | None, opened: ExitStack) -> Endpoint | None:
         """Return a client that is closed with `opened`; None without settings."""
