@@ -24,6 +24,8 @@ from typing import Any
 
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.data.completions import Completion, Endpoint
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.rowfiles import placed
 from microcoder.eval.config import (
     EndpointGeneration,
     EvalConfig,
@@ -89,8 +91,7 @@ def build_asker(config: EvalConfig) -> Asker:
     return prompts.build_asker(config.prompt, style="instruct")
 
 
-_GIVEN = "given_as_code"
-_EMPTY = "empty_code"
+_IDS = {"livecodebench": "question_id", "evalplus": "task_id", "rollouts": "problem_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,7 @@ def read_samples(config: GenerationFile, questions: Sequence[Question], extract:
     by_id = {question.id: question for question in questions}
     rows = _read_rows(config.path)
     kind = config.format if config.format != "auto" else _guess_format(rows, config.path)
-    if kind == "rollouts":
-        found = list(_from_rollouts(rows, by_id, config, extract))
-    else:
-        readers = {"livecodebench": _from_livecodebench, "evalplus": _from_evalplus}
-        found = list(readers[kind](rows, by_id, config))
+    found = list(_read_answers(rows, by_id, config, kind, extract))
     samples = [sample for sample in found if sample is not None]
     if not samples:
         raise DataError(f"generation file {config.path} answers none of the {len(questions)} problems; check the ids")
@@ -152,10 +149,11 @@ def _guess_format(rows: Sequence[Any], path: Path) -> str:
     )
 
 
-def _from_livecodebench(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
+def _read_answers(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, kind: str, extract: Extractor
 ) -> Iterator[Sample | None]:
-    if rows and all(isinstance(row, list) for row in rows):
+    """Yield the samples in order; None for an answer to a problem outside the selection, or of another step."""
+    if kind == "livecodebench" and rows and all(isinstance(row, list) for row in rows):
         # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
         if len(rows) != len(by_id):
             raise DataError(
@@ -163,69 +161,43 @@ def _from_livecodebench(
                 "answer exactly the selected problems, in the order of their ids"
             )
         rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
-    seen: set[str] = set()
-    for number, row in enumerate(rows, 1):
-        where = f"generation file {config.path} item {number}"
-        name, codes = _field(row, "question_id", where), row.get("code_list")
-        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-            raise DataError(f"{where}: code_list is missing or no list of texts")
-        if name in seen:
-            raise DataError(f"{where}: question_id {name!r} was used before; put all its codes into one code_list")
-        seen.add(name)
-        yield from (_given(name, index, code) if name in by_id else None for index, code in enumerate(codes))
-
-
-def _from_evalplus(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
-) -> Iterator[Sample | None]:
-    counts: Counter[str] = Counter()
-    for number, row in enumerate(rows, 1):
-        where = f"generation file {config.path} line {number}"
-        name = _field(row, "task_id", where)
-        if name not in by_id:
-            yield None
-            continue
-        code = row["solution"] if "solution" in row else row.get("completion")
-        if not isinstance(code, str):
-            raise DataError(f"{where}: neither solution nor completion is a text")
-        if "solution" not in row:
-            code = by_id[name].problem.statement + code
-        yield _given(name, counts[name], code)
-        counts[name] += 1
-
-
-def _from_rollouts(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, extract: Extractor
-) -> Iterator[Sample | None]:
-    counts: Counter[str] = Counter()
-    steps = {row.get("step") for row in rows if isinstance(row, Mapping)}
+    steps = {row.get("step") for row in rows if kind == "rollouts" and isinstance(row, Mapping)}
     if config.step is None and len(steps) > 1:
         raise ConfigError(f"{config.path} holds rollouts of {len(steps)} steps; choose one by --generation.step")
-    for number, row in enumerate(rows, 1):
-        where = f"generation file {config.path} line {number}"
-        name = _field(row, "problem_id", where)
-        if name not in by_id or (config.step is not None and row.get("step") != config.step):
-            yield None
-            continue
-        text = row.get("completion")
-        if not isinstance(text, str):
-            raise DataError(f"{where}: completion is missing or no text")
-        response = Completion(text, bool(row.get("is_truncated", False)), row.get("num_tokens"))
-        yield Sample.from_response(by_id[name], counts[name], response, extract)
-        counts[name] += 1
-
-
-def _field(row: Any, name: str, where: str) -> str:
-    value = row.get(name) if isinstance(row, Mapping) else None
-    if not isinstance(value, str | int):
-        raise DataError(f"{where}: {name} is missing")
-    return str(value)
-
-
-def _given(problem_id: str, sample_index: int, code: str) -> Sample:
-    if not code.strip():
-        return Sample(problem_id, sample_index, None, None, _EMPTY)
-    return Sample(problem_id, sample_index, None, code, _GIVEN)
+    counts: Counter[str] = Counter()
+    for number, values in enumerate(rows, 1):
+        where = f"generation file {config.path} {'item' if kind == 'livecodebench' else 'line'} {number}"
+        answers: Sequence[str | Completion | None] = (None,)
+        with placed(where, "see docs/evaluation.md"):
+            if not isinstance(values, Mapping):
+                raise Malformed("not_an_object", f"{type(values).__name__}, not an object")
+            row = Row(values, id=where, dataset="")
+            if not (name := row.name(_IDS[kind])):
+                raise Malformed("missing_field", _IDS[kind])
+            question = by_id.get(name)
+            if kind == "livecodebench":
+                if name in counts:
+                    raise DataError(f"question_id {name!r} was used before; put all its codes into one code_list")
+                if not row.has("code_list"):
+                    raise Malformed("missing_field", "code_list")
+                answers, counts[name] = row.texts("code_list"), 0
+            elif kind == "evalplus" and question is not None:
+                whole = row.has("solution")
+                answers = (row.text("solution") if whole else question.problem.statement + row.text("completion"),)
+            elif question is not None and (config.step is None or row.get("step") == config.step):
+                text, is_truncated = row.text("completion"), bool(row.get("is_truncated"))
+                answers = (Completion(text, is_truncated, row.get("num_tokens")),)
+        for answer in answers:
+            if question is None or answer is None:
+                yield None
+                continue
+            if isinstance(answer, Completion):
+                yield Sample.from_response(question, counts[name], answer, extract)
+            elif answer.strip():
+                yield Sample(name, counts[name], None, answer, "given_as_code")
+            else:
+                yield Sample(name, counts[name], None, None, "empty_code")
+            counts[name] += 1
 
 
 @dataclass(frozen=True, slots=True)

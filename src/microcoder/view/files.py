@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from microcoder.data.benchmarks import AnyBenchmark, Benchmark, LiveCodeBench, ProblemFile, Question, is_livecodebench
-from microcoder.data.benchmarks.questions import read_file
 from microcoder.data.formats.assertions import RESULTS
 from microcoder.data.formats.rows import read_problem
 from microcoder.data.micro import generate_problems
+from microcoder.data.rowfiles import read_file
 from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.types import Problem
 

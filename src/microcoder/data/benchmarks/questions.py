@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from pathlib import Path
@@ -23,7 +22,7 @@ from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.rows import read_problem
 from microcoder.data.formats.sets import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS
 from microcoder.data.release.problems import read_problems
-from microcoder.data.rowfiles import LISTS, FilePart, RawRow, list_parts, read_part
+from microcoder.data.rowfiles import FileRow, placed, read_file
 from microcoder.data.sources import find_format
 from microcoder.judge import check_problem
 from microcoder.judge.core.config import Config, kind_or
@@ -59,67 +58,6 @@ class Question:
         return self.problem.tier or ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileRow:
-    """A row as it stands in a file."""
-
-    where: str
-    values: Mapping[str, Any]
-    digest: str
-    read_again: Callable[[], Mapping[str, Any]] = field(repr=False)
-    """Reads its values from the file once more; raises DataError where that has changed."""
-
-    @property
-    def fields(self) -> Row:
-        """The row as formats read it: a field that is missing or of another kind is `Malformed`."""
-        return Row(self.values, id=self.where, dataset="")
-
-
-def read_file(path: Path, what: str) -> Iterator[FileRow]:
-    """Yield the rows of a file, one at a time; of what is not packed none is kept."""
-    if not path.is_file():
-        raise DataError(f"{what} {path} does not exist; check the path")
-    # Lines that are not packed are found again by their offset, rows of Parquet by their number.
-    is_found_by_offset = path.name.endswith((".jsonl", ".ndjson"))
-    for part in list_parts(path.parent, path.name, 1 if is_found_by_offset else 1 << 30):
-        for number, row in enumerate(read_part(path.parent, part)):
-            place = part if is_found_by_offset else FilePart(part.file, part.first + number, 1)
-            yield _read(row, path, place, what)
-
-
-def _read(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
-    where = f"{what} {path} {'item' if path.name.endswith(LISTS) else 'line'} {row.place.rpartition(':')[2]}"
-    values = row.values
-    if values is None:
-        reason, detail = row.fault or ("", "")
-        said = {"not_json": f"is not JSON ({detail})", "not_an_object": f"holds {detail}, not an object"}
-        raise DataError(f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again")
-    digest = hashlib.sha256(row.raw or json.dumps(dict(values), default=str).encode()).hexdigest()
-    if path.suffix in (".gz", ".zst"):
-        # All that stands before it would have to be unpacked once more.
-        return FileRow(where, values, digest, lambda: values)
-
-    def read_again() -> Mapping[str, Any]:
-        found = next(read_part(path.parent, place), None)
-        if found is None or (again := _read(found, path, place, what)).digest != digest:
-            raise DataError(f"{where} has changed since it was first read; start again")
-        return again.values
-
-    return FileRow(where, values, digest, read_again)
-
-
-@contextmanager
-def _placed(where: str) -> Iterator[None]:
-    """Say of a row's faults where it stands."""
-    try:
-        yield
-    except Malformed as error:
-        what = f"{error.detail} is missing" if error.reason == "missing_field" else error.detail
-        raise DataError(f"{where}: {what}; is this the file as published?") from None
-    except DataError as error:
-        raise error if str(error).startswith(where) else DataError(f"{where}: {error}") from None
-
-
 class Benchmark(Config):
     """Rows of a format in a file: which of them are asked, in what words, by which further tests."""
 
@@ -142,11 +80,11 @@ class Benchmark(Config):
         num_rows = 0
         for row, more in self._find_rows():
             num_rows += 1
-            with _placed(row.where):
+            with placed(row.where):
                 if not self._holds(row.fields):
                     continue
             try:
-                with _placed(row.where):
+                with placed(row.where):
                     question = self._read_question(row, more)
             except DataError as error:
                 if on_broken is None:
@@ -333,7 +271,7 @@ class _Functions(Benchmark):
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         problem = read_problem(row.values, self.kind).model_copy(update={"id": _name(row)})
         if more is not None:
-            with _placed(more.where):
+            with placed(more.where):
                 tests = plus_tests(more.fields, fields=self.plus_fields)
                 kept = () if "base_input" in self.plus_fields else problem.tests
                 changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}
@@ -396,7 +334,7 @@ _SPLITS = {"prompt": (1, 10), "test": (11, 510), "validation": (511, 600), "trai
 
 def _name(row: FileRow) -> str:
     """Return a task's id; MBPP has numbers, EvalPlus writes `Mbpp/12`."""
-    with _placed(row.where):
+    with placed(row.where):
         if not (name := row.fields.name("task_id")):
             raise Malformed("missing_field", "task_id")
     return name if "/" in name else f"Mbpp/{name}"

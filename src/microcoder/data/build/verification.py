@@ -15,8 +15,10 @@ from microcoder.data.build.config import BuildConfig, DifficultySettings, Source
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.difficulty.selection import judge_attempts
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.parts import KeptRows, Part
 from microcoder.data.pipeline.steps import Row, Work, digest
+from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.verify import (
     Evidence,
     Verdicts,
@@ -124,20 +126,11 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
 def read_responses(path: Path) -> dict[str, list[str]]:
     """Read a model's attempts: JSON lines with `id` and `responses`."""
     responses: dict[str, list[str]] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"responses {path} cannot be read ({type(error).__name__}); check the path") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            texts = row["responses"]
-            is_right = isinstance(row["id"], str) and all(isinstance(text, str) for text in texts)
-        except (ValueError, KeyError, TypeError):
-            is_right, row, texts = False, {}, []
-        if not is_right:
-            raise DataError(f'responses {path}, line {number}: write {{"id": "...", "responses": ["...", ...]}}')
-        responses.setdefault(row["id"], []).extend(texts)
+    for row in read_file(path, "responses"):
+        with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
+            if not row.fields.has("responses"):
+                raise Malformed("missing_field", "responses")
+            responses.setdefault(row.fields.text("id"), []).extend(row.fields.texts("responses"))
     return responses
 
 
