@@ -194,7 +194,7 @@ class _UpToDamage(io.RawIOBase):
 
 
 @contextmanager
-def _open(path: Path, offset: int = 0) -> Iterator[tuple[BinaryIO, _UpToDamage]]:
+def _open(path: Path, offset: int = 0, ahead: int = _BUFFER_BYTES) -> Iterator[tuple[BinaryIO, _UpToDamage]]:
     """Open a file for reading, unpacked; with it comes what says whether it ended by damage."""
     if path.suffix == ".zst":
         source: Any = _import_pyarrow(path).input_stream(str(path), compression="zstd")
@@ -204,14 +204,16 @@ def _open(path: Path, offset: int = 0) -> Iterator[tuple[BinaryIO, _UpToDamage]]
         if offset:
             source.seek(offset)
         stream = _UpToDamage(source)
-        yield io.BufferedReader(stream, _BUFFER_BYTES), stream
+        yield io.BufferedReader(stream, ahead), stream
 
 
 def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault | None]]:
     """Yield number, offset and bytes of each line that is not blank, from a part's offset on; damage ends it."""
     number, offset = part.line, part.offset
     try:
-        with _open(path, offset) as (file, stream):
+        # Of a part that is found by its offset no more is read than it has.
+        ahead = min(part.num_bytes or _BUFFER_BYTES, _BUFFER_BYTES) if offset else _BUFFER_BYTES
+        with _open(path, offset, ahead) as (file, stream):
             while line := file.readline(MAX_ROW_BYTES + 1):
                 number += 1
                 if len(line) > MAX_ROW_BYTES:
