@@ -133,7 +133,7 @@ def build_prelude() -> dict[str, Any]:
     names: dict[str, Any] = {}
     for name, (module, public) in prelude_names().items():
         if module != "nodes":
-            loaded = importlib.import_module(module)
+            loaded = sys.modules.get(module) or importlib.import_module(module)
             names[name] = getattr(loaded, public) if public else loaded
     with contextlib.suppress(ImportError):
         sorted_ones = importlib.import_module("sortedcontainers")
