@@ -38,7 +38,7 @@ import contests
 import livecodebench
 
 from judge import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
-from microcoder.data.benchmarks import read_livecodebench
+from microcoder.data.benchmarks import LiveCodeBench
 from microcoder.data.formats.candidates import Rejection
 from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
 from microcoder.judge import Judge
@@ -100,7 +100,7 @@ def read_answers(folder: Path) -> Iterator[Case]:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "test.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
-        for question in read_livecodebench(path):
+        for question in LiveCodeBench(path=path).read():
             problem = question.load().model_copy(update={"time_limit_seconds": LIMIT_SECONDS})
             problem = problem.model_copy(update={"tests": problem.tests[:MOST_TESTS]})
             for model, answers in models.items():

@@ -45,7 +45,7 @@ from microcoder.data.pipeline.parts import count_reasons, read_kept, write_part
 from microcoder.data.pipeline.steps import MapStep, Work
 from microcoder.data.pipeline.workers import Chain, Runner, run_chain
 from microcoder.data.verify import Verdicts, VerifySettings
-from microcoder.judge import Judge
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.types import Problem, Program, TestCase
 from microcoder.judge.fleet.client import JudgeClient
 from microcoder.judge.fleet.protocols import BatchJudge
@@ -173,7 +173,7 @@ def open_together(settings: VerifySettings, store: Verdicts, resources: Resource
 def verify_on_nodes(folder: Path, problems: int, seconds: float, num_nodes: int) -> tuple[float, list[bytes]]:
     """Verify problems, one a shard; return the seconds from when all nodes are ready, and what was written."""
     code = "import time\ntime.sleep({})\nprint(int(input()) + {})\n"
-    resources = Resources(work=folder, workers=1)
+    resources = Resources(work=folder, judge=JudgeOptions(workers=1))
     step = MapStep(
         "verify",
         "verify",

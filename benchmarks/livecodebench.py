@@ -31,7 +31,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from microcoder.data.benchmarks import Question, read_livecodebench
+from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.judge import Judge
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Program, Verdict
@@ -160,7 +160,7 @@ def run_livecodebench(sample: Row, code: str, answer: Connection) -> None:
 
 def ask_plain_python(question: Question, code: str) -> bool | None:
     """Return whether plain Python prints what is wanted; None for a function call."""
-    if question.fn_name:
+    if question.problem.fn_name:
         return None
     for test in question.load().tests:
         command = [sys.executable, "-c", code]
@@ -210,7 +210,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "test.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
-        questions = read_livecodebench(path)[:: arguments.every]
+        questions = LiveCodeBench(path=path).read()[:: arguments.every]
         counts: Counter[str] = Counter()
         with Judge(workers=arguments.workers, stop="first_failure") as judge:
             for model, answers in models.items():

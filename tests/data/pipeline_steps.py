@@ -19,6 +19,7 @@ from microcoder.data import Candidate, Rejection
 from microcoder.data.build.verification import Resources, open_verdicts, open_verify
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row, Work
 from microcoder.data.verify import Verdicts, VerifySettings
+from microcoder.judge import JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 
@@ -138,7 +139,7 @@ def open_holding(settings: Settings) -> Iterator[Any]:
 
 def verify_step(work: Path, num_nodes: int) -> MapStep:
     """Return the real verification, which begins once so many nodes have their sandboxes."""
-    resources = Resources(work=work, workers=1)
+    resources = Resources(work=work, judge=JudgeOptions(workers=1))
     opens = partial(open_together, resources=resources, num_nodes=num_nodes)
     shares = partial(open_verdicts, resources=resources)
     return MapStep("verify", "verify", VerifySettings(runs=2), opens, (), runs="alone", shares=shares)

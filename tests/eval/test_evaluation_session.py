@@ -228,7 +228,7 @@ def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Pat
         "### Answer: (use the provided format with backticks)\n\n"
     )
     asked = build_messages(call, config, build_asker(config))
-    assert f"```python\n{call.starter_code}\n```\n\n### Answer" in asked[1]["content"]
+    assert f"```python\n{call.problem.starter_code}\n```\n\n### Answer" in asked[1]["content"]
 
 
 def test_questions_are_asked_in_the_words_of_training(tmp_path: Path, benchmark: Path) -> None:

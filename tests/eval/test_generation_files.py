@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from published import make_call_row, make_row, write_rows
 
-from microcoder.data.benchmarks import Question, read_livecodebench
+from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.eval.config import GenerationFile
 from microcoder.eval.generation import Generations, read_samples
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -21,7 +21,7 @@ CODE = "print(1)"
 
 @pytest.fixture
 def questions(tmp_path: Path) -> list[Question]:
-    return read_livecodebench(write_rows(tmp_path / "test.jsonl", [make_row("a"), make_call_row("b")]))
+    return LiveCodeBench(path=write_rows(tmp_path / "test.jsonl", [make_row("a"), make_call_row("b")])).read()
 
 
 def read(path: Path, content: object, questions: list[Question], **options: Any) -> Generations:
@@ -61,7 +61,7 @@ def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions:
     ]
     found = read(tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions)
     assert [(s.problem_id, s.sample_index) for s in found.samples] == [("a", 0), ("b", 0), ("a", 1)]
-    assert found.samples[1].program == questions[1].statement + "    return a"
+    assert found.samples[1].program == questions[1].problem.statement + "    return a"
 
 
 def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions: list[Question]) -> None:
@@ -87,7 +87,7 @@ def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions
 def test_a_response_is_read_in_the_problem_s_language(tmp_path: Path, questions: list[Question]) -> None:
     text = "```python\nprint(1)\n```\n```cpp\nint main() {}\n```\n"
     row = {"step": 1, "problem_id": "a", "completion": text}
-    asked = [replace(questions[0], language="cpp")]
+    asked = [replace(questions[0], problem=questions[0].problem.model_copy(update={"language": "cpp"}))]
     assert read(tmp_path / "step.jsonl", json.dumps(row), asked).samples[0].program == "int main() {}\n"
 
 
@@ -106,10 +106,10 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
         ("{", "line 1 is not JSON"),
         ("", "in no known format"),
         ('{"x": 1}', "in no known format"),
-        ([{"question_id": "a", "code_list": "x"}], "item 1: code_list is missing or no list"),
+        ([{"question_id": "a", "code_list": "x"}], "item 1: code_list: neither JSON"),
         ([{"question_id": "a", "code_list": ["x"]}] * 2, "item 2: question_id 'a' was used before"),
         ([{"code_list": ["x"]}], "item 1: question_id is missing"),
-        ('{"task_id": "a", "solution": 1}', "line 1: neither solution nor completion"),
+        ('{"task_id": "a", "solution": 1}', "line 1: solution is int, not text"),
         ('{"problem_id": "a"}', "line 1: completion is missing"),
     ],
 )

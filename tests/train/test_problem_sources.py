@@ -16,7 +16,7 @@ from hub_server import Hub, serve_hub
 from published import make_call_row, make_row, write_rows
 
 from microcoder.data import write_problems
-from microcoder.data.benchmarks import read_livecodebench
+from microcoder.data.benchmarks import LiveCodeBench
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -60,7 +60,7 @@ def dataset(tmp_path: Path) -> Path:
 def test_livecodebench_is_held_out_as_evaluation_reads_it(training_file: Path, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "test6.jsonl", [make_row("a"), make_call_row("c")])
     tasks = load(kind="files", train=str(training_file), heldout=str(file))
-    assert [task.problem for task in tasks.heldout] == [question.load() for question in read_livecodebench(file)]
+    assert [task.problem for task in tasks.heldout] == [question.load() for question in LiveCodeBench(path=file).read()]
     # Asked as the run asks, not as the benchmark does.
     assert "reads the input from standard input" in tasks.heldout[0].prompt.text
     assert "Implement `double` in Python" in tasks.heldout[1].prompt.text

@@ -1,5 +1,7 @@
 """Files of rows: JSON lines (plain, gzip or zstd), JSON lists, parquet. Numbered rows, faults included.
 
+Files of which every row is needed: the first fault is an error that names its line.
+
 Archives of data sets, unpacked once: folders and files inside their own folder; anything else is refused.
 """
 
@@ -13,14 +15,15 @@ import lzma
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 from uuid import uuid4
 
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import read_json, shorten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.installation import how_to_install
@@ -191,7 +194,7 @@ class _UpToDamage(io.RawIOBase):
 
 
 @contextmanager
-def _open(path: Path, offset: int = 0) -> Iterator[tuple[BinaryIO, _UpToDamage]]:
+def _open(path: Path, offset: int = 0, ahead: int = _BUFFER_BYTES) -> Iterator[tuple[BinaryIO, _UpToDamage]]:
     """Open a file for reading, unpacked; with it comes what says whether it ended by damage."""
     if path.suffix == ".zst":
         source: Any = _import_pyarrow(path).input_stream(str(path), compression="zstd")
@@ -201,14 +204,16 @@ def _open(path: Path, offset: int = 0) -> Iterator[tuple[BinaryIO, _UpToDamage]]
         if offset:
             source.seek(offset)
         stream = _UpToDamage(source)
-        yield io.BufferedReader(stream, _BUFFER_BYTES), stream
+        yield io.BufferedReader(stream, ahead), stream
 
 
 def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault | None]]:
     """Yield number, offset and bytes of each line that is not blank, from a part's offset on; damage ends it."""
     number, offset = part.line, part.offset
     try:
-        with _open(path, offset) as (file, stream):
+        # Of a part that is found by its offset no more is read than it has.
+        ahead = min(part.num_bytes or _BUFFER_BYTES, _BUFFER_BYTES) if offset else _BUFFER_BYTES
+        with _open(path, offset, ahead) as (file, stream):
             while line := file.readline(MAX_ROW_BYTES + 1):
                 number += 1
                 if len(line) > MAX_ROW_BYTES:
@@ -360,3 +365,64 @@ def _row_of(batch: Any, place: str) -> RawRow:
         return RawRow(place, None, b"", ("not_utf8", str(error)))
     except (ValueError, OverflowError) as error:
         return RawRow(place, None, b"", ("wrong_value", shorten(error, 200)))
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A row as it stands in a file."""
+
+    where: str
+    values: Mapping[str, Any]
+    digest: str
+    read_again: Callable[[], Mapping[str, Any]] = field(repr=False)
+    """Reads its values from the file once more; raises DataError where that has changed."""
+
+    @property
+    def fields(self) -> Row:
+        """The row as formats read it: a field that is missing or of another kind is `Malformed`."""
+        return Row(self.values, id=self.where, dataset="")
+
+
+def read_file(path: Path, what: str) -> Iterator[FileRow]:
+    """Yield the rows of a file, one at a time; of what is not packed none is kept."""
+    if not path.is_file():
+        raise DataError(f"{what} {path} does not exist; check the path")
+    # Lines that are not packed are found again by their offset, rows of Parquet by their number.
+    is_found_by_offset = path.name.endswith((".jsonl", ".ndjson"))
+    for part in list_parts(path.parent, path.name, 1 if is_found_by_offset else 1 << 30):
+        for number, row in enumerate(read_part(path.parent, part)):
+            place = part if is_found_by_offset else FilePart(part.file, part.first + number, 1)
+            yield _find(row, path, place, what)
+
+
+def _find(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
+    where = f"{what} {path} {'item' if path.name.endswith(LISTS) else 'line'} {row.place.rpartition(':')[2]}"
+    values = row.values
+    if values is None:
+        reason, detail = row.fault or ("", "")
+        said = {"not_json": f"is not JSON ({detail})", "not_an_object": f"holds {detail}, not an object"}
+        raise DataError(f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again")
+    digest = hashlib.sha256(row.raw or json.dumps(dict(values), default=str).encode()).hexdigest()
+    if path.suffix in (".gz", ".zst"):
+        # All that stands before it would have to be unpacked once more.
+        return FileRow(where, values, digest, lambda: values)
+
+    def read_again() -> Mapping[str, Any]:
+        found = next(read_part(path.parent, place), None)
+        if found is None or (again := _find(found, path, place, what)).digest != digest:
+            raise DataError(f"{where} has changed since it was first read; start again")
+        return again.values
+
+    return FileRow(where, values, digest, read_again)
+
+
+@contextmanager
+def placed(where: str, hint: str = "is this the file as published?") -> Iterator[None]:
+    """Say of a row's faults where it stands, and what to look at."""
+    try:
+        yield
+    except Malformed as error:
+        what = f"{error.detail} is missing" if error.reason == "missing_field" else error.detail
+        raise DataError(f"{where}: {what}; {hint}") from None
+    except DataError as error:
+        raise error if str(error).startswith(where) else DataError(f"{where}: {error}") from None

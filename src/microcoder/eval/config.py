@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, Tag, model_validator
 
-from microcoder.data.benchmarks.rows import Split
+from microcoder.data.benchmarks import AnyBenchmark, HumanEval, Mbpp
 from microcoder.data.completions import EndpointConfig
 from microcoder.judge.core.config import Config, kind_or
-from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 from microcoder.train.recipe.judge import SandboxConfig
 from microcoder.train.recipe.prompts import PromptConfig
 from microcoder.train.recipe.recipe import ExtractorConfig
@@ -23,73 +21,6 @@ class EvalPromptConfig(PromptConfig):
     style: str = Field(default="published", min_length=1)
     """`published`: the benchmark's own text (of a problem file: `instruct`); else as in training: `instruct`, `bare`,
     `template`, or your own function."""
-
-
-class LiveCodeBench(Config):
-    """LiveCodeBench code generation, as published."""
-
-    kind: Literal["livecodebench"] = "livecodebench"
-    path: Path
-    """A file, or the folder of test.jsonl to test6.jsonl."""
-    release: str | None = None
-    """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
-    start_date: date | None = None
-    """The first contest day."""
-    end_date: date | None = None
-    """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
-    platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
-    """Empty: all."""
-    difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
-    """Empty: all."""
-    time_limit_seconds: float = Field(default=6.0, gt=0, le=600)
-    """CPU seconds per test; LiveCodeBench's checker allows the same wall time."""
-    memory_limit_mib: int = Field(default=2048, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
-    """Memory limit of a test; LiveCodeBench's checker has none."""
-    dialect: Dialect = "plain"
-    """`livecodebench` runs programs with LiveCodeBench's prelude (star imports, recursion limit 50,000, integers of
-    50,000 digits), for results comparable with its leaderboard."""
-    skip_broken: bool = False
-    """Skip problems whose tests cannot be read, and report them; otherwise they are an error."""
-
-
-class HumanEval(Config):
-    """HumanEval, with HumanEval+ where `plus` names its file."""
-
-    kind: Literal["humaneval"]
-    path: Path
-    """HumanEval.jsonl.gz."""
-    plus: Path | None = None
-    """EvalPlus's HumanEvalPlus.jsonl(.gz)."""
-
-
-class Mbpp(Config):
-    """MBPP, with MBPP+ where `plus` names its file."""
-
-    kind: Literal["mbpp"]
-    path: Path
-    """mbpp.jsonl or sanitized-mbpp.json."""
-    plus: Path | None = None
-    """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
-    split: Split = "test"
-    """Split as published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
-
-
-class ProblemFileConfig(Config):
-    """A problem file in our own format."""
-
-    kind: Literal["problems"]
-    path: Path
-    """One problem per line (see the problem record)."""
-
-
-class Rows(Config):
-    """Rows of any supported format, or of your own benchmark; the same reader decontaminates a corpus."""
-
-    kind: Literal["rows"]
-    path: Path
-    """JSON lines (also .gz), or one JSON list."""
-    format: str = Field(min_length=1)
-    """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md)."""
 
 
 class ResponseSampling(Config):
@@ -170,14 +101,7 @@ class GenerationFile(Config):
 class EvalConfig(Config):
     """An evaluation."""
 
-    benchmark: Annotated[
-        Annotated[LiveCodeBench, Tag("livecodebench")]
-        | Annotated[HumanEval, Tag("humaneval")]
-        | Annotated[Mbpp, Tag("mbpp")]
-        | Annotated[ProblemFileConfig, Tag("problems")]
-        | Annotated[Rows, Tag("rows")],
-        kind_or("livecodebench"),
-    ]
+    benchmark: AnyBenchmark
     generation: Annotated[
         Annotated[Transformers, Tag("transformers")]
         | Annotated[Vllm, Tag("vllm")]

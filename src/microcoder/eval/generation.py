@@ -13,31 +13,24 @@ Readers of generated answers in three file formats.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from microcoder.data import read_problems
-from microcoder.data.benchmarks import Question, Selection, read_humaneval, read_livecodebench, read_mbpp
-from microcoder.data.benchmarks.rows import read_published
+from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.data.completions import Completion, Endpoint
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.rowfiles import placed
 from microcoder.eval.config import (
     EndpointGeneration,
     EvalConfig,
     GenerationFile,
-    HumanEval,
-    LiveCodeBench,
-    Mbpp,
-    ProblemFileConfig,
     ResponseSampling,
-    Rows,
     Transformers,
     Vllm,
 )
@@ -47,57 +40,19 @@ from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
-from microcoder.judge.core.types import Problem, Prompt, TestCase, Turn
+from microcoder.judge.core.types import Prompt, Turn
 from microcoder.train.recipe import prompts
 from microcoder.train.runs import read_rollouts
 
 Messages = list[dict[str, str]]
 """A chat: roles and contents."""
 
-_EXPERT = (
-    "You are an expert Python programmer. You will be given a question (problem specification) and will generate a "
-    "correct Python program that matches the specification and passes all tests."
-)
-_WITH_STARTER = (
-    "You will use the following starter code to write the solution to the problem and enclose your code within "
-    "delimiters."
-)
-_WITHOUT_STARTER = (
-    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly test on the sample "
-    "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
-    "inputs, runs the algorithm and writes output to STDOUT."
-)
-
 
 def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Question]:
     """Return the questions that a config selects; broken ones are skipped and reported to `note`."""
     benchmark = config.benchmark
-    match benchmark:
-        case LiveCodeBench():
-            selection = Selection(
-                benchmark.platforms,
-                benchmark.difficulties,
-                _midnight(benchmark.start_date),
-                _midnight(benchmark.end_date),
-            )
-            return read_livecodebench(
-                benchmark.path,
-                release=benchmark.release,
-                selection=selection,
-                time_limit_seconds=benchmark.time_limit_seconds,
-                memory_limit_mib=benchmark.memory_limit_mib,
-                dialect=benchmark.dialect,
-                on_broken=(lambda why: note(f"left out: {why}")) if benchmark.skip_broken else None,
-            )
-        case HumanEval():
-            return read_humaneval(benchmark.path, plus=benchmark.plus)
-        case Mbpp():
-            return read_mbpp(benchmark.path, split=benchmark.split, plus=benchmark.plus)
-        case ProblemFileConfig():
-            return [_own_question(problem) for problem in read_problems(benchmark.path)]
-        case Rows():
-            rows = read_published(benchmark.path, "benchmark file")
-            return [_own_question(row.own_problem(benchmark.format)) for row in rows]
+    skips_broken = isinstance(benchmark, LiveCodeBench) and benchmark.skip_broken
+    return benchmark.read(on_broken=(lambda why: note(f"left out: {why}")) if skips_broken else None)
 
 
 def question_record(question: Question) -> dict[str, Any]:
@@ -119,16 +74,10 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
         config: of the evaluation.
         ask: what `load_asker` made of it.
     """
-    own = isinstance(config.benchmark, ProblemFileConfig | Rows)
-    if own or config.prompt.style != "published":
-        return ask(question.load() if own else _as_problem(question)).as_chat()
-    match config.benchmark:
-        case LiveCodeBench():
-            system, text = ask.system or _EXPERT, _livecodebench_text(question)
-        case HumanEval():
-            system, text = ask.system, _humaneval_text(question)
-        case _:
-            system, text = ask.system, _mbpp_text(question)
+    text = config.benchmark.prompt(question) if config.prompt.style == "published" else None
+    if text is None:
+        return ask(question.problem).as_chat()
+    system = ask.system or config.benchmark.system
     before = (*((Turn("system", system),) if system else ()), *ask.examples)
     return Prompt(question.id, text, before).as_chat()
 
@@ -142,63 +91,7 @@ def build_asker(config: EvalConfig) -> Asker:
     return prompts.build_asker(config.prompt, style="instruct")
 
 
-def _livecodebench_text(question: Question) -> str:
-    """LiveCodeBench's prompt for chat models, verbatim, so that results are comparable with published ones."""
-    instruction, code = _WITHOUT_STARTER, "# YOUR CODE HERE"
-    if question.starter_code:
-        instruction, code = _WITH_STARTER, question.starter_code
-    return (
-        f"### Question:\n{question.statement}\n\n### Format: {instruction}\n```python\n{code}\n```\n\n"
-        "### Answer: (use the provided format with backticks)\n\n"
-    )
-
-
-def _as_problem(question: Question) -> Problem:
-    """Return a question as a problem that can be asked; its tests are not read for that."""
-    return Problem(
-        id=question.id,
-        statement=question.statement,
-        fn_name=question.fn_name,
-        starter_code=question.starter_code or None,
-        tests=(TestCase(input="", output=""),),
-    )
-
-
-def _humaneval_text(question: Question) -> str:
-    return (
-        "Complete this function. Answer with a self-contained Python program in one fenced code block "
-        "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
-        f"```python\n{question.statement.strip()}\n```\n"
-    )
-
-
-def _mbpp_text(question: Question) -> str:
-    tests = "\n".join(question.examples)
-    return (
-        f"{question.statement.strip()}\n\nYour code should pass these tests:\n\n```python\n{tests}\n```\n\n"
-        "Answer with a self-contained Python program in one fenced code block (```python ... ```).\n"
-    )
-
-
-def _midnight(day: date | None) -> datetime | None:
-    return datetime.combine(day, time()) if day is not None else None
-
-
-def _own_question(problem: Problem) -> Question:
-    return Question(
-        id=problem.id,
-        statement=problem.statement,
-        difficulty=problem.tier or "",
-        starter_code=problem.starter_code or "",
-        fn_name=problem.fn_name,
-        digest=hashlib.sha256(problem.model_dump_json().encode()).hexdigest()[:16],
-        load=lambda: problem,
-        language=problem.language,
-    )
-
-
-_GIVEN = "given_as_code"
-_EMPTY = "empty_code"
+_IDS = {"livecodebench": "question_id", "evalplus": "task_id", "rollouts": "problem_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +108,7 @@ def read_samples(config: GenerationFile, questions: Sequence[Question], extract:
     by_id = {question.id: question for question in questions}
     rows = _read_rows(config.path)
     kind = config.format if config.format != "auto" else _guess_format(rows, config.path)
-    if kind == "rollouts":
-        found = list(_from_rollouts(rows, by_id, config, extract))
-    else:
-        readers = {"livecodebench": _from_livecodebench, "evalplus": _from_evalplus}
-        found = list(readers[kind](rows, by_id, config))
+    found = list(_read_answers(rows, by_id, config, kind, extract))
     samples = [sample for sample in found if sample is not None]
     if not samples:
         raise DataError(f"generation file {config.path} answers none of the {len(questions)} problems; check the ids")
@@ -260,10 +149,11 @@ def _guess_format(rows: Sequence[Any], path: Path) -> str:
     )
 
 
-def _from_livecodebench(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
+def _read_answers(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, kind: str, extract: Extractor
 ) -> Iterator[Sample | None]:
-    if rows and all(isinstance(row, list) for row in rows):
+    """Yield the samples in order; None for an answer to a problem outside the selection, or of another step."""
+    if kind == "livecodebench" and rows and all(isinstance(row, list) for row in rows):
         # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
         if len(rows) != len(by_id):
             raise DataError(
@@ -271,69 +161,43 @@ def _from_livecodebench(
                 "answer exactly the selected problems, in the order of their ids"
             )
         rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
-    seen: set[str] = set()
-    for number, row in enumerate(rows, 1):
-        where = f"generation file {config.path} item {number}"
-        name, codes = _field(row, "question_id", where), row.get("code_list")
-        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-            raise DataError(f"{where}: code_list is missing or no list of texts")
-        if name in seen:
-            raise DataError(f"{where}: question_id {name!r} was used before; put all its codes into one code_list")
-        seen.add(name)
-        yield from (_given(name, index, code) if name in by_id else None for index, code in enumerate(codes))
-
-
-def _from_evalplus(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
-) -> Iterator[Sample | None]:
-    counts: Counter[str] = Counter()
-    for number, row in enumerate(rows, 1):
-        where = f"generation file {config.path} line {number}"
-        name = _field(row, "task_id", where)
-        if name not in by_id:
-            yield None
-            continue
-        code = row["solution"] if "solution" in row else row.get("completion")
-        if not isinstance(code, str):
-            raise DataError(f"{where}: neither solution nor completion is a text")
-        if "solution" not in row:
-            code = by_id[name].statement + code
-        yield _given(name, counts[name], code)
-        counts[name] += 1
-
-
-def _from_rollouts(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, extract: Extractor
-) -> Iterator[Sample | None]:
-    counts: Counter[str] = Counter()
-    steps = {row.get("step") for row in rows if isinstance(row, Mapping)}
+    steps = {row.get("step") for row in rows if kind == "rollouts" and isinstance(row, Mapping)}
     if config.step is None and len(steps) > 1:
         raise ConfigError(f"{config.path} holds rollouts of {len(steps)} steps; choose one by --generation.step")
-    for number, row in enumerate(rows, 1):
-        where = f"generation file {config.path} line {number}"
-        name = _field(row, "problem_id", where)
-        if name not in by_id or (config.step is not None and row.get("step") != config.step):
-            yield None
-            continue
-        text = row.get("completion")
-        if not isinstance(text, str):
-            raise DataError(f"{where}: completion is missing or no text")
-        response = Completion(text, bool(row.get("is_truncated", False)), row.get("num_tokens"))
-        yield Sample.from_response(by_id[name], counts[name], response, extract)
-        counts[name] += 1
-
-
-def _field(row: Any, name: str, where: str) -> str:
-    value = row.get(name) if isinstance(row, Mapping) else None
-    if not isinstance(value, str | int):
-        raise DataError(f"{where}: {name} is missing")
-    return str(value)
-
-
-def _given(problem_id: str, sample_index: int, code: str) -> Sample:
-    if not code.strip():
-        return Sample(problem_id, sample_index, None, None, _EMPTY)
-    return Sample(problem_id, sample_index, None, code, _GIVEN)
+    counts: Counter[str] = Counter()
+    for number, values in enumerate(rows, 1):
+        where = f"generation file {config.path} {'item' if kind == 'livecodebench' else 'line'} {number}"
+        answers: Sequence[str | Completion | None] = (None,)
+        with placed(where, "see docs/evaluation.md"):
+            if not isinstance(values, Mapping):
+                raise Malformed("not_an_object", f"{type(values).__name__}, not an object")
+            row = Row(values, id=where, dataset="")
+            if not (name := row.name(_IDS[kind])):
+                raise Malformed("missing_field", _IDS[kind])
+            question = by_id.get(name)
+            if kind == "livecodebench":
+                if name in counts:
+                    raise DataError(f"question_id {name!r} was used before; put all its codes into one code_list")
+                if not row.has("code_list"):
+                    raise Malformed("missing_field", "code_list")
+                answers, counts[name] = row.texts("code_list"), 0
+            elif kind == "evalplus" and question is not None:
+                whole = row.has("solution")
+                answers = (row.text("solution") if whole else question.problem.statement + row.text("completion"),)
+            elif question is not None and (config.step is None or row.get("step") == config.step):
+                text, is_truncated = row.text("completion"), bool(row.get("is_truncated"))
+                answers = (Completion(text, is_truncated, row.get("num_tokens")),)
+        for answer in answers:
+            if question is None or answer is None:
+                yield None
+                continue
+            if isinstance(answer, Completion):
+                yield Sample.from_response(question, counts[name], answer, extract)
+            elif answer.strip():
+                yield Sample(name, counts[name], None, answer, "given_as_code")
+            else:
+                yield Sample(name, counts[name], None, None, "empty_code")
+            counts[name] += 1
 
 
 @dataclass(frozen=True, slots=True)

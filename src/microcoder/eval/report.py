@@ -61,7 +61,7 @@ class Sample:
         cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
     ) -> Sample:
         """Extract the program from a response."""
-        program = extract(response.text, is_truncated=response.is_truncated, language=question.language)
+        program = extract(response.text, is_truncated=response.is_truncated, language=question.problem.language)
         return cls(
             question.id,
             sample_index,
@@ -399,10 +399,10 @@ def _require_numpy() -> None:
 def _published(question: Question) -> dict[str, Any]:
     return {
         "question_title": question.title,
-        "question_content": question.statement,
+        "question_content": question.problem.statement,
         "platform": question.platform,
         "question_id": question.id,
         "contest_date": question.date.isoformat() if question.date else None,
-        "starter_code": question.starter_code,
+        "starter_code": question.problem.starter_code or "",
         "difficulty": question.difficulty,
     }

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from microcoder.data.benchmarks import Question
+from microcoder.data.benchmarks import LiveCodeBench, Question, Rows
 from microcoder.data.formats.catalogue import find_source
-from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile, LiveCodeBench, Rows
+from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
@@ -218,7 +218,7 @@ def _judge_group(
     *,
     observer: EvaluationObserver,
 ) -> None:
-    programs = [Program(sample.program, question.language, sample.extraction) for question, _, sample in group]
+    programs = [Program(sample.program, question.problem.language, sample.extraction) for question, _, sample in group]
 
     def keep(index: int, verdict: Verdict) -> None:
         sample = group[index][2]

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
-from microcoder.data.benchmarks import Question, is_livecodebench, read_humaneval, read_livecodebench, read_mbpp
-from microcoder.data.benchmarks.rows import read_published
+from microcoder.data.benchmarks import AnyBenchmark, Benchmark, LiveCodeBench, ProblemFile, Question, is_livecodebench
 from microcoder.data.formats.assertions import RESULTS
 from microcoder.data.formats.rows import read_problem
 from microcoder.data.micro import generate_problems
+from microcoder.data.rowfiles import read_file
 from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.types import Problem
 
@@ -119,7 +120,6 @@ class LineFile:
 
 
 _MICRO_KEYS = ("world", "seed", "tiers", "styles")
-_LCB_KEYS = ("release", "time_limit_seconds", "memory_limit_mib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,23 +227,13 @@ def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
             yield problem.id, partial(_asked, problem, "the run's seed, generated anew")
 
 
-def _ask(benchmark: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
-    path = Path(benchmark["path"])
-    plus = Path(benchmark["plus"]) if benchmark.get("plus") else None
-    match benchmark.get("kind", "livecodebench"):
-        case "livecodebench":
-            kept = {key: benchmark[key] for key in _LCB_KEYS if benchmark.get(key) is not None}
-            yield from _of_questions(read_livecodebench(path, on_broken=lambda _: None, **kept), path)
-        case "humaneval":
-            yield from _of_questions(read_humaneval(path, plus=plus), path)
-        case "mbpp":
-            yield from _of_questions(read_mbpp(path, plus=plus, split=benchmark.get("split") or "test"), path)
-        case "rows":
-            for row in read_published(path, "benchmark file"):
-                problem = row.own_problem(benchmark["format"])
-                yield problem.id, partial(_asked, problem, path.name)
-        case _:
-            yield from _read_file(path)
+def _ask(values: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
+    """Problems of a benchmark; a config of another version raises."""
+    benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
+    if isinstance(benchmark, ProblemFile):
+        yield from _read_file(benchmark.path)
+    else:
+        yield from _of_questions(benchmark.read(on_broken=lambda _: None), benchmark.path)
 
 
 def _of_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, Find]]:
@@ -258,13 +248,13 @@ def _load(question: Question, origin: str) -> Asked:
 def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
     """Problems or submissions of ours, LiveCodeBench, or rows of any known format; other rows are passed over."""
     if is_livecodebench(path):
-        yield from _of_questions(read_livecodebench(path, on_broken=lambda _: None), path)
+        yield from _of_questions(LiveCodeBench(path=path).read(on_broken=lambda _: None), path)
     elif path.is_dir():
         from microcoder.data.release.tables import read_released
 
         yield from ((problem.id, partial(_asked, problem, path.name)) for problem in read_released(path))
     elif path.suffix == ".json":
-        for row in read_published(path, "problem file"):
+        for row in read_file(path, "problem file"):
             yield from ((name, partial(_asked, problem, path.name)) for name, problem in _recognise(dict(row.values)))
     else:
         yield from _read_lines(path)

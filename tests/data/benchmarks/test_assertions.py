@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from published import real_file, write_rows
 
-from microcoder.data.benchmarks import Question, read_humaneval, read_mbpp
+from microcoder.data.benchmarks import HumanEval, Mbpp, Question
 from microcoder.data.formats.claims import cut_assertion
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
@@ -65,7 +65,8 @@ MBPP_PLUS = {
 
 def humaneval(tmp_path: Path, plus: dict[str, Any] | None = None, **changes: Any) -> Question:
     further = write_rows(tmp_path / "plus.jsonl", [plus]) if plus else None
-    (question,) = read_humaneval(write_rows(tmp_path / "he.jsonl", [HUMANEVAL | changes]), plus=further)
+    path = write_rows(tmp_path / "he.jsonl", [HUMANEVAL | changes])
+    (question,) = HumanEval(kind="humaneval", path=path, plus=further).read()
     return question
 
 
@@ -158,19 +159,24 @@ def test_plus_inputs_are_judged_by_the_reference(tmp_path: Path) -> None:
     assert verdicts[1].tests_passed == 3
 
 
+def test_further_tests_of_other_tasks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"plus\.jsonl shares no task with .*he\.jsonl; are both of the same benchmark"):
+        humaneval(tmp_path, plus=PLUS | {"task_id": "HumanEval/901"})
+
+
 def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "mbpp.jsonl", [MBPP])
-    (question,) = read_mbpp(path)
-    assert (question.id, question.fn_name, len(question.examples)) == ("Mbpp/11", "swap", 2)
+    (question,) = Mbpp(kind="mbpp", path=path).read()
+    assert (question.id, question.problem.fn_name, len(question.examples)) == ("Mbpp/11", "swap", 2)
     verdicts = judge(question, "import sys\ndef swap(p): return p[::-1]", "def swap(p): return list(p[::-1])")
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
-    with pytest.raises(DataError, match="holds no task of split 'train'"):
-        read_mbpp(path, split="train")
+    with pytest.raises(DataError, match="none of the 1 problems is selected"):
+        Mbpp(kind="mbpp", path=path, split="train").read()
 
 
 def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(tmp_path: Path) -> None:
     path, plus = write_rows(tmp_path / "mbpp.jsonl", [MBPP]), write_rows(tmp_path / "plus.jsonl", [MBPP_PLUS])
-    (question,) = read_mbpp(path, plus=plus)
+    (question,) = Mbpp(kind="mbpp", path=path, plus=plus).read()
     (verdict,) = judge(question, "def swap(p):\n    assert type(p) is tuple\n    return p[1], p[0]")
     assert verdict.is_accepted
 
@@ -181,7 +187,7 @@ def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(tmp_path: Path)
         ({"test": "def check(candidate)"}, "field test: it is no Python"),
         ({"test": "x = 1"}, r"defines no check\(candidate\)"),
         ({"prompt": 1}, "prompt is int, not text"),
-        ({"task_id": None}, "task_id is NoneType"),
+        ({"task_id": None}, "task_id is missing"),
     ],
 )
 def test_broken_rows_are_refused(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
@@ -193,18 +199,18 @@ def check_references(questions: list[Question]) -> None:
     problems = [question.load() for question in questions]
     with Judge(stop="first_failure") as judging:
         verdicts = judging.judge([Program(problem.reference) for problem in problems], problems)
-        stubs = judging.judge([Program(f"def {q.fn_name}(*a, **k): pass") for q in questions], problems)
+        stubs = judging.judge([Program(f"def {q.problem.fn_name}(*a, **k): pass") for q in questions], problems)
     assert [p.id for p, v in zip(problems, verdicts, strict=True) if not v.is_accepted] == []
     assert [p.id for p, v in zip(problems, stubs, strict=True) if v.is_accepted] == []
 
 
 def test_every_reference_of_the_real_humaneval_passes_and_every_stub_fails(tmp_path: Path) -> None:
-    questions = read_humaneval(real_file("humaneval", "HumanEval.jsonl.gz", tmp_path))
+    questions = HumanEval(kind="humaneval", path=real_file("humaneval", "HumanEval.jsonl.gz", tmp_path)).read()
     assert len(questions) == 164
     check_references(questions)
 
 
 def test_references_of_the_real_mbpp_pass_and_stubs_fail(tmp_path: Path) -> None:
-    questions = read_mbpp(real_file("mbpp", "mbpp.jsonl", tmp_path), split="all")
+    questions = Mbpp(kind="mbpp", path=real_file("mbpp", "mbpp.jsonl", tmp_path), split="all").read()
     assert len(questions) == 974
     check_references(questions[::20])

@@ -14,10 +14,15 @@ from typing import Any
 import pytest
 from published import make_call_row, make_row, pack, write_rows
 
-from microcoder.data.benchmarks import Selection, read_livecodebench
-from microcoder.data.benchmarks.livecodebench import release_files
+from microcoder.data.benchmarks import LiveCodeBench, Question
+from microcoder.data.benchmarks.questions import release_files
 from microcoder.data.formats.row import decode_packed
 from microcoder.judge.core.errors import ConfigError, DataError
+
+
+def read_livecodebench(path: Path, **keys: Any) -> list[Question]:
+    return LiveCodeBench.model_validate({"path": path, **keys}).read()
+
 
 PUBLISHED_PAYLOAD = (
     "eJxrYJmaz8gABhEZQEZ0tVJmXkFpiZKVgpJhTF5iUnJMnpKOglJ+aQlUNNI1GCJUklpcUlJZkAoSLC5JycxTqtVRQNJuDNWOILAYhCCIMdI0Ji85"
@@ -85,9 +90,9 @@ def test_a_file_becomes_questions_ordered_by_id(tmp_path: Path) -> None:
     assert [question.id for question in questions] == ["3001", "abc1_a", "abc1_b"]
     call, stdin, _ = questions
     assert (call.platform, call.difficulty, call.date) == ("leetcode", "medium", datetime(2024, 8, 10, 19, 30))
-    assert call.fn_name == "double"
-    assert call.starter_code.startswith("class Solution")
-    assert stdin.fn_name is None
+    assert call.problem.fn_name == "double"
+    assert (call.problem.starter_code or "").startswith("class Solution")
+    assert stdin.problem.fn_name is None
     problem = stdin.load()
     assert [(test.input, test.output) for test in problem.tests] == [("1 2\n", "3\n"), ("5 6\n", "11\n")]
     assert (problem.tier, problem.time_limit_seconds) == ("easy", 6.0)
@@ -96,24 +101,24 @@ def test_a_file_becomes_questions_ordered_by_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("selection", "names"),
     [
-        (Selection(platforms=["atcoder"]), ["abc1_a"]),
-        (Selection(difficulties=["medium"]), ["3001"]),
-        (Selection(start=datetime(2024, 5, 2)), ["3001"]),
-        (Selection(end=datetime(2024, 5, 1)), ["abc1_a"]),
-        (Selection(start=datetime(2024, 5, 1), end=datetime(2024, 8, 11)), ["3001", "abc1_a"]),
+        ({"platforms": ["atcoder"]}, ["abc1_a"]),
+        ({"difficulties": ["medium"]}, ["3001"]),
+        ({"start_date": "2024-05-02"}, ["3001"]),
+        ({"end_date": "2024-05-01"}, ["abc1_a"]),
+        ({"start_date": "2024-05-01", "end_date": "2024-08-11"}, ["3001", "abc1_a"]),
         # As LiveCodeBench compares: the end is the midnight before that day's contest.
-        (Selection(end=datetime(2024, 8, 10)), ["abc1_a"]),
+        ({"end_date": "2024-08-10"}, ["abc1_a"]),
     ],
 )
-def test_problems_are_selected(tmp_path: Path, selection: Selection, names: list[str]) -> None:
+def test_problems_are_selected(tmp_path: Path, selection: dict[str, Any], names: list[str]) -> None:
     path = write_rows(tmp_path / "test.jsonl", [make_row(), make_call_row()])
-    assert [question.id for question in read_livecodebench(path, selection=selection)] == names
+    assert [question.id for question in read_livecodebench(path, **selection)] == names
 
 
 def test_a_selection_of_nothing_says_so(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "test.jsonl", [make_row()])
     with pytest.raises(DataError, match="none of the 1 problems is selected"):
-        read_livecodebench(path, selection=Selection(platforms=["leetcode"]))
+        read_livecodebench(path, platforms=["leetcode"])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ def test_a_release_is_read_from_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        (make_row(question_content=""), "question_content is empty"),
+        (make_row(question_content=""), "question_content is blank"),
         (make_row(platform=3), "platform is int, not text"),
         (make_row(contest_date="yesterday"), "'yesterday' is no ISO date"),
         (make_row(public_test_cases="[]", private_test_cases="[]"), "private_test_cases holds no test"),
@@ -191,7 +196,7 @@ def test_a_missing_field_and_no_json_are_refused(tmp_path: Path) -> None:
 def test_broken_rows_can_be_left_out_and_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     rows = [make_row("fine"), make_row("bad", private_test_cases="?")]
-    questions = read_livecodebench(write_rows(tmp_path / "test.jsonl", rows), on_broken=told.append)
+    questions = LiveCodeBench(path=write_rows(tmp_path / "test.jsonl", rows)).read(on_broken=told.append)
     assert [question.id for question in questions] == ["fine"]
     assert len(told) == 1
     assert "line 2: row 'bad' (livecodebench): field private_test_cases: it is neither" in told[0]

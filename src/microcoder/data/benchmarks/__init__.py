@@ -1,6 +1,25 @@
-"""Readers of published benchmarks: LiveCodeBench, HumanEval and MBPP, with EvalPlus's tests. Reading runs nothing."""
+"""Benchmarks, each declared once: LiveCodeBench, HumanEval and MBPP with EvalPlus's tests, rows of any format."""
 
-from microcoder.data.benchmarks.livecodebench import Selection, is_livecodebench, read_livecodebench
-from microcoder.data.benchmarks.rows import Question, read_humaneval, read_mbpp
+from microcoder.data.benchmarks.questions import (
+    AnyBenchmark,
+    Benchmark,
+    HumanEval,
+    LiveCodeBench,
+    Mbpp,
+    ProblemFile,
+    Question,
+    Rows,
+    is_livecodebench,
+)
 
-__all__ = ["Question", "Selection", "is_livecodebench", "read_humaneval", "read_livecodebench", "read_mbpp"]
+__all__ = [
+    "AnyBenchmark",
+    "Benchmark",
+    "HumanEval",
+    "LiveCodeBench",
+    "Mbpp",
+    "ProblemFile",
+    "Question",
+    "Rows",
+    "is_livecodebench",
+]

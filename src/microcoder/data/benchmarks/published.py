@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from microcoder.data.benchmarks import is_livecodebench, read_livecodebench
+from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.formats.candidates import Rejection
 from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.rows import HINDERED
@@ -36,10 +36,10 @@ def read_heldout(path: Path) -> list[Problem]:
     All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
 
     Raises:
-        DataError: a file is missing or broken (see `read_problems`, `read_livecodebench`).
+        DataError: a file is missing or broken (see `read_problems`, `Benchmark.read`).
     """
     if is_livecodebench(path):
-        return [question.load() for question in read_livecodebench(path)]
+        return [question.load() for question in LiveCodeBench(path=path).read()]
     return read_problems(path)
 
 

@@ -49,6 +49,7 @@ from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, S
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify.store import evaluator_version
+from microcoder.judge import JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.languages.interpreter import CURRENT_VERSION
@@ -309,9 +310,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
         work=config.work_folder,
         benchmarks=benchmarks,
         responses=responses.absolute() if responses else None,
-        packages=config.packages,
-        workers=config.workers,
-        unsafe=config.unsafe_sandbox,
+        judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
     )
     compared = digest_sources(benchmarks, digests=digests)
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"

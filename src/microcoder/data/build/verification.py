@@ -15,8 +15,10 @@ from microcoder.data.build.config import BuildConfig, DifficultySettings, Source
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.difficulty.selection import judge_attempts
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.parts import KeptRows, Part
 from microcoder.data.pipeline.steps import Row, Work, digest
+from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.verify import (
     Evidence,
     Verdicts,
@@ -27,11 +29,10 @@ from microcoder.data.verify import (
     count_right,
     gather,
 )
-from microcoder.judge import Judge
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json
-from microcoder.judge.languages.packages import STANDARD
 
 _TESTS_MIB = 128
 """Memory for tests that a judge keeps ready: a build is done with a problem before it comes to the next."""
@@ -46,14 +47,11 @@ class Resources(Config):
     """Archives unpacked."""
     responses: Path | None = None
     """A model's attempts."""
-    packages: str = STANDARD
-    workers: int | None = None
-    unsafe: bool = False
+    judge: JudgeOptions = JudgeOptions()
 
     def open_judge(self, **rules: Any) -> Judge:
-        """Start a judge with further arguments of `Judge`."""
-        shared = {"workers": self.workers, "packages": self.packages, "unsafe": self.unsafe, "tests_mib": _TESTS_MIB}
-        return Judge(**shared, **rules)
+        """Start a judge under further rules."""
+        return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 
     def open_endpoint(self, settings: EndpointSettings | None, opened: ExitStack) -> Endpoint | None:
         """Return a client that is closed with `opened`; None without settings."""
@@ -128,20 +126,11 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
 def read_responses(path: Path) -> dict[str, list[str]]:
     """Read a model's attempts: JSON lines with `id` and `responses`."""
     responses: dict[str, list[str]] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"responses {path} cannot be read ({type(error).__name__}); check the path") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            texts = row["responses"]
-            is_right = isinstance(row["id"], str) and all(isinstance(text, str) for text in texts)
-        except (ValueError, KeyError, TypeError):
-            is_right, row, texts = False, {}, []
-        if not is_right:
-            raise DataError(f'responses {path}, line {number}: write {{"id": "...", "responses": ["...", ...]}}')
-        responses.setdefault(row["id"], []).extend(texts)
+    for row in read_file(path, "responses"):
+        with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
+            if not row.fields.has("responses"):
+                raise Malformed("missing_field", "responses")
+            responses.setdefault(row.fields.text("id"), []).extend(row.fields.texts("responses"))
     return responses
 
 

@@ -131,11 +131,10 @@ def build_prelude() -> dict[str, Any]:
     Names found here are the last to be looked up, so they hide nothing that a program defines or imports.
     """
     names: dict[str, Any] = {}
-    for module in _STARRED_NAMES.split():
-        loaded = importlib.import_module(module)
-        public = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
-        names.update({name: getattr(loaded, name) for name in public})
-    names.update({module: importlib.import_module(module) for module in _MODULE_NAMES.split()})
+    for name, (module, public) in prelude_names().items():
+        if module != "nodes":
+            loaded = sys.modules.get(module) or importlib.import_module(module)
+            names[name] = getattr(loaded, public) if public else loaded
     with contextlib.suppress(ImportError):
         sorted_ones = importlib.import_module("sortedcontainers")
         names.update({name: getattr(sorted_ones, name) for name in ("SortedList", "SortedDict", "SortedSet")})

@@ -21,7 +21,7 @@ from typing import Any
 
 import microcoder
 from microcoder.data import read_problems
-from microcoder.data.benchmarks import is_livecodebench, read_livecodebench
+from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.benchmarks.published import check_format
 from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import DataError
@@ -70,7 +70,7 @@ def count_problems(path: Path) -> ProblemCounts | None:
     if not path.exists():
         return None
     if is_livecodebench(path):
-        lengths = [len(question.statement) for question in read_livecodebench(path)]
+        lengths = [len(question.problem.statement) for question in LiveCodeBench(path=path).read()]
         return ProblemCounts(len(lengths), max(lengths, default=0), None)
     problems = read_problems(path)
     num_tests = sum(len(problem.tests) for problem in problems)

@@ -1,0 +1,383 @@
+"""Benchmarks: rows of a format, which of them are asked, in what words, by which further tests. Reading runs nothing.
+
+Files are read by hand, without `datasets`: LiveCodeBench's published loader is a script, which `datasets` 4 no longer
+runs. A row that cannot be read is an error that names its line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, Tag
+
+from microcoder.data.formats.functions import plus_tests
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.rows import read_problem
+from microcoder.data.formats.sets import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS
+from microcoder.data.release.problems import read_problems
+from microcoder.data.rowfiles import FileRow, placed, read_file
+from microcoder.data.sources import find_format
+from microcoder.judge import check_problem
+from microcoder.judge.core.config import Config, kind_or
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One problem of a benchmark."""
+
+    problem: Problem
+    """As it is asked; LiveCodeBench's without its tests, since a release has gigabytes of them."""
+    digest: str
+    """Digest of everything that decides the prompt and the verdict."""
+    load: Callable[[], Problem] = field(repr=False)
+    """Return the problem with its tests; raises DataError where the file has changed since."""
+    title: str = ""
+    platform: str = ""
+    """`atcoder`, `leetcode`, `codeforces`, or empty."""
+    date: datetime | None = None
+    examples: tuple[str, ...] = ()
+    """Assertions that the prompt shows (MBPP)."""
+
+    @property
+    def id(self) -> str:
+        """The problem's id."""
+        return self.problem.id
+
+    @property
+    def difficulty(self) -> str:
+        """`easy`, `medium`, `hard`, what a problem file says, or empty."""
+        return self.problem.tier or ""
+
+
+class Benchmark(Config):
+    """Rows of a format in a file: which of them are asked, in what words, by which further tests."""
+
+    kind: str
+    path: Path
+    noun: ClassVar[str] = "benchmark file"
+    system: ClassVar[str | None] = None
+    """The published system turn."""
+
+    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+        """Return the selected problems; nothing of them is executed.
+
+        A broken row is an error, unless `on_broken` is given: it is called with what is wrong, and the row is left out.
+
+        Raises:
+            ConfigError: the release does not fit the path, or the format is unknown.
+            DataError: a file is missing, a row is broken (which line, what, how to fix it), or nothing is selected.
+        """
+        questions: dict[str, Question] = {}
+        num_rows = 0
+        for row, more in self._find_rows():
+            num_rows += 1
+            with placed(row.where):
+                if not self._holds(row.fields):
+                    continue
+            try:
+                with placed(row.where):
+                    question = self._read_question(row, more)
+            except DataError as error:
+                if on_broken is None:
+                    raise
+                on_broken(str(error))
+                continue
+            if question.id in questions:
+                raise DataError(f"{row.where}: the id {question.id!r} was used before; each may appear once")
+            questions[question.id] = question
+        if not questions:
+            selected = f"none of the {num_rows} problems is selected; widen the dates, platforms, difficulties or split"
+            why = selected if num_rows else "it is empty; it needs one JSON object a line"
+            raise DataError(f"{self.noun} {self.path}: {why}")
+        return list(questions.values())
+
+    def prompt(self, question: Question) -> str | None:
+        """Return a question in the published words; None where there are none."""
+        return None
+
+    def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
+        """Yield rows, each with the one of EvalPlus that has further tests of it."""
+        yield from ((row, None) for row in read_file(self.path, self.noun))
+
+    def _holds(self, row: Row) -> bool:
+        """Whether a row is selected."""
+        return True
+
+    def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
+        raise NotImplementedError
+
+
+_EXPERT = (
+    "You are an expert Python programmer. You will be given a question (problem specification) and will generate a "
+    "correct Python program that matches the specification and passes all tests."
+)
+_WITH_STARTER = (
+    "You will use the following starter code to write the solution to the problem and enclose your code within "
+    "delimiters."
+)
+_WITHOUT_STARTER = (
+    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly test on the sample "
+    "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
+    "inputs, runs the algorithm and writes output to STDOUT."
+)
+_RELEASE = re.compile(r"release_v(?P<last>\d+)|v(?P<first>\d+)(?:_v(?P<end>\d+))?")
+_NEWEST = 6
+
+
+class LiveCodeBench(Benchmark):
+    """LiveCodeBench code generation, as published."""
+
+    kind: Literal["livecodebench"] = "livecodebench"
+    path: Path
+    """A file, or the folder of test.jsonl to test6.jsonl."""
+    release: str | None = None
+    """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
+    start_date: date | None = None
+    """The first contest day."""
+    end_date: date | None = None
+    """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
+    platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
+    """Empty: all."""
+    difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
+    """Empty: all."""
+    time_limit_seconds: float = Field(default=TIME_LIMIT_SECONDS, gt=0, le=600)
+    """CPU seconds per test; LiveCodeBench's checker allows the same wall time."""
+    memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
+    """Memory limit of a test; LiveCodeBench's checker has none."""
+    dialect: Dialect = "plain"
+    """`livecodebench` runs programs with LiveCodeBench's prelude (star imports, recursion limit 50,000, integers of
+    50,000 digits), for results comparable with its leaderboard."""
+    skip_broken: bool = False
+    """Skip problems whose tests cannot be read, and report them; otherwise they are an error."""
+    noun: ClassVar[str] = "LiveCodeBench file"
+    system: ClassVar[str | None] = _EXPERT
+
+    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+        """Return the selected problems, ordered by id as LiveCodeBench orders them; see `Benchmark.read`."""
+        return sorted(super().read(on_broken=on_broken), key=lambda question: question.id)
+
+    def prompt(self, question: Question) -> str:
+        """LiveCodeBench's prompt for chat models, verbatim, so that results are comparable with published ones."""
+        code = question.problem.starter_code
+        instruction = _WITH_STARTER if code else _WITHOUT_STARTER
+        return (
+            f"### Question:\n{question.problem.statement}\n\n### Format: {instruction}\n"
+            f"```python\n{code or '# YOUR CODE HERE'}\n```\n\n### Answer: (use the provided format with backticks)\n\n"
+        )
+
+    def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
+        files = [self.path]
+        if self.path.is_dir():
+            release = self.release or "release_latest"
+            files = [self.path / name for name in release_files(release)]
+            if missing := [file.name for file in files if not file.exists()]:
+                raise DataError(
+                    f"{self.path} lacks {', '.join(missing)} of {release}; download them from "
+                    "https://huggingface.co/datasets/livecodebench/code_generation_lite, or name another release"
+                )
+        elif self.release is not None:
+            raise ConfigError(
+                f"release {self.release!r} is a choice of files, but {self.path} is no folder; leave the release out"
+            )
+        yield from ((row, None) for file in files for row in read_file(file, self.noun))
+
+    def _holds(self, row: Row) -> bool:
+        for name in ("question_id", "question_content"):
+            row.statement(name)
+        for name in ("question_title", "starter_code", "public_test_cases", "private_test_cases"):
+            row.text(name)
+        platform, difficulty, held = row.text("platform"), row.text("difficulty"), _read_date(row)
+        return (
+            (not self.platforms or platform in self.platforms)
+            and (not self.difficulties or difficulty in self.difficulties)
+            and (self.start_date is None or datetime.combine(self.start_date, time()) <= held)
+            and (self.end_date is None or held <= datetime.combine(self.end_date, time()))
+        )
+
+    def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
+        fields, read_again = row.fields, row.read_again
+        judged_by: dict[str, Any] = self.model_dump(include={"time_limit_seconds", "memory_limit_mib"})
+        if self.dialect != "plain":  # Only then: a run that was begun without the choice may go on.
+            judged_by["dialect"] = self.dialect
+        changes = {"id": fields.text("question_id"), **judged_by}
+        problem = read_problem(row.values, self.kind).model_copy(update=changes)
+        check_problem(problem)
+        return Question(
+            # Every selected row is checked whole, and its tests are then let go: a release unpacks to more than memory.
+            problem.model_copy(update={"tests": ()}),
+            _digest(f"{row.digest}{sorted(judged_by.items())}"),
+            lambda: read_problem(read_again(), self.kind).model_copy(update=changes),
+            title=fields.text("question_title"),
+            platform=fields.text("platform"),
+            date=_read_date(fields),
+        )
+
+
+def release_files(release: str) -> list[str]:
+    """Return the file names of a release: `release_v5` is the first five files, `v4_v6` the fourth to the sixth."""
+    found = _RELEASE.fullmatch(f"release_v{_NEWEST}" if release == "release_latest" else release)
+    if found is not None:
+        first = int(found["first"] or 1)
+        last = int(found["last"] or found["end"] or first)
+        if 1 <= first <= last <= _NEWEST:
+            return [f"test{number}.jsonl" if number > 1 else "test.jsonl" for number in range(first, last + 1)]
+    raise ConfigError(
+        f"release {release!r} is unknown; use release_v1 to release_v{_NEWEST}, release_latest, "
+        f"v1 to v{_NEWEST} for one file, or v2_v4 for a range"
+    )
+
+
+def is_livecodebench(path: Path) -> bool:
+    """Return whether a file, or a folder of files, is LiveCodeBench's: by the fields of its first row."""
+    return find_format(path / "test.jsonl" if path.is_dir() else path) == "livecodebench"
+
+
+def _read_date(row: Row) -> datetime:
+    text = row.text("contest_date")
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        detail = f"contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00"
+        raise Malformed("wrong_value", detail) from None
+
+
+class _Functions(Benchmark):
+    """Functions in Python with assertions, and EvalPlus's further inputs."""
+
+    plus: Path | None = None
+    plus_fields: ClassVar[tuple[str, ...]] = ()
+    """EvalPlus's inputs that are taken; where these are all, they replace the assertions."""
+
+    def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
+        rows = read_file(self.path, self.noun)
+        if self.plus is None:
+            yield from ((row, None) for row in rows)
+            return
+        further = {_name(row): row for row in read_file(self.plus, "EvalPlus file")}
+        shared = [(row, further[name]) for row in rows if (name := _name(row)) in further]
+        if not shared:
+            raise DataError(f"{self.plus} shares no task with {self.path}; are both of the same benchmark?")
+        yield from shared
+
+    def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
+        problem = read_problem(row.values, self.kind).model_copy(update={"id": _name(row)})
+        if more is not None:
+            with placed(more.where):
+                tests = plus_tests(more.fields, fields=self.plus_fields)
+                kept = () if "base_input" in self.plus_fields else problem.tests
+                changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}
+                problem = problem.model_copy(update=changes)
+        digest = "".join(_digest(json.dumps(one.values, sort_keys=True)) for one in (row, more) if one is not None)
+        return Question(problem, digest, lambda: problem, examples=row.fields.texts("test_list"))
+
+
+class HumanEval(_Functions):
+    """HumanEval, with HumanEval+ where `plus` names its file."""
+
+    kind: Literal["humaneval"]
+    path: Path
+    """HumanEval.jsonl.gz."""
+    plus: Path | None = None
+    """EvalPlus's HumanEvalPlus.jsonl(.gz)."""
+    noun: ClassVar[str] = "HumanEval file"
+    plus_fields: ClassVar[tuple[str, ...]] = ("plus_input",)
+
+    def prompt(self, question: Question) -> str:
+        """Return the beginning of the function, which is to be completed."""
+        return (
+            "Complete this function. Answer with a self-contained Python program in one fenced code block "
+            "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
+            f"```python\n{question.problem.statement.strip()}\n```\n"
+        )
+
+
+class Mbpp(_Functions):
+    """MBPP, with MBPP+ where `plus` names its file."""
+
+    kind: Literal["mbpp"]
+    path: Path
+    """mbpp.jsonl or sanitized-mbpp.json."""
+    plus: Path | None = None
+    """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
+    split: Literal["test", "prompt", "validation", "train", "all"] = "test"
+    """As published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
+    noun: ClassVar[str] = "MBPP file"
+    plus_fields: ClassVar[tuple[str, ...]] = ("base_input", "plus_input")
+
+    def prompt(self, question: Question) -> str:
+        """Return the statement and the assertions."""
+        tests = "\n".join(question.examples)
+        return (
+            f"{question.problem.statement.strip()}\n\nYour code should pass these tests:\n\n```python\n{tests}\n```\n\n"
+            "Answer with a self-contained Python program in one fenced code block (```python ... ```).\n"
+        )
+
+    def _holds(self, row: Row) -> bool:
+        first, last = _SPLITS[self.split]
+        number = row.get("task_id")
+        if not isinstance(number, int):
+            raise Malformed("wrong_type", f"task_id is {number!r}, not a number")
+        return first <= number <= last
+
+
+_SPLITS = {"prompt": (1, 10), "test": (11, 510), "validation": (511, 600), "train": (601, 974), "all": (1, 1_000_000)}
+
+
+def _name(row: FileRow) -> str:
+    """Return a task's id; MBPP has numbers, EvalPlus writes `Mbpp/12`."""
+    with placed(row.where):
+        if not (name := row.fields.name("task_id")):
+            raise Malformed("missing_field", "task_id")
+    return name if "/" in name else f"Mbpp/{name}"
+
+
+class ProblemFile(Benchmark):
+    """A problem file in our own format."""
+
+    kind: Literal["problems"]
+    path: Path
+    """One problem per line (see the problem record)."""
+
+    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+        """Return the problems, by the reader of what is trained on."""
+        return [_whole(problem) for problem in read_problems(self.path)]
+
+
+class Rows(Benchmark):
+    """Rows of any supported format, or of your own benchmark; the same reader decontaminates a corpus."""
+
+    kind: Literal["rows"]
+    path: Path
+    """JSON lines (also .gz), or one JSON list."""
+    format: str = Field(min_length=1)
+    """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md)."""
+
+    def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
+        return _whole(read_problem(row.values, self.format))
+
+
+def _whole(problem: Problem) -> Question:
+    return Question(problem, _digest(problem.model_dump_json()), lambda: problem)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+AnyBenchmark = Annotated[
+    Annotated[LiveCodeBench, Tag("livecodebench")]
+    | Annotated[HumanEval, Tag("humaneval")]
+    | Annotated[Mbpp, Tag("mbpp")]
+    | Annotated[ProblemFile, Tag("problems")]
+    | Annotated[Rows, Tag("rows")],
+    kind_or("livecodebench"),
+]
