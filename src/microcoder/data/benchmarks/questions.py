@@ -309,7 +309,7 @@ class Mbpp(_Functions):
     plus: Path | None = None
     """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
     split: Literal["test", "prompt", "validation", "train", "all"] = "test"
-    """As published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
+    """Split as published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
     noun: ClassVar[str] = "MBPP file"
     plus_fields: ClassVar[tuple[str, ...]] = ("base_input", "plus_input")
 
