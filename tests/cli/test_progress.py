@@ -180,3 +180,19 @@ def test_text_from_elsewhere_stays_one_line_and_is_no_markup() -> None:
         progress.note("[bold]a[/nope]")
         progress.phase("[red]x")
     assert "[bold]a[/nope]" in live.getvalue()
+
+
+def test_the_steps_of_a_build_are_bars_on_a_terminal_that_keep_their_last_state() -> None:
+    program = """
+from microcoder.cli.display import StepDisplay
+with StepDisplay(unit="rows") as display:
+    display.phase("verify [x]", done=3, total=5, counts={"kept": 3})
+    for label in ("kept", "refused"):
+        display.advance(label)
+    display.show("difficulty", 0, 2)
+"""
+    shown, code = on_a_terminal(program)
+    assert code == 0
+    last = shown[shown.rindex("verify [x]") :]
+    assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
+    assert "0 of 2 rows" in last

@@ -180,11 +180,11 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     write_parquet(path, rows, schema)
 
 
-def read_rollouts(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a rollout file."""
+def read_rollouts(path: Path, *, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a rollout file, whole or some of their columns."""
     import pyarrow.parquet as pq
 
-    return pq.read_table(path).to_pylist()
+    return pq.read_table(path, columns=columns).to_pylist()
 
 
 def _steps_in(folder: Path) -> list[int]:

@@ -66,9 +66,15 @@ class History:
 
     @cached_property
     def tier_of(self) -> dict[str, str]:
-        """Tier of every held-out problem that a sample file names."""
-        samples = self.samples_before or self.samples_after
-        return {row["problem_id"]: row["tier"] or "untiered" for row in samples}
+        """Tier of every held-out problem that a sample file names; of a file that cannot be read, none."""
+        paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
+        for path in (path for path in paths if path.exists()):
+            try:
+                rows = read_rollouts(path, columns=["problem_id", "tier"])
+            except (OSError, ValueError):
+                continue
+            return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
+        return {}
 
     @cached_property
     def tiers(self) -> list[str]:
