@@ -109,7 +109,7 @@ def draw_curves(
             half = expected_half_width(1.0, len(rows)) * np.std(rows, axis=0, ddof=1)
             axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
-    finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES, has_legend=False)
+    finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
     axes.legend(ncols=columns, **LEGEND)
     return render(
         figure,
