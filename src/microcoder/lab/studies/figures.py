@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +64,6 @@ class Chart:
     description: str
     """Alternative text: what a reader who cannot see the picture needs."""
     svg: str
-    """Without an XML declaration, so it can stand inside a page."""
 
 
 def new_figure(num_panels: int = 1, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
@@ -109,17 +107,11 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
     nothing: dict[str, Any] = dict.fromkeys(["Date", "Creator", "Format", "Type"])
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"microcoder.{name}"}):
         FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
-    return Chart(name, title, description, _for_a_page(buffer.getvalue(), name, title, description))
-
-
-def _for_a_page(svg: str, name: str, title: str, description: str) -> str:
-    """Drop the XML declaration, make ids unique among the charts of one page, and add the text alternative."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'(\bid="|url\(#|xlink:href="#)', rf"\g<1>{name}-", svg)
-    label = f'role="img" aria-labelledby="{name}-title {name}-description"'
-    text = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-description">{escape(description)}</desc>'
-    head, _, rest = svg.partition(">")
-    return f"{head} {label}>\n {text}{rest}"
+    svg = buffer.getvalue()
+    head, _, rest = svg[svg.index("<svg") :].partition(">")
+    label = 'role="img" aria-labelledby="title description"'
+    text = f'<title id="title">{escape(title)}</title><desc id="description">{escape(description)}</desc>'
+    return Chart(name, title, description, f"{head} {label}>\n {text}{rest}")
 
 
 def write_probe_figure(run_directory: Path) -> Path:
