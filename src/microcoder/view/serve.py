@@ -119,10 +119,16 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
             overview = collection.overview(key)
             num_bytes += _write_piece(folder, f"{key}/overview", overview)
             shown = [rollout["id"] for example in overview["examples"] for rollout in example["rollouts"]]
-            wanted = {place // ROWS_A_CHUNK for place in map(index.find, shown) if place is not None}
+            wanted = {place // ROWS_A_CHUNK for place in map(index.find, shown) if is_report and place is not None}
+        for chunk in wanted:
+            places = range(len(index))[chunk * ROWS_A_CHUNK : (chunk + 1) * ROWS_A_CHUNK]
+            rows = [shorten(source.read(index.record(place)), _LONGEST_IN_BUNDLE) for place in places]
+            num_bytes += _write_piece(folder, f"{key}/rows-{chunk}", rows)
         for name, value in _pieces(source, index):
             chunk = name.partition("rows-")[2]
-            if not is_report or not chunk or int(chunk) in wanted or num_bytes < _MOST_IN_REPORT:
+            if is_report and chunk and num_bytes >= _MOST_IN_REPORT:
+                break  # A large run is not read to its end.
+            if not chunk or int(chunk) not in wanted:
                 num_bytes += _write_piece(folder, f"{key}/{name}", value)
         num_rollouts += len(index)
         runs.append({**describe_run(key, source), "has_tests": not source.tests.is_empty, **_SIZES})
