@@ -127,8 +127,10 @@ def rollout(drawn: random.Random, step: int, problem: int, index: int) -> dict[s
 def step_metrics(step: int) -> StepMetrics:
     share = step / NUM_STEPS
     return StepMetrics(
-        step, share, {"easy": share, "medium": share / 2, "hard": share / 4}, 900, 4000, 0.6, 1.0, 4096, 0.1, 0.02,
-        0.05, 0.0, 0.3, {}, {}, {}, {"loss": 0.1, "grad_norm": 0.3}, {"generate": 30.0, "judge": 4.0, "update": 20.0},
+        step=step, reward_mean=share, accuracy_by_tier={"easy": share, "medium": share / 2, "hard": share / 4},
+        length_mean=900, length_max=4000, max_response_tokens=4096, truncated_share=0.1, diversity=0.6, temperature=1.0,
+        masked_share=0.02, no_code_share=0.05, unscored_share=0.0, zero_variance_share=0.3, outcomes={}, methods={},
+        masked={}, optimizer={"loss": 0.1, "grad_norm": 0.3}, seconds={"generate": 30.0, "judge": 4.0, "update": 20.0},
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet
 from PIL import Image
 
-from microcoder.view import open_collection, write_bundle
+from microcoder.view import open_collection, write_bundle, write_report
 
 ASSETS = Path(__file__).parent / "assets"
 _CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--virtual-time-budget=5000"]
@@ -25,7 +25,7 @@ def main(run: Path) -> None:
         rows = pyarrow.parquet.read_table(last).to_pylist()
         row = next(n for n, row in enumerate(rows) if row["verdict"] == "wrong_answer" and row["advantage"] < 0)
         address = f"view=rollouts&verdict=wrong_answer&at=train/{rows[row]['step']}/{row}"
-        _picture((run / "report" / "index.html").absolute().as_uri(), ASSETS / "report.png")
+        _picture(write_report(run).absolute().as_uri(), ASSETS / "report.png")
         _picture(f"{(Path(folder) / 'index.html').as_uri()}#{address}", ASSETS / "viewer.png")
 
 

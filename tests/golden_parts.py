@@ -373,7 +373,7 @@ def report(folder: Path) -> Values:
     # The folder of a study's runs has a digest of the code that decides their results.
     places = [folder, *(path.name for path in (folder / "runs").iterdir())]
     found = {"said": digest(steady(out.getvalue(), *places))}
-    for top in ("run/report", "study"):
+    for top in ("run/report/data", "study"):
         for path in sorted((folder / top).rglob("*")):
             if path.is_file():
                 lines = steady(path.read_text(), *places)

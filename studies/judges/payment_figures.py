@@ -132,7 +132,7 @@ def _new_panels(num: int, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axe
 def _finish(axes: Axes, ylabel: str) -> None:
     from matplotlib.ticker import PercentFormatter
 
-    finish_axes(axes, ylabel=ylabel, has_legend=False)
+    finish_axes(axes, ylabel=ylabel)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.yaxis.set_label_coords(-0.18, 0.5)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from microcoder.cli.display import StepDisplay, describe_left, describe_seconds
 from microcoder.cli.progress import Progress
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
@@ -180,3 +181,41 @@ def test_text_from_elsewhere_stays_one_line_and_is_no_markup() -> None:
         progress.note("[bold]a[/nope]")
         progress.phase("[red]x")
     assert "[bold]a[/nope]" in live.getvalue()
+
+
+def test_the_steps_of_a_build_are_bars_on_a_terminal_that_keep_their_last_state() -> None:
+    program = """
+from microcoder.cli.display import StepDisplay
+with StepDisplay(unit="rows") as display:
+    display.phase("verify [x]", done=3, total=5, counts={"kept": 3})
+    for label in ("kept", "refused"):
+        display.advance(label)
+    display.show("difficulty", 0, 2)
+"""
+    shown, code = on_a_terminal(program)
+    assert code == 0
+    last = shown[shown.rindex("verify [x]") :]
+    assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
+    assert "0 of 2 rows" in last
+
+
+def test_time_is_shown_in_the_unit_that_one_would_say() -> None:
+    assert [describe_seconds(seconds) for seconds in (3.4, 119, 600, 9000)] == ["3 s", "119 s", "10 min", "2.5 h"]
+    assert describe_left(10, 5, 20) == "about 40 s left"
+    assert describe_left(10, 0, 20) == describe_left(10, 5, 0) == ""
+
+
+def test_a_log_shows_rows_and_signs_of_life(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("microcoder.cli.display.time.monotonic", lambda: clock[0])
+    with StepDisplay(unit="rows") as display:
+        for seconds, done in ((0.0, 0), (2.0, 1), (6.0, 2), (20.0, 2), (37.0, 2), (40.0, 8)):
+            clock[0] = seconds
+            display.show("verify", done, 8)
+    assert capsys.readouterr().err.splitlines() == [
+        "verify: 2 of 8 rows, 6 s, about 18 s left",
+        "verify: 2 of 8 rows, 37 s, about 111 s left",
+        "verify: 8 of 8 rows, 40 s",
+    ]

@@ -26,7 +26,6 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
-from microcoder.lab.studies.report import write_report
 from microcoder.train.algorithm.schedules import step_temperature
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.failures import explain_failure
@@ -35,6 +34,7 @@ from microcoder.train.run.probe import read_probe
 from microcoder.train.run.session import check_run_directory, run_probe, run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
+from microcoder.view import write_report
 
 ROOT = Path(__file__).parents[2]
 NUM_STEPS = 4
@@ -133,7 +133,9 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert any(row["advantage"] for row in rows), "nothing was learnt, so the test shows nothing about updates"
     assert before.keys() == after.keys()
     assert not all(torch.equal(before[name], after[name]) for name in before)
-    assert write_report(finished.root).read_text(encoding="utf-8").count("<svg") >= 1
+    assert write_report(finished.root) == finished.report
+    (overview,) = (finished.root / "report" / "data").glob("*/overview.js")
+    assert f"before training and after {NUM_STEPS} steps" in overview.read_text()
 
 
 def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:

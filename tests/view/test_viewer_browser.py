@@ -12,7 +12,9 @@ import pytest
 from chromium import Chromium
 from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
 
-from microcoder.view import ViewerServer, open_collection, write_bundle
+from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.report import describe_report
+from microcoder.view import ViewerServer, open_collection, write_bundle, write_report
 from microcoder.view.serve import read_static
 
 
@@ -206,6 +208,35 @@ def test_evaluations_and_verdicts_are_read_as_runs_are(
     assert page.text(".test[open] .pane:last-child").strip().startswith("Actual1")
 
 
+def test_the_overview_is_what_the_report_says_and_leads_to_its_examples(page: Chromium, url: str, shelf: Path) -> None:
+    disk = write_report(shelf / "one", against=[shelf / "two"]).as_uri()
+    told = describe_report(read_history(shelf / "one"), [shelf / "two"])
+    texts = []
+    for base in (f"{url}#view=overview&run=one", disk):
+        page.look(width=390 if base == disk else 1280)
+        page.open(base)
+        page.wait("document.querySelector('#headline') && document.querySelector('.plot')")
+        assert page.run("document.documentElement.scrollWidth") <= (390 if base == disk else 1280)
+        assert page.run("[...document.querySelectorAll('section.report')].map((one) => one.id)") == [
+            "arms", "before-after", "verdicts",
+        ]  # fmt: skip
+        assert page.text("#headline").startswith(" → ".join(told["headline"]["figures"]))
+        cells = "[...document.querySelectorAll('#before-after td')].map((cell) => cell.textContent)"
+        rows = [[cell if isinstance(cell, str) else cell[0] for cell in row] for row in told["tables"][1]["rows"]]
+        assert page.run(cells) == [cell for row in rows for cell in row]
+        assert page.run("[...document.querySelectorAll('.example h4')].map((title) => title.textContent)") == [
+            example["title"] for example in told["examples"]
+        ]
+        texts.append(
+            page.run("[...document.querySelectorAll('section.report, .example')].map((one) => one.textContent)")
+        )
+    assert texts[0] == texts[1]
+    page.run("document.querySelector('.example a').click()")
+    page.wait("document.getElementById('copy') && document.querySelector('.test')")
+    page.press("o")
+    page.wait("document.querySelector('#headline')")
+
+
 @pytest.mark.parametrize("is_bundle", [False, True], ids=["server", "bundle"])
 def test_hostile_text_is_text(page: Chromium, tmp_path: Path, is_bundle: bool) -> None:
     run = write_training(tmp_path / "run", num_steps=2, evaluate_every=9)
@@ -219,6 +250,8 @@ def test_hostile_text_is_text(page: Chromium, tmp_path: Path, is_bundle: bool) -
         base = write_bundle(collection, tmp_path / "out").page.as_uri() if is_bundle else server.url
         page.open(base)
         page.wait("document.querySelector('.plot')")
+        page.open(f"{base}#view=overview")
+        page.wait("document.querySelector('.example')")
         page.open(f"{base}#view=rollouts&run={key}&at=train/2/0")
         page.wait("document.getElementById('copy')")
         page.run("document.querySelectorAll('details').forEach((details) => (details.open = true))")
@@ -267,6 +300,7 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(page: Chromium, url: str
 def test_no_view_is_wider_than_the_window(page: Chromium, url: str, width: int, theme: str) -> None:
     page.look(width=width, theme=theme)
     views = (
+        "#view=overview",
         "#view=curves",
         "#view=rollouts&run=one",
         "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0",
@@ -313,6 +347,7 @@ NAMED = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "grou
 @pytest.mark.parametrize(
     "part",
     [
+        "#view=overview",
         "#view=curves",
         "#view=rollouts&run=one&at=train/1/0&split=train",
         "#view=problems&run=one",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
 
 from microcoder.judge.core.errors import DataError
-from microcoder.view import open_collection, write_bundle
+from microcoder.view import open_collection, serve, write_bundle, write_report
 
 
 def piece(folder: Path, name: str) -> Any:
@@ -58,3 +59,46 @@ def test_hostile_text_stays_inside_its_script(tmp_path: Path) -> None:
     place = collection["demo"].index().find("train/1/0")
     assert place is not None
     assert piece(tmp_path / "out", f"demo/rows-{place // 25}")[place % 25]["completion"] == HOSTILE
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_report_is_a_bundle_that_opens_on_the_overview_and_is_the_same_wherever_the_run_lies(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "one", num_steps=4)
+    other = write_training(tmp_path / "two", num_steps=4, seed=1, manifest={"name": "other"})
+    (run / "report").mkdir()
+    (run / "report" / "accuracy.svg").write_text("of an earlier version")
+    page = write_report(run, against=[other])
+    assert page == run / "report" / "index.html"
+    assert 'data-opens="overview"' in page.read_text()
+    assert 'data-opens="curves"' in write_bundle(open_collection([run]), tmp_path / "out").page.read_text()
+    told = piece(page.parent, "demo/overview")
+    assert [row[0] for row in told["tables"][0]["rows"]] == ["demo", "other"]
+    assert [(one["key"], one["has_tests"]) for one in piece(page.parent, "runs")] == [("demo", False), ("other", False)]
+    facts = dict(piece(page.parent, "runs")[0]["facts"])
+    for name in ("config.masking.probability", "isolation.level", "packages.torch", "machine.cpu", "seed", "digest"):
+        assert name in facts
+    copied = Path(shutil.copytree(run, tmp_path / "elsewhere" / "one"))
+    assert files_of(write_report(copied, against=[other]).parent) == files_of(page.parent)
+
+
+def test_a_large_report_holds_the_texts_of_its_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_training(tmp_path / "run", num_steps=8)
+    monkeypatch.setattr(serve, "_MOST_IN_REPORT", 0)
+    folder = write_report(run).parent
+    index = open_collection([run])["demo"].index()
+    shown = [one["id"] for example in piece(folder, "demo/overview")["examples"] for one in example["rollouts"]]
+    chunks = {place // 25 for place in map(index.find, shown) if place is not None}
+    assert {int(path.stem.partition("-")[2]) for path in (folder / "data/demo").glob("rows-*.js")} == chunks
+    assert 0 < len(chunks) < len(index) // 25
+
+
+def test_what_is_no_training_run_has_no_report(shelf: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is an evaluation, not a training run"):
+        write_report(shelf / "eval")
+    run = write_training(tmp_path / "run", num_steps=1, manifest={"problems": {"digest": "aa"}})
+    with pytest.raises(DataError, match="asked other problems"):
+        write_report(run, against=[shelf / "one"])
+    assert not (run / "report").exists()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from viewer_runs import (
     edit_rollouts,
     records_of,
@@ -18,10 +20,14 @@ from viewer_runs import (
     write_verdicts,
 )
 
+from microcoder.cli.progress import Progress
 from microcoder.data import Candidate, Rejection
 from microcoder.data.micro import World, generate_problems
 from microcoder.data.release.tables import write_tables
 from microcoder.judge.core.errors import DataError
+from microcoder.lab.studies.features import read_series
+from microcoder.lab.studies.history import read_history
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory
 from microcoder.view import Collection, open_collection, training_source
 from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test, show_text
@@ -47,9 +53,40 @@ def test_curves_have_every_quantity_and_its_steps(shelf: Path) -> None:
     assert heldout["steps"] == [0, 4, 8]
     for low, value, high in zip(heldout["low"], heldout["values"], heldout["high"], strict=True):
         assert low <= value <= high
+    assert len(charts["accuracy-hard"]["series"][1]["low"]) == 3
     (training, _) = charts["diversity"]["series"]
     assert training["steps"] == [1, 2, 4, 5, 6, 7, 8]
     assert (told["kind"], told["state"]) == ("training", "finished")
+
+
+def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studies(tmp_path: Path) -> None:
+    run = RunDirectory(write_training(tmp_path / "run", num_steps=1, evaluate_every=1))
+    printed = io.StringIO()
+    for kind, path in ((StepMetrics, run.metrics), (EvaluationMetrics, run.evaluations)):
+        row = json.loads(path.read_text().splitlines()[-1])
+        for shown in shown_metrics(kind):
+            # A metric of zeros and an unknown one may be left out.
+            row[shown.name] = {"kept_apart": 0.25} if "{}" in shown.title else 0.5 if shown.unit == "share" else 3
+        path.write_text(json.dumps(row) + "\n")
+        with Progress(console=Console(file=printed)) as progress:
+            if kind is StepMetrics:
+                progress.step(StepMetrics(**row), num_steps=1)
+            else:
+                progress.evaluation(EvaluationMetrics(**row))
+    (told,) = list_runs(open_collection([run.root]), {})
+    charts = {chart["id"]: chart for chart in told["charts"]}
+    for kind, label in ((StepMetrics, "training"), (EvaluationMetrics, "held out")):
+        for shown in shown_metrics(kind):
+            assert shown.line.partition("{")[0] in printed.getvalue()
+            if not shown.chart:
+                continue
+            chart = charts[f"{shown.chart}-kept_apart" if "{}" in shown.title else shown.chart]
+            assert chart["unit"] == shown.unit
+            (series,) = [one for one in chart["series"] if one["label"] == (shown.label or label)]
+            assert series["values"] == [0.25 if "{}" in shown.title else 0.5 if shown.unit == "share" else 3]
+            if kind is StepMetrics and "{}" not in shown.title and not shown.label:
+                assert read_series(read_history(run.root), shown.chart) is not None
+    assert charts["uncounted-kept_apart"]["title"].endswith("did not count: kept apart")
 
 
 def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
@@ -64,6 +101,9 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     charts = {chart["id"]: chart["series"] for chart in told["charts"]}
     assert charts["optimizer-loss"][0]["steps"] == [2]
     assert charts["filtered"][0]["values"] == [2, 0]
+    assert "unscored" not in charts
+    limit = charts["length"][1]
+    assert (limit["label"], limit["values"]) == ("limit", [256, 256])
 
 
 def test_a_rollout_has_texts_and_tests(shelf: Path) -> None:

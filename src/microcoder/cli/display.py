@@ -7,31 +7,20 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
-    from rich.live import Live
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress, TaskID
 
     from microcoder.lab.studies.study import Work
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
-
-
-@dataclass(slots=True)
-class Bar:
-    """A row of a terminal: what is done, how much of it, and in words."""
-
-    name: str
-    done: float = 0.0
-    total: float = 1.0
-    text: Callable[[], str] = str
-    """Called whenever the bars are drawn, so that times in it move on."""
 
 
 class Display:
@@ -42,34 +31,43 @@ class Display:
 
     is_transient = False
     """Whether the bars go when the work is done."""
+    details: Sequence[str] = ()
+    """Lines to draw below the bars."""
 
     def __init__(self, *, console: Console | None = None) -> None:
         """Write to a console; by default to standard error."""
-        self.bars: list[Bar] = []
         if console is None and sys.stderr.isatty():
             # Only a terminal pays for its import.
             from rich.console import Console
 
             console = Console(stderr=True)
         self._console = console
-        self.is_live = console is not None and console.is_terminal and not console.is_dumb_terminal
-        self._live: Live | None = None
+        is_live = console is not None and console.is_terminal and not console.is_dumb_terminal
+        self._bars = _open_bars(self, console) if console and is_live else None
+        self._tasks: dict[object, TaskID] = {}
         self._is_muted = False
 
-    def __enter__(self) -> Self:
-        if self.is_live:
-            from rich.live import Live
+    @property
+    def is_live(self) -> bool:
+        """Whether bars are drawn."""
+        return self._bars is not None
 
-            self._live = Live(
-                console=self._console, get_renderable=self._draw, refresh_per_second=4, transient=self.is_transient
-            )
-            self._live.start(refresh=True)
+    def __enter__(self) -> Self:
+        if self._bars:
+            self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._live.stop()
-            self._live = None
+        if self._bars:
+            self._bars.stop()
+
+    def bar(self, key: object, name: str, done: float, total: float, text: Callable[[], str] = str) -> None:
+        """Draw a bar, or move the one of this key; its text is asked for at each draw, so that times in it move on."""
+        if self._bars is None:
+            return
+        if key not in self._tasks:
+            self._tasks[key] = self._bars.add_task(name, total=total, text=text)
+        self._bars.update(self._tasks[key], description=name, completed=done, total=total, text=text)
 
     def note(self, text: str) -> None:
         """Show one line that stays."""
@@ -77,8 +75,8 @@ class Display:
         if self._is_muted:
             return
         try:
-            if self._live:
-                self._live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            if self._bars:
+                self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
             else:
                 file = self._console.file if self._console else sys.stderr
                 file.write(line + "\n")
@@ -86,31 +84,35 @@ class Display:
         except OSError:
             self._is_muted = True
 
-    def details(self) -> list[str]:
-        """Return lines to draw below the bars."""
-        return []
 
-    def _draw(self) -> Group:
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
+def _open_bars(display: Display, console: Console) -> Progress:
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
 
-        table = Table.grid(padding=(0, 2))
-        for bar in list(self.bars):
-            drawn = ProgressBar(total=bar.total or 1.0, completed=bar.done, width=30)
-            table.add_row(Text(bar.name, style="bold"), drawn, Text(bar.text(), no_wrap=True, overflow="ellipsis"))
-        return Group(table, *map(Text, self.details()))
+    class Words(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(task.fields["text"](), no_wrap=True, overflow="ellipsis")
+
+    class Bars(Progress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield from super().get_renderables()
+            yield from (Text(printable(line)) for line in display.details)
+
+    columns = (TextColumn("{task.description}", style="bold", markup=False), BarColumn(30), Words())
+    return Bars(*columns, console=console, refresh_per_second=4, transient=display.is_transient)
 
 
 @dataclass(slots=True)
 class _Step:
-    bar: Bar
+    name: str
     started: float
     first: int
     """What was done of it before."""
+    done: int = 0
+    total: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     shown: int | None = None
+    stopped: float | None = None
 
 
 class StepDisplay(Display):
@@ -140,31 +142,26 @@ class StepDisplay(Display):
     def phase(self, name: str, *, done: int, total: int, counts: Mapping[str, int] | None = None) -> None:
         """Begin a step; `counts` are of what was done of it before."""
         with self._lock:
-            self._steps.pop(name, None)
+            self._steps[name] = _Step(name, time.monotonic(), done, counts=Counter(counts or {}))
             self.show(name, done, total)
-            self._steps[name].counts.update(counts or {})
 
     def advance(self, label: str) -> None:
         """Count one more of the step that was begun last, of this kind."""
         with self._lock:
             assert self._latest is not None
             self._latest.counts[label] += 1
-            self.show(self._latest.bar.name, int(self._latest.bar.done) + 1, int(self._latest.bar.total))
+            self.show(self._latest.name, self._latest.done + 1, self._latest.total)
 
     def show(self, name: str, done: int, total: int) -> None:
         """Show how much of a step is done; called also when nothing changed."""
         with self._lock:
-            step = self._steps.get(name)
-            if step is None:
-                step = self._steps[name] = _Step(Bar(name), time.monotonic(), done)
-                if total:
-                    self.bars.append(step.bar)
-            step.bar.done, step.bar.total = done, total
+            step, now = self._steps.setdefault(name, _Step(name, time.monotonic(), done)), time.monotonic()
             # Time stops for a step that is done, and while another one is reported.
-            for one in filter(None, (self._latest, step)):
-                one.bar.text = partial(str, self._describe(one))
-            if done < total:
-                step.bar.text = partial(self._describe, step)
+            if self._latest is not None:
+                self._latest.stopped = now
+            step.done, step.total, step.stopped = done, total, now if done >= total else None
+            if total:
+                self.bar(name, name, done, total, partial(self._describe, step))
             self._latest = step
             self._print(step)
 
@@ -176,18 +173,17 @@ class StepDisplay(Display):
                     self._print(self._latest)
 
     def _print(self, step: _Step) -> None:
-        done, is_whole = step.bar.done, step.bar.done >= step.bar.total
-        silence = time.monotonic() - self._last_line
-        is_new = done != step.shown and (is_whole or silence >= _SECONDS_BETWEEN_LINES)
-        if not self.is_live and step.bar.total and (is_new or (not is_whole and silence >= _MOST_SECONDS_OF_SILENCE)):
-            step.shown, self._last_line = int(done), time.monotonic()
-            self.note(f"{step.bar.name}: {self._describe(step)}")
+        is_whole, silence = step.done >= step.total, time.monotonic() - self._last_line
+        is_new = step.done != step.shown and (is_whole or silence >= _SECONDS_BETWEEN_LINES)
+        if not self.is_live and step.total and (is_new or (not is_whole and silence >= _MOST_SECONDS_OF_SILENCE)):
+            step.shown, self._last_line = step.done, time.monotonic()
+            self.note(f"{step.name}: {self._describe(step)}")
 
     def _describe(self, step: _Step) -> str:
-        done, total, seconds = int(step.bar.done), int(step.bar.total), time.monotonic() - step.started
-        left = describe_left(seconds, done - step.first, total - done)
-        parts = [f"{done:,} of {total:,}{self._unit}", describe_seconds(seconds), left, describe_counts(step.counts)]
-        return ", ".join(filter(None, parts))
+        seconds = (step.stopped or time.monotonic()) - step.started
+        left = describe_left(seconds, step.done - step.first, step.total - step.done)
+        done = f"{step.done:,} of {step.total:,}{self._unit}"
+        return ", ".join(filter(None, (done, describe_seconds(seconds), left, describe_counts(step.counts))))
 
 
 class StudyDisplay(Display):
@@ -203,32 +199,37 @@ class StudyDisplay(Display):
         self._since: dict[Path, float] = {}
         self._num_ended = 0
         self._started = time.monotonic()
-        self.bars = [Bar("all runs", text=lambda: f"{self._num_ended} done, {self._left} left"), *map(Bar, [""] * jobs)]
+        self._draw_all()
+        for worker in range(jobs):
+            self.bar(worker, "", 0, 1)
 
     def started(self, work: Work, *, worker: int) -> None:
         """Give it a bar; what later rounds bring is added to the whole."""
         self._work.setdefault(work.folder, self._seconds_of(work))
         self._since[work.folder] = time.monotonic()
-        self.bars[1 + worker] = Bar(work.label, text=lambda: "starting")
+        self.bar(worker, work.label, 0, 1, lambda: "starting")
 
     def advanced(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
         """Move its bar."""
-        bar = self.bars[1 + worker]
+        text = event.get("name", "")
         if event["kind"] == "step":
-            bar.done = self._share[work.folder] = event["step"] / event["num_steps"]
-            bar.text = lambda: f"step {event['step']}/{event['num_steps']}"
-        elif event["kind"] == "phase":
-            bar.text = lambda: event["name"]
-        self.bars[0].done = self._done
+            self._share[work.folder] = event["step"] / event["num_steps"]
+            text = f"step {event['step']}/{event['num_steps']}"
+        if text:
+            self.bar(worker, work.label, self._share.get(work.folder, 0.0), 1, lambda: text)
+        self._draw_all()
 
     def ended(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
         """Write a line that stays."""
         self._num_ended += 1
         self._share[work.folder] = 1.0
-        self.bars[0].done = self._done
+        self._draw_all()
         seconds = describe_seconds(time.monotonic() - self._since[work.folder])
         result = f"FAILED: {event['error']}" if "error" in event else event["result"]
         self.note(f"{self._num_ended}/{len(self._work)} {work.label}: {result}, {seconds}; {self._left} left")
+
+    def _draw_all(self) -> None:
+        self.bar("all", "all runs", self._done, 1, lambda: f"{self._num_ended} done, {self._left} left")
 
     @property
     def _done(self) -> float:

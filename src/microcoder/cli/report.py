@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from microcoder.cli.options import Json
 from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.installation import how_to_install
 
 if TYPE_CHECKING:
     from microcoder.eval.report import EvaluationFolder
@@ -24,8 +25,8 @@ def report(
 ) -> None:
     """Write the report of a training run or an evaluation and print its path.
 
-    For a training run: an HTML page, and its curves as SVG. For an evaluation: its tables in Markdown. Works on
-    unfinished runs; the report says so.
+    For a training run: the viewer's page in a folder that opens from disk, on its overview. For an evaluation: its
+    tables in Markdown. Works on unfinished runs; the report says so.
 
     Parameters
     ----------
@@ -42,7 +43,10 @@ def report(
             raise ConfigError(f"{run_directory} is an evaluation; to compare two: microcoder eval show RUN OTHER")
         _report_evaluation(evaluation, as_json=json)
         return
-    from microcoder.lab.studies import write_report
+    try:
+        from microcoder.view import write_report
+    except ImportError as error:
+        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
 
     path = write_report(run_directory, against=against)
     print(json_format.dumps({"report": str(path), **_headline(run_directory)}) if json else path)

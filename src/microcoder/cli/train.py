@@ -83,9 +83,9 @@ def train(
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
-    from microcoder.lab.studies.report import write_report
     from microcoder.train.run.observer import Observer
     from microcoder.train.run.session import run_training
+    from microcoder.view import write_report
 
     command = ["microcoder", *sys.argv[1:]]
     if int(os.environ.get("RANK", "0")) > 0:

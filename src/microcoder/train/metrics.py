@@ -1,5 +1,8 @@
 """The only module that knows metric names: one row a step, one row an evaluation, one row a rollout.
 
+A metric is declared once, where its row is defined: `metric` says how it is named, in what chart it is drawn and how it
+stands in the terminal's line. Terminal, page and studies read that.
+
 Everything but `seconds` is a function of the config and its seed, so two runs of one config write equal rows.
 """
 
@@ -7,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 from microcoder.judge.core.types import Outcome, Program, Repeat, Rollout, Verdict
 
@@ -71,41 +75,123 @@ class ScoredRollout:
     """Of the few rollouts whose tokens are recorded; empty: not of this one."""
 
 
+Unit = Literal["share", "count", "number", "seconds"]
+
+
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """How a metric is shown; see `metric`."""
+
+    title: str
+    unit: Unit
+    chart: str
+    line: str
+    is_rare: bool
+    label: str
+    name: str = ""
+    """Of its field."""
+
+
+def metric(
+    title: str,
+    *,
+    unit: Unit,
+    chart: str = "",
+    line: str = "",
+    is_rare: bool = False,
+    label: str = "",
+    **default: Any,
+) -> Any:
+    """Declare a field of a row as a metric that is shown.
+
+    Args:
+        title: of its chart; `{}` is the key where the field is a mapping, which has a chart a key.
+        unit: how the page writes its values.
+        chart: the chart's name in links and studies; a step's and an evaluation's metric of one chart lie over each
+            other. Empty: it is not drawn.
+        line: its words in the terminal's line: `{}` is its value, another field in braces that field's. Empty: none.
+        is_rare: whether it is left out of the line where it is 0, and of the page where it always is.
+        label: the name of its curve; empty: "training" or "held out".
+        default: the field's `default` or `default_factory`.
+    """
+    return field(metadata={"shown": Shown(title, unit, chart, line, is_rare, label)}, **default)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepMetrics:
     """One training step (one sampling round and its updates)."""
 
     step: int
     """From 1."""
-    reward_mean: float | None
+    reward_mean: float | None = metric("Reward", unit="share", chart="reward", line="reward {:.3f}")
     """Mean reward of the scored rollouts; None when all were unscored."""
-    accuracy_by_tier: Mapping[str, float]
+    accuracy_by_tier: Mapping[str, float] = metric(
+        "Accuracy, {}", unit="share", chart="accuracy", line="accuracy {:.2f}"
+    )
     """Share of scored training rollouts solved, by tier."""
-    length_mean: float
+    length_mean: float = metric(
+        "Response length (tokens)", unit="count", chart="length", line="length {:.0f} of {max_response_tokens}"
+    )
     """Response tokens."""
     length_max: int
-    diversity: float | None
+    max_response_tokens: int = metric("Limit of response tokens", unit="count", chart="length", label="limit")
+    truncated_share: float = metric("Truncated share", unit="share", chart="truncated", line="truncated {:.0%}")
+    diversity: float | None = metric(
+        "Diversity (unique 4-grams)", unit="share", chart="diversity", line="diversity {:.3f}"
+    )
     """Unique over all 4-grams of a problem's samples, averaged over problems; None when all are too short."""
-    temperature: float
-    max_response_tokens: int
-    truncated_share: float
-    masked_share: float
+    temperature: float = metric("Sampling temperature", unit="number", chart="temperature", line="temperature {:.2f}")
+    masked_share: float = metric("Masked share", unit="share", chart="masked", line="masked {:.0%}")
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
-    no_code_share: float
+    no_code_share: float = metric("No-code share", unit="share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
-    unscored_share: float
-    """Share of rollouts the sandbox could not judge; they are in no mean."""
-    zero_variance_share: float
+    unread_fence_share: float = 0.0
+    """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
+    does not read."""
+    zero_variance_share: float = metric(
+        "Problems without a gradient", unit="share", chart="no-signal", line="same reward {:.0%}"
+    )
     """Share of problems whose samples all have the same reward, and so give no gradient."""
+    filtered_groups: int = metric("Problems filtered out", unit="count", chart="filtered", is_rare=True, default=0)
+    """Problems dropped by dynamic filtering: all or none of their samples were right."""
+    sampled_accuracy: float | None = metric("Accuracy of all sampled", unit="share", chart="sampled", default=None)
+    """Share of everything sampled and scored that was solved, filtered groups included."""
+    unscored_share: float = metric(
+        "Unscored share", unit="share", chart="unscored", line="UNSCORED {:.1%}", is_rare=True
+    )
+    """Share of rollouts the sandbox could not judge; they are in no mean."""
+    unrepeated_share: float | None = metric(
+        "Rewards that do not repeat",
+        unit="share",
+        chart="unrepeated",
+        line="REWARDS THAT DO NOT REPEAT {:.1%}",
+        is_rare=True,
+        default=None,
+    )
+    """Share of rewards that do not repeat: of the sample of accepted programs of which some tests were run again, those
+    that were not accepted again; None if the sample is empty."""
+    anew_share: float = 0.0
+    """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
+    fault of ours."""
+    uncounted: Mapping[str, float] = metric(
+        "Accepted programs with a run that did not count: {}", unit="share", chart="uncounted", default_factory=dict
+    )
+    """Share of the accepted programs that had a run of a test which did not count, by its reason (`types.Repeat`);
+    some reasons depend on how busy the machine was."""
     outcomes: Mapping[str, int]
     """Rollouts by verdict."""
     methods: Mapping[str, int]
     """Accepted tests by the comparison that accepted them."""
     masked: Mapping[str, int]
     """Masked rollouts by reason."""
-    optimizer: Mapping[str, float]
+    mismatch: Mapping[str, float] = field(default_factory=dict)
+    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
+    responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
+    rewards: Mapping[str, float | None] = field(default_factory=dict)
+    """Mean of each of several rewards, without its weight; empty if there is one."""
+    optimizer: Mapping[str, float] = metric("{}", unit="number", chart="optimizer")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
-    seconds: Mapping[str, float]
+    seconds: Mapping[str, float] = metric("Seconds a step: {}", unit="seconds", chart="seconds")
     """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total.
 
     `judge` is what judging was waited for; `judge_beside`, a part of `generate`, is for how long programs were judged
@@ -114,27 +200,6 @@ class StepMetrics:
     A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
     that varies between runs of one config.
     """
-    filtered_groups: int = 0
-    """Problems dropped by dynamic filtering: all or none of their samples were right."""
-    unread_fence_share: float = 0.0
-    """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
-    does not read."""
-    sampled_accuracy: float | None = None
-    """Share of everything sampled and scored that was solved, filtered groups included."""
-    mismatch: Mapping[str, float] = field(default_factory=dict)
-    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
-    responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
-    rewards: Mapping[str, float | None] = field(default_factory=dict)
-    """Mean of each of several rewards, without its weight; empty if there is one."""
-    uncounted: Mapping[str, float] = field(default_factory=dict)
-    """Share of the accepted programs that had a run of a test which did not count, by its reason (`types.Repeat`);
-    some reasons depend on how busy the machine was."""
-    anew_share: float = 0.0
-    """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
-    fault of ours."""
-    unrepeated_share: float | None = None
-    """Share of rewards that do not repeat: of the sample of accepted programs of which some tests were run again, those
-    that were not accepted again; None if the sample is empty."""
     alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.train.run.alarms`)."""
 
@@ -143,25 +208,27 @@ class StepMetrics:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationMetrics:
     """One evaluation on held-out problems; row of `evaluations.jsonl`."""
 
     step: int
     """Training steps done before it; 0 is the untrained model."""
-    accuracy: float
+    accuracy: float = metric("Accuracy, held out", unit="share", chart="accuracy", line="accuracy {:.3f}")
     """Share of scored samples that pass all tests (mean over problems of the mean over samples)."""
-    accuracy_by_tier: Mapping[str, float]
-    num_problems: int
-    num_problems_by_tier: Mapping[str, int]
+    num_problems: int = metric("Problems", unit="count", line="{} problems x {samples_per_problem}")
     samples_per_problem: int
-    num_unscored: int
+    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", unit="share", chart="accuracy", line="{:.2f}")
+    num_problems_by_tier: Mapping[str, int]
     solved: Mapping[str, Sequence[bool | None]]
     """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
-    length_mean: float
-    diversity: float | None
-    truncated_share: float
-    temperature: float
+    length_mean: float = metric("Response length (tokens)", unit="count", chart="length", line="length {:.0f}")
+    truncated_share: float = metric("Truncated share", unit="share", chart="truncated", line="truncated {:.0%}")
+    diversity: float | None = metric(
+        "Diversity (unique 4-grams)", unit="share", chart="diversity", line="diversity {:.3f}"
+    )
+    temperature: float = metric("Sampling temperature", unit="number", chart="temperature")
+    num_unscored: int = metric("Unscored samples", unit="count", line="UNSCORED {}", is_rare=True)
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
     sweep: list[Mapping[str, Any]] = field(default_factory=list)
@@ -170,6 +237,32 @@ class EvaluationMetrics:
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""
         return asdict(self)
+
+
+@cache
+def shown_metrics(row: type) -> tuple[Shown, ...]:
+    """Return the metrics that a kind of row declares, in their order."""
+    declared = ((one.name, one.metadata.get("shown")) for one in fields(row))
+    return tuple(replace(shown, name=name) for name, shown in declared if shown)
+
+
+def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
+    """Return the parts of a row's line on a terminal, as its metrics are declared; `-` is not known."""
+    figures = {one.name: _Figure(getattr(row, one.name)) for one in fields(row)}
+    shown = (one for one in shown_metrics(type(row)) if one.line and (getattr(row, one.name) or not one.is_rare))
+    return [one.line.format(figures[one.name], **figures) for one in shown]
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A value of a row that is formatted as a number is: each of a mapping's after its key."""
+
+    value: Any
+
+    def __format__(self, form: str) -> str:
+        if isinstance(self.value, Mapping):
+            return " ".join(f"{key} {value:{form}}" for key, value in self.value.items()) or "-"
+        return "-" if self.value is None else format(self.value, form)
 
 
 def summarise_accuracy(samples: Sequence[ScoredRollout]) -> tuple[float | None, dict[str, float]]:

@@ -9,7 +9,7 @@
     checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with the engine's state for resuming
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
-    report/index.html        drawn from the files above
+    report/index.html        the viewer's page, made of the files above; opens from disk
     logs/                    files of TensorBoard or Weights & Biases, if configured
     .lock                    held while a process writes the run
 
@@ -181,11 +181,11 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     write_parquet(path, rows, schema)
 
 
-def read_rollouts(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a rollout file."""
+def read_rollouts(path: Path, *, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a rollout file, whole or some of their columns."""
     import pyarrow.parquet as pq
 
-    return pq.read_table(path).to_pylist()
+    return pq.read_table(path, columns=columns).to_pylist()
 
 
 def _steps_in(folder: Path) -> list[int]:

@@ -6,9 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
+from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.report import describe_report
 from microcoder.view.files import ProblemTests, tests_of_files
 from microcoder.view.search import Searcher
 from microcoder.view.sources import CorpusSource, EvaluationSource, RunSource, VerdictSource
@@ -32,6 +35,18 @@ class Collection:
             return self.sources[key]
         except KeyError:
             raise DataError(f"run={key!r} is not open; open are {', '.join(self.sources)}") from None
+
+    def overview(self, key: str) -> dict[str, Any]:
+        """Return what the report of a training run says, compared with the other open runs on the same problems.
+
+        Raises:
+            DataError: the run is no training run, or a file of it is damaged.
+        """
+        source = self[key]
+        if not isinstance(source, TrainingSource):
+            raise DataError(f"run={key!r} is no training run, so there is no report on it")
+        runs = [run for run in self.sources.values() if isinstance(run, TrainingSource) and run is not source]
+        return describe_report(read_history(source.root), [run.root for run in runs if run.asked == source.asked])
 
 
 def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()) -> Collection:

@@ -4,6 +4,7 @@ Pages opened from disk may not fetch, but may load scripts: each piece of data i
 
     index.html, *.css, *.js      the page
     data/runs.js                 runs with their curves
+    data/KEY/overview.js         what the report of a training run says
     data/KEY/index.js            light columns of all rollouts (`Index.pack`, in base64)
     data/KEY/rows-N.js           texts and tests of `ROWS_A_CHUNK` rollouts
     data/KEY/tests-N.js          inputs and expected outputs of `PROBLEMS_A_CHUNK` problems
@@ -26,7 +27,7 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,19 +40,26 @@ import numpy as np
 
 from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
 from microcoder.judge.core.files import cut_pieces
-from microcoder.view.collection import Collection
+from microcoder.lab.studies.arms import compare_arms
+from microcoder.lab.studies.history import read_history
+from microcoder.view.collection import Collection, open_collection
+from microcoder.view.files import ProblemTests
 from microcoder.view.index import Index
 from microcoder.view.search import Needle, list_matches
 from microcoder.view.sources import Row, RunSource
+from microcoder.view.training_source import TrainingSource
 
 ROWS_A_CHUNK = 25
 PROBLEMS_A_CHUNK = 20
 _LONGEST_IN_BUNDLE = 20_000
 """Characters kept of a text; the page says when there were more."""
 _SIZES = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
+_MOST_IN_REPORT = 16_000_000
+"""Bytes of rollouts' texts in a report, which is written after every run: first those of its examples."""
 _MARK = "data/runs.js"
 _PLACE = b"<!-- bundle -->"
 _SCRIPT = b'<script src="data/runs.js" defer></script>'
+_OPENS, _OPENS_REPORT = b'data-opens="curves"', b'data-opens="overview"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +79,62 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / _MARK).exists())):
         raise DataError(f"{folder} exists and is no bundle; choose another --bundle folder")
+    return _write(collection, folder)
+
+
+def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
+    """Write the report of a run, finished or not, into its folder: a bundle that opens on the overview.
+
+    Tests' inputs are left out, and texts of rollouts from a size on: `microcoder view` has them.
+
+    Args:
+        run_directory: the run that the report is about.
+        against: other runs on the same problems, to compare it with.
+
+    Raises:
+        DataError: a folder is no run, one of its files is damaged, or runs to compare asked other problems.
+    """
+    history = read_history(run_directory)
+    if history.manifest.get("kind") == "evaluation":
+        raise DataError(
+            f"{run_directory} is an evaluation, not a training run: its tables are in {run_directory / 'report.md'}; "
+            f"read its answers with `microcoder view {run_directory}`"
+        )
+    compare_arms(history, against)  # raises where they cannot be compared
+    collection = open_collection([run_directory, *against])
+    for source in collection.sources.values():
+        source.tests = ProblemTests()
+    return _write(collection, history.run.report.parent, is_report=True).page
+
+
+def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> Bundle:
     shutil.rmtree(folder / "data", ignore_errors=True)
     (folder / "data").mkdir(parents=True)
     num_bytes = num_rollouts = 0
     runs = []
     for key, source in collection.sources.items():
-        index = source.index()
+        index, wanted = source.index(), set[int]()
         (folder / "data" / key).mkdir()
+        if isinstance(source, TrainingSource):
+            overview = collection.overview(key)
+            num_bytes += _write_piece(folder, f"{key}/overview", overview)
+            shown = [rollout["id"] for example in overview["examples"] for rollout in example["rollouts"]]
+            wanted = {place // ROWS_A_CHUNK for place in map(index.find, shown) if is_report and place is not None}
+        for chunk in wanted:
+            places = range(len(index))[chunk * ROWS_A_CHUNK : (chunk + 1) * ROWS_A_CHUNK]
+            rows = [shorten(source.read(index.record(place)), _LONGEST_IN_BUNDLE) for place in places]
+            num_bytes += _write_piece(folder, f"{key}/rows-{chunk}", rows)
         for name, value in _pieces(source, index):
-            num_bytes += _write_piece(folder, f"{key}/{name}", value)
+            chunk = name.partition("rows-")[2]
+            if is_report and chunk and num_bytes >= _MOST_IN_REPORT:
+                break  # A large run is not read to its end.
+            if not chunk or int(chunk) not in wanted:
+                num_bytes += _write_piece(folder, f"{key}/{name}", value)
         num_rollouts += len(index)
         runs.append({**describe_run(key, source), "has_tests": not source.tests.is_empty, **_SIZES})
     for name, body in read_static().items():
-        body = body.replace(_PLACE, _SCRIPT) if name == "index.html" else body
+        if name == "index.html":
+            body = body.replace(_PLACE, _SCRIPT).replace(_OPENS, _OPENS_REPORT if is_report else _OPENS)
         (folder / name).write_bytes(body)
         num_bytes += len(body)
     num_bytes += _write_piece(folder, "runs", runs)
@@ -138,6 +189,11 @@ def describe_run(key: str, source: RunSource) -> Row:
         "charts": list(about.charts),
         "tables": list(about.tables),
     }
+
+
+def show_overview(collection: Collection, words: Words) -> Row:
+    """Return what the report of a training run says."""
+    return collection.overview(words.get("run", ""))
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
@@ -255,6 +311,7 @@ def finite(value: Any) -> Any:
 Answer = Callable[[Collection, Words], Any]
 ANSWERS: dict[str, Answer] = {
     "/api/runs": list_runs,
+    "/api/overview": show_overview,
     "/api/pulse": show_pulse,
     "/api/index": send_index,
     "/api/search": search_texts,

@@ -92,6 +92,16 @@ class TrainingSource(RunSource):
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
 
+    @property
+    def root(self) -> Path:
+        """The run's folder."""
+        return self._run.root
+
+    @property
+    def asked(self) -> object:
+        """A digest of the run's problems: runs that have the same one can be compared."""
+        return (self._manifest.get("problems") or {}).get("digest")
+
     def about(self) -> RunInfo:
         """Return curves and facts."""
         drawn = self._draw()
@@ -100,13 +110,16 @@ class TrainingSource(RunSource):
             notices.append(self.tests.missing)
         notices += [f"{name} is no readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
         git = manifest.get("git") or {}
-        facts = [
-            ("started", str(manifest.get("started", ""))),
-            ("commit", str(git.get("commit", "")) + (" with changes" if git.get("is_dirty") else "")),
-            ("isolation", str((manifest.get("isolation") or {}).get("level", ""))),
-            *((f"config.{key}", str(value)) for key, value in flatten(manifest.get("config") or {}).items()),
-        ]
-        return RunInfo(drawn.state, [(key, value) for key, value in facts if value], notices, drawn.charts)
+        facts = {
+            "started": manifest.get("started"),
+            "commit": str(git.get("commit") or "") + (" with changes" if git.get("is_dirty") else ""),
+            "microcoder": manifest.get("microcoder_version"),
+            "digest": manifest.get("digest"),
+            "seed": manifest.get("seed"),
+            **flatten({key: manifest.get(key) or {} for key in ("isolation", "machine", "config", "packages")}),
+        }
+        shown = [(key, "not set" if value is None else str(value)) for key, value in facts.items()]
+        return RunInfo(drawn.state, [(key, value) for key, value in shown if value], notices, drawn.charts)
 
     def _draw(self) -> _Drawn:
         files = (self._run.metrics, self._run.evaluations, self._run.summary)

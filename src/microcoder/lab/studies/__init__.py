@@ -1,4 +1,4 @@
-"""Reports and studies over run directories: they read files, never live objects."""
+"""What reports say and studies, over run directories: they read files, never live objects."""
 
 from typing import TYPE_CHECKING
 
@@ -7,12 +7,10 @@ from microcoder.facade import lend
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, pass_at_k
     from microcoder.lab.studies.history import rollouts_df
-    from microcoder.lab.studies.report import write_report
 
-__all__ = ["Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k", "rollouts_df", "write_report"]
+__all__ = ["Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k", "rollouts_df"]
 
 __getattr__, __dir__ = lend(__name__, {
     "history": ("rollouts_df",),
-    "report": ("write_report",),
     "effects": ("Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k"),
 })  # fmt: skip

@@ -109,8 +109,6 @@ class Arms:
     conclusion: str
     changed: tuple[str, ...]
     """Recipe keys that differ between the arms, with their values."""
-    curves: tuple[tuple[str, Sequence[tuple[int, Estimate]]], ...] = ()
-    """Held-out accuracy by step, for each arm."""
 
 
 def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:
@@ -124,7 +122,7 @@ def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:
     labels = _labels(arms)
     rows = tuple(_arm(arm, None if arm is history else history, labels[place]) for place, arm in enumerate(arms))
     changed = tuple(line for other in against for line in _changed(history, other))
-    return Arms(rows, conclude(rows), changed, tuple(zip(labels, map(_curve, arms), strict=True)))
+    return Arms(rows, conclude(rows), changed)
 
 
 def _labels(arms: Sequence[History]) -> list[str]:
@@ -135,11 +133,6 @@ def _labels(arms: Sequence[History]) -> list[str]:
         for name, arm in zip(names, arms, strict=True)
     ]
     return [label if longer.count(label) == 1 else f"{label} {place}" for place, label in enumerate(longer, 1)]
-
-
-def _curve(history: History) -> list[tuple[int, Estimate]]:
-    estimates = [(evaluation.step, estimate_accuracy(evaluation.solved)) for evaluation in history.evaluations]
-    return [(step, estimate) for step, estimate in estimates if estimate]
 
 
 def conclude(rows: Sequence[Arm]) -> str:

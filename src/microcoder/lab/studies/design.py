@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from microcoder.judge.core.config import Config
-from microcoder.lab.studies.features import METRICS, parse_feature
+from microcoder.lab.studies.features import LABELS, parse_feature
 
 Direction = Literal["higher", "lower", "same"]
 Family = Literal["measuring", "mechanism", "training"]
@@ -113,8 +113,8 @@ class Contrast(Config):
             if self.feature or self.against_feature:
                 yield f"a measurement has no feature; leave {self.feature or self.against_feature!r} out"
             return
-        if self.metric not in METRICS:
-            yield (f"no metric {self.metric!r} of runs; use one of {', '.join(METRICS)}, or name a measurement")
+        if self.metric not in LABELS:
+            yield (f"no metric {self.metric!r} of runs; use one of {', '.join(LABELS)}, or name a measurement")
         for text in (self.feature, self.against_feature or self.feature):
             parse_feature(text)
 
@@ -316,7 +316,7 @@ class Study(Config):
             yield from self._unknown_names("figure", self.figure.measurement, self.figure.metric, self.figure.levels)
 
     def _unknown_names(self, where: str, measurement: str, metric: str, levels: tuple[str, ...]) -> Iterator[str]:
-        known, metrics = tuple(self.levels), tuple(METRICS)
+        known, metrics = tuple(self.levels), tuple(LABELS)
         if measurement:
             if measurement not in self.measurements:
                 yield f"{where}: no measurement {measurement!r} in this study"

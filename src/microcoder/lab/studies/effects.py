@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 Solved = Mapping[str, Sequence[bool | None]]
@@ -59,14 +60,14 @@ class Estimate:
 def estimate_accuracy(solved: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
     """Return mean pass@k over problems (k = 1: mean accuracy), or None if no problem has k scored samples."""
     by_problem = _pass_at_k_by_problem(solved, k)
-    return _bootstrap([by_problem[name] for name in sorted(by_problem)], lowest=0.0, seed=seed)
+    return _bootstrap(tuple(by_problem[name] for name in sorted(by_problem)), lowest=0.0, seed=seed)
 
 
 def estimate_difference(before: Solved, after: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
     """Return the mean change of pass@k over the problems that both sides scored; None if there are none."""
     old, new = _pass_at_k_by_problem(before, k), _pass_at_k_by_problem(after, k)
     both = sorted(old.keys() & new.keys())
-    return _bootstrap([new[name] - old[name] for name in both], lowest=-1.0, seed=seed)
+    return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0, seed=seed)
 
 
 def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
@@ -86,7 +87,9 @@ def _pass_at_k_by_problem(solved: Solved, k: int) -> dict[str, float]:
     return {name: pass_at_k(len(samples), sum(samples), k) for name, samples in scored.items() if len(samples) >= k}
 
 
-def _bootstrap(values: Sequence[float], *, lowest: float, seed: int) -> Estimate | None:
+# A run that is followed is drawn anew at each step, and its evaluations do not change.
+@lru_cache(maxsize=256)
+def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estimate | None:
     if not values:
         return None
     mean = math.fsum(values) / len(values)

@@ -18,27 +18,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from microcoder.lab.studies.history import History
+from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Array
 
-Metric = Literal[
-    "accuracy",
-    "reward",
-    "length",
-    "diversity",
-    "truncated",
-    "masked",
-    "heldout_length",
-    "heldout_diversity",
-    "holding_temperature",
-]
-METRICS: tuple[Metric, ...] = get_args(Metric)
-SHARES: tuple[Metric, ...] = ("accuracy", "reward", "diversity", "truncated", "masked", "heldout_diversity")
+
+def _drawn(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
+    """Return the declared metrics that have one value a row, by the name of their chart."""
+    return {one.chart: one for one in shown_metrics(row) if one.chart and "{}" not in one.title and not one.label}
+
+
+_OF_STEP = _drawn(StepMetrics)
+_OF_EVALUATION = {f"heldout_{chart}": one for chart, one in _drawn(EvaluationMetrics).items() if chart != "accuracy"}
+LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "accuracy": "Accuracy, held out",
+        **{name: f"{one.title}, training" for name, one in _OF_STEP.items()},
+        **{name: f"{one.title}, held out" for name, one in _OF_EVALUATION.items()},
+        "holding_temperature": "Highest holding temperature",
+    }
+)
+"""Every metric of runs that a study may compare, and what a figure calls it."""
+SHARES = ("accuracy", *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"))
 """Between 0 and 1, if the reward is."""
 HOLDING_SHARE = 0.8
 """A temperature holds if it keeps this share of the best accuracy among those tried."""
@@ -89,13 +96,14 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         names = sorted({name for e in history.evaluations for name in e.solved})
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
-    elif metric in _OF_EVALUATION:
-        read = _OF_EVALUATION[metric]
-        points = [(e.step, read(e)) for e in history.evaluations]
-        steps, rows = [step for step, value in points if value is not None], [[v] for _, v in points if v is not None]
+    elif metric not in _OF_STEP:
+        field = _OF_EVALUATION.get(metric)
+        read = (lambda e: holding_temperature(e.sweep)) if field is None else attrgetter(field.name)
+        points = [(e.step, value) for e in history.evaluations if (value := read(e)) is not None]
+        steps, rows = [step for step, _ in points], [[value] for _, value in points]
     else:
         steps = [s.step for s in history.steps]
-        rows = [[_number(getattr(s, _OF_STEP[metric]))] for s in history.steps]
+        rows = [[_number(getattr(s, _OF_STEP[metric].name))] for s in history.steps]
     if not rows:
         return None
     return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
@@ -206,24 +214,6 @@ def holding_temperature(sweep: Any) -> float | None:
         return points[-1][0]
     (low, above), (high, below) = points[last], points[last + 1]
     return low + (high - low) * (above - bound) / (above - below)
-
-
-_OF_EVALUATION: Mapping[str, Callable[[Any], float | None]] = MappingProxyType(
-    {
-        "heldout_length": lambda e: e.length_mean,
-        "heldout_diversity": lambda e: e.diversity,
-        "holding_temperature": lambda e: holding_temperature(e.sweep),
-    }
-)
-_OF_STEP: Mapping[str, str] = MappingProxyType(
-    {
-        "reward": "reward_mean",
-        "length": "length_mean",
-        "diversity": "diversity",
-        "truncated": "truncated_share",
-        "masked": "masked_share",
-    }
-)
 
 
 def _number(value: float | None) -> float:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 
+_LIGHT = ["problem_id", "sample_index", "verdict", "reward", "is_truncated", "masked_why"]
 _TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
 
 
@@ -55,20 +56,16 @@ class History:
         return next((e for e in reversed(self.evaluations) if e.step > 0), None)
 
     @cached_property
-    def samples_before(self) -> list[Row]:
-        """Held-out samples of the untrained model; empty if the file is missing."""
-        return self.heldout_samples(self.before)
-
-    @cached_property
-    def samples_after(self) -> list[Row]:
-        """Held-out samples of the latest evaluation; empty if the file is missing."""
-        return self.heldout_samples(self.after)
-
-    @cached_property
     def tier_of(self) -> dict[str, str]:
-        """Tier of every held-out problem that a sample file names."""
-        samples = self.samples_before or self.samples_after
-        return {row["problem_id"]: row["tier"] or "untiered" for row in samples}
+        """Tier of every held-out problem that a sample file names; of a file that cannot be read, none."""
+        paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
+        for path in (path for path in paths if path.exists()):
+            try:
+                rows = read_rollouts(path, columns=["problem_id", "tier"])
+            except (OSError, ValueError):
+                continue
+            return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
+        return {}
 
     @cached_property
     def tiers(self) -> list[str]:
@@ -77,22 +74,24 @@ class History:
         return sorted(seen, key=_difficulty)
 
     def heldout_samples(self, evaluation: EvaluationMetrics | None) -> list[Row]:
-        """Return the sample rows of an evaluation."""
-        return [] if evaluation is None else self._read(self.run.evaluation_file(evaluation.step))
+        """Return light values of an evaluation's samples, each with its `id`; empty if the file is missing."""
+        step = evaluation.step if evaluation else 0
+        return [] if evaluation is None else _read_light(self.run.evaluation_file(step), f"heldout/{step}")
 
     def training_samples(self, step: int) -> list[Row]:
-        """Return the rollout rows of a step; empty if the file is missing."""
-        return self._read(self.run.rollout_file(step))
+        """Return light values of a step's rollouts, each with its `id`; empty if the file is missing."""
+        return _read_light(self.run.rollout_file(step), f"train/{step}")
 
-    def _read(self, path: Path) -> list[Row]:
-        if not path.exists():
-            return []
-        try:
-            return read_rollouts(path)
-        except ImportError as error:
-            raise missing_extra(error) from None
-        except (OSError, ValueError) as error:
-            raise DataError(f"sample file {path} is not a Parquet file ({error}); remove it or copy it again") from None
+
+def _read_light(path: Path, name: str) -> list[Row]:
+    if not path.exists():
+        return []
+    try:
+        return [{**row, "id": f"{name}/{number}"} for number, row in enumerate(read_rollouts(path, columns=_LIGHT))]
+    except ImportError as error:
+        raise missing_extra(error) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"sample file {path} is not a Parquet file ({error}); remove it or copy it again") from None
 
 
 def read_history(run_directory: Path) -> History:

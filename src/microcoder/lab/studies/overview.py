@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -24,12 +24,11 @@ _MAX_LEARNT = 3
 
 @dataclass(frozen=True, slots=True)
 class ShownRollout:
-    """One rollout on the page."""
+    """One rollout of an example."""
 
     label: str
-    row: Row
-    is_training: bool = False
-    """None for held-out samples."""
+    id: str
+    """As the viewer names it: split, step and row of its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,76 +43,48 @@ class ExampleProblem:
 
 def choose_examples(history: History) -> list[ExampleProblem]:
     """Choose examples of gains, losses, remaining failures and masked rollouts; deterministic for the same files."""
-    before, after = _by_problem(history.samples_before), _by_problem(history.samples_after)
+    before, after = (_by_problem(history.heldout_samples(one)) for one in (history.before, history.after))
     both = sorted(before.keys() & after.keys())
-    chosen = _learnt(history, both, before, after)
-    for find, names in (
-        (lambda name: _lost(name, before[name], after[name]), both),
-        (lambda name: _still_failing(name, after[name]), sorted(after)),
+    best: dict[str, tuple[float, str]] = {}
+    for name in both:
+        gain = _share_solved(after[name]) - _share_solved(before[name])
+        tier = history.tier_of.get(name, "untiered")
+        if _pick(before[name], False) and _pick(after[name], True) and gain > best.get(tier, (0.0, ""))[0]:
+            best[tier] = (gain, name)
+    learnt = [best[tier][1] for tier in history.tiers if tier in best][:_MAX_LEARNT]
+    others = [name for name in both if name not in learnt]
+    lost = [name for name in others if _share_solved(after[name]) < _share_solved(before[name])][:1]
+    failing = [name for name in sorted(after) if name not in [*learnt, *lost]]
+    failing = [name for name in failing if not _pick(after[name], True) and _pick(after[name], False)][:1]
+    chosen = []
+    for kind, names, rest, ends in (
+        ("Learnt", learnt, ": the largest gain of its tier", (False, True)),
+        ("Lost", lost, "", (True, False)),
+        ("Still failing", failing, "", (None, False)),
     ):
-        shown = {example.problem_id for example in chosen}
-        chosen += [example for example in (find(name) for name in names if name not in shown) if example][:1]
+        for name in names:
+            sides = [("before", before.get(name, []), ends[0]), ("after", after[name], ends[1])]
+            sides = [side for side in sides if side[2] is not None]
+            why = ", ".join(f"{_tally(rows)} {label}" for label, rows, _ in sides)
+            picked = [(label, _pick(rows, bool(wanted))) for label, rows, wanted in sides]
+            shown = tuple(ShownRollout(label, row["id"]) for label, row in picked if row)
+            chosen.append(ExampleProblem(f"{kind}: {name}", name, f"{why}{rest}.", shown))
     return [*chosen, *_masked(history)]
 
 
-def _learnt(
-    history: History, names: Sequence[str], before: dict[str, list[Row]], after: dict[str, list[Row]]
-) -> list[ExampleProblem]:
-    """The largest gain of each tier."""
-    best: dict[str, tuple[float, str]] = {}
-    for name in names:
-        gain = _share_solved(after[name]) - _share_solved(before[name])
-        tier = history.tier_of.get(name, "untiered")
-        if _pick(before[name], 0.0) and _pick(after[name], 1.0) and gain > best.get(tier, (0.0, ""))[0]:
-            best[tier] = (gain, name)
-    chosen = [best[tier][1] for tier in history.tiers if tier in best][:_MAX_LEARNT]
-    return [
-        ExampleProblem(
-            title=f"Learnt: {name}",
-            problem_id=name,
-            why=f"{_tally(before[name])} before, {_tally(after[name])} after: the largest gain of its tier.",
-            rollouts=(
-                *_shown("before", _pick(before[name], 0.0)),
-                *_shown("after", _pick(after[name], 1.0)),
-            ),
-        )
-        for name in chosen
-    ]
-
-
-def _lost(name: str, before: list[Row], after: list[Row]) -> ExampleProblem | None:
-    if _share_solved(after) >= _share_solved(before):
-        return None
-    why = f"{_tally(before)} before, {_tally(after)} after."
-    shown = (*_shown("before", _pick(before, 1.0)), *_shown("after", _pick(after, 0.0)))
-    return ExampleProblem(f"Lost: {name}", name, why, shown)
-
-
-def _still_failing(name: str, after: list[Row]) -> ExampleProblem | None:
-    if _pick(after, 1.0) or not _pick(after, 0.0):
-        return None
-    why = f"{_tally(after)} after training."
-    return ExampleProblem(f"Still failing: {name}", name, why, _shown("after", _pick(after, 0.0)))
-
-
-def _masked(history: History) -> list[ExampleProblem]:
-    latest_first = list(reversed(history.steps))
-    for step in (s for s in latest_first if s.masked_share):
-        row = next((row for row in history.training_samples(step.step) if row["masked_why"]), None)
-        if row:
-            why = f"Kept out of the loss by the truncation mask: {row['masked_why']}."
-            return [_training_example("Masked", step.step, row, why)]
-    for step in (s for s in latest_first if s.truncated_share):
-        row = next((row for row in history.training_samples(step.step) if row["is_truncated"]), None)
-        if row:
-            why = "Reached the length limit; not masked."
-            return [_training_example("Truncated", step.step, row, why)]
-    return []
-
-
-def _training_example(kind: str, step: int, row: Row, why: str) -> ExampleProblem:
-    name = row["problem_id"]
-    return ExampleProblem(f"{kind}: {name}", name, why, (ShownRollout(f"training step {step}", row, is_training=True),))
+def _masked(history: History) -> Iterator[ExampleProblem]:
+    """Yield the first masked rollout of the last step that has one; where none was masked, the first truncated one."""
+    for kind, field, why in (
+        ("Masked", "masked_why", "Kept out of the loss by the truncation mask: {}."),
+        ("Truncated", "is_truncated", "Reached the length limit; not masked."),
+    ):
+        for step in (s for s in reversed(history.steps) if (s.masked_share if kind == "Masked" else s.truncated_share)):
+            row = next((row for row in history.training_samples(step.step) if row[field]), None)
+            if row:
+                shown = ShownRollout(f"training step {step.step}", row["id"])
+                name = row["problem_id"]
+                yield ExampleProblem(f"{kind}: {name}", name, why.format(row[field]), (shown,))
+                return
 
 
 def _by_problem(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -123,8 +94,8 @@ def _by_problem(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return dict(grouped)
 
 
-def _pick(rows: Sequence[Row], reward: float) -> Row | None:
-    return next((row for row in rows if row["reward"] is not None and _is_solved(row) == bool(reward)), None)
+def _pick(rows: Sequence[Row], is_solved: bool) -> Row | None:
+    return next((row for row in rows if row["reward"] is not None and _is_solved(row) == is_solved), None)
 
 
 def _is_solved(row: Row) -> bool:
@@ -139,10 +110,6 @@ def _share_solved(rows: Sequence[Row]) -> float:
 def _tally(rows: Sequence[Row]) -> str:
     scored = [row for row in rows if row["reward"] is not None]
     return f"{sum(map(_is_solved, scored))} of {len(scored)} samples solved"
-
-
-def _shown(label: str, row: Row | None) -> tuple[ShownRollout, ...]:
-    return (ShownRollout(label, row),) if row else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from microcoder.lab.studies.claims import (
 )
 from microcoder.lab.studies.design import ASPECTS, INSIGHTS, QUICK, Contrast, FigureChoice
 from microcoder.lab.studies.effects import Effect
-from microcoder.lab.studies.features import METRICS, SHARES, Metric, MetricSeries
+from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
 from microcoder.lab.studies.figures import (
     BLACK,
     BLUE,
@@ -60,17 +60,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LABELS: Mapping[Metric, str] = {
-    "accuracy": "held-out accuracy",
-    "reward": "training reward",
-    "length": "training length, tokens",
-    "diversity": "training diversity",
-    "truncated": "truncated in training",
-    "masked": "masked in training",
-    "heldout_length": "held-out length, tokens",
-    "heldout_diversity": "held-out diversity",
-    "holding_temperature": "highest holding temperature",
-}
 COLOUR_OF: Mapping[ClaimFinding, str] = {
     ClaimFinding.SUPPORTED: GREEN,
     ClaimFinding.CONTRADICTED: VERMILION,
@@ -120,13 +109,12 @@ def draw_curves(
             half = expected_half_width(1.0, len(rows)) * np.std(rows, axis=0, ddof=1)
             axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
-    label = LABELS[next(name for name in METRICS if name == metric)]
-    finish_axes(axes, ylabel=label, is_share=metric in SHARES, has_legend=False)
+    finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
     axes.legend(ncols=columns, **LEGEND)
     return render(
         figure,
         study,
-        label.capitalize(),
+        LABELS[metric],
         f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: 95 % intervals of the mean over seeds.",
     )
 

@@ -1,146 +1,164 @@
-"""Run directory -> a self-contained HTML report."""
+"""What the report of a run says, as plain JSON values that the viewer's overview shows."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from microcoder.judge.core.config import flatten
-from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import write_text
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies import figures
-from microcoder.lab.studies.arms import Arms, BeforeAfter, compare, compare_arms, compare_by_tier, count_unscored
-from microcoder.lab.studies.effects import Estimate, estimate_accuracy
-from microcoder.lab.studies.figures import Chart, HeldOutPoint
-from microcoder.lab.studies.history import History, missing_extra, read_history
+from microcoder.lab.studies.arms import BeforeAfter, compare, compare_arms, compare_by_tier, count_unscored
+from microcoder.lab.studies.effects import Estimate
+from microcoder.lab.studies.history import History
 from microcoder.lab.studies.overview import choose_examples, describe_run
 from microcoder.train.metrics import EvaluationMetrics
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-_MAX_CHARACTERS_SHOWN = 12_000
-_MAX_TESTS_SHOWN = 40
-_CONTROL_CHARACTERS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+Cell = str | list[str]
+"""A text, or a difference with its direction: `up`, `down` or `flat`."""
 _DASH = "–"  # noqa: RUF001
 
 
-def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
-    """Draw a run's report from its files and return the page's path; an unfinished run is drawn as far as it is.
+def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return what a report says of a run, finished or not.
 
     Args:
-        run_directory: the run that the report is about.
-        against: other runs on the same problems, to compare it with.
+        history: the run that it is about.
+        others: other runs on the same problems, to compare it with.
 
     Raises:
-        DataError: a folder is no run, one of its files is damaged, or runs to compare asked other problems.
-        ConfigError: the `insights` extra is not installed.
+        DataError: a file is damaged, or another run asked other problems.
     """
-    history = read_history(run_directory)
-    if history.manifest.get("kind") == "evaluation":
-        raise DataError(
-            f"{run_directory} is an evaluation, not a training run: its tables are in {run_directory / 'report.md'}; "
-            f"read its answers with `microcoder view {run_directory}`"
-        )
-    try:
-        charts, arms = draw_charts(history), compare_arms(history, against)
-        arms_chart = figures.draw_arms(arms.curves) if arms else None
-        page = _render(history, charts, arms, arms_chart)
-    except ImportError as error:
-        raise missing_extra(error) from None
-    folder = history.run.report.parent
-    for chart in [*charts, *([arms_chart] if arms_chart else [])]:
-        write_text(folder / f"{chart.name}.svg", _printable(chart.svg))
-    write_text(history.run.report, _printable(page))
-    return history.run.report
-
-
-def draw_charts(history: History) -> list[Chart]:
-    """Return every curve the run has data for."""
-    steps, evaluations = history.steps, history.evaluations
-    charts = []
-    if steps or evaluations:
-        points = [_held_out_point(history, evaluation) for evaluation in evaluations]
-        charts.append(figures.draw_accuracy(steps, points, history.tiers))
-    if steps:
-        charts += [
-            figures.draw_reward(steps),
-            figures.draw_length(steps, evaluations),
-            figures.draw_diversity(steps, evaluations),
-            figures.draw_shares(steps),
-            figures.draw_seconds(steps),
-        ]
-    return charts
-
-
-def _held_out_point(history: History, evaluation: EvaluationMetrics) -> HeldOutPoint:
-    by_tier = {}
-    for tier in history.tiers:
-        solved = {name: s for name, s in evaluation.solved.items() if history.tier_of.get(name) == tier}
-        estimate = estimate_accuracy(solved)
-        if estimate:
-            by_tier[tier] = estimate
-    return HeldOutPoint(evaluation.step, estimate_accuracy(evaluation.solved), by_tier)
-
-
-def _render(history: History, charts: Sequence[Chart], arms: Arms | None, arms_chart: Chart | None) -> str:
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    environment.filters |= {
-        "percent": _percent,
-        "points": _points,
-        "shown": _shown,
-        "number": lambda value: _DASH if value is None else f"{value:.3g}",
-        "svg": _inline,
-    }
-    source = files("microcoder.lab.studies").joinpath("report.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source).render(_context(history, charts), arms=arms, arms_chart=arms_chart)
-
-
-def _context(history: History, charts: Sequence[Chart]) -> dict[str, Any]:
-    manifest = history.manifest
-    samples_per_problem = max((e.samples_per_problem for e in (history.before, history.after) if e), default=1)
-    headline = compare(history, label="all problems")
+    manifest, summary, num_steps = history.manifest, history.summary or {}, len(history.steps)
+    headline, told = compare(history, label="all problems"), describe_run(history)
+    git, command = manifest.get("git") or {}, manifest.get("command") or ""
+    about = [
+        f"run {history.name}" if told.subject else "",
+        f"{num_steps} training step{'' if num_steps == 1 else 's'}",
+        f"started {manifest['started']}" if manifest.get("started") else "",
+        *(
+            f"{summary[key] / 60:.1f} {what}"
+            for key, what in (("wall_seconds", "minutes of wall time"), ("cpu_seconds", "CPU minutes"))
+            if isinstance(summary.get(key), int | float)
+        ),
+        "" if manifest.get("seed") is None else f"seed {manifest['seed']}",
+    ]
+    typed = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
+    reproduce = [f"git checkout {git['commit']}"] if git.get("commit") else []
     return {
-        "history": history,
-        "manifest": manifest,
-        "git": manifest.get("git") or {},
-        "summary": history.summary or {},
-        "headline": headline,
-        "overview": describe_run(history),
-        "comparisons": [headline, *compare_by_tier(history)],
-        "at_k": compare(history, label=f"pass@{samples_per_problem}", k=samples_per_problem)
-        if samples_per_problem > 1
-        else None,
-        "samples_per_problem": samples_per_problem,
-        "changes": _changes(history),
-        "outcomes": _outcome_counts(history),
-        "unscored": count_unscored(history),
-        "warnings": list(_warnings(history, headline)),
-        "charts": charts,
-        "examples": choose_examples(history),
-        "max_tests": _MAX_TESTS_SHOWN,
-        "command": _command(manifest),
-        "config": list(_flags(manifest.get("config") or {})),
-        "packages": sorted((manifest.get("packages") or {}).items()),
-        "facts": [
-            (name, list(_flags({key: manifest[key]})))
-            for name, key in (("Machine", "machine"), ("Isolation", "isolation"))
-            if manifest.get(key)
-        ],
-        "accepted": str(Outcome.ACCEPTED),
+        "title": told.subject or history.name,
+        "state": "finished" if history.is_finished else "not finished",
+        "about": " · ".join(filter(None, about)),
+        "headline": _headline(history, headline),
+        "topics": told.rows,
+        "next": told.next_commands,
+        "notices": list(_warnings(history, headline)),
+        "tables": [*_arms(history, others), *_before_after(history, headline), *_outcomes(history)],
+        "examples": [asdict(example) for example in choose_examples(history)],
+        "reproduce": "\n".join([*reproduce, typed]).strip(),
     }
+
+
+def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
+    before, after, step = row.before, row.after, history.after.step if history.after else 0
+    samples = _samples_per_problem(history)
+    asked = f"{row.num_problems} problems, {samples} sample{'' if samples == 1 else 's'} each"
+    trained = f"after {step} step{'' if step == 1 else 's'}{'' if history.is_finished else ' so far'}"
+    figures = [_percent(one.value) for one in (before, after) if one]
+    if before and after:
+        text = (
+            f"Held-out accuracy before training and {trained}: {asked}. The difference is in percentage points, with "
+            "its 95 % interval."
+        )
+        is_shown = row.difference is None or row.difference.excludes_zero
+        finding = "" if is_shown else "The interval includes zero: no change is shown."
+        return {"figures": figures, "difference": _difference(row.difference), "text": text, "finding": finding}
+    if figures:
+        asked = f"{'before training' if before else trained}: {asked}"
+        return {
+            "figures": figures,
+            "text": f"Held-out accuracy {asked}. There is nothing to compare it with yet.",
+        }
+    return {"figures": ["No accuracy yet"], "text": "No scored held-out evaluation was recorded."}
+
+
+def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    arms = compare_arms(history, others)
+    if arms is None:
+        return
+    columns = ["arm", "held-out accuracy after", f"less {arms.rows[0].label}, points", "length after"]
+    columns += ["diversity after", "truncated in training", "masked in training"]
+    rows = []
+    for row in arms.rows:
+        figures = (_DASH if value is None else f"{value:.3g}" for value in (row.length, row.diversity))
+        shares = map(_percent, (row.truncated_share, row.masked_share))
+        rows.append([row.label, _percent(row.accuracy), _difference(row.difference), *figures, *shares])
+    yield {
+        "id": "arms",
+        "title": f"Against the other arm{'s' if len(rows) > 2 else ''}",
+        "text": arms.conclusion,
+        "columns": columns,
+        "rows": rows,
+        "note": "The same problems, paired; 95 % intervals over the choice of problems, not over seeds. The arms "
+        f"differ in: {'; '.join(arms.changed) or 'nothing'}.",
+    }
+
+
+def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str, Any]]:
+    if not (headline.before or headline.after):
+        return
+    compared, samples = [headline, *compare_by_tier(history)], _samples_per_problem(history)
+    if samples > 1:
+        compared.append(compare(history, label=f"pass@{samples}", k=samples))
+    changes: dict[str, Callable[[EvaluationMetrics], str]] = {
+        "response length (mean tokens)": lambda e: f"{e.length_mean:,.1f}",
+        "truncated": lambda e: _percent(e.truncated_share),
+        "diversity (unique 4-grams)": lambda e: _DASH if e.diversity is None else f"{e.diversity:.3f}",
+        "sampling temperature": lambda e: f"{e.temperature:g}",
+        "unscored samples": lambda e: str(e.num_unscored),
+    }
+    sides = (history.before, history.after)
+    yield {
+        "id": "before-after",
+        "title": "Before and after",
+        "columns": ["held-out accuracy", "problems", "before", "after", "difference, points"],
+        "rows": [
+            *(
+                [one.label, str(one.num_problems), *map(_percent, (one.before, one.after)), _difference(one.difference)]
+                for one in compared
+            ),
+            *([label, "", *(read(e) if e else _DASH for e in sides), ""] for label, read in changes.items()),
+        ],
+        "note": "In brackets: 95 % intervals from resampling problems with all their samples; differences are paired "
+        "by problem. They cover the choice of problems, not the training seed: one run cannot show that.",
+    }
+
+
+def _outcomes(history: History) -> Iterator[dict[str, Any]]:
+    sides = [e.outcomes if e else {} for e in (history.before, history.after)]
+    totals = [sum(counts.values()) for counts in sides]
+
+    def share(outcome: Outcome) -> Iterator[str]:
+        for counts, total in zip(sides, totals, strict=True):
+            number = counts.get(outcome, 0)
+            yield f"{number} ({_percent(number / total)})" if total else _DASH
+
+    rows = [[outcome.value, *share(outcome)] for outcome in Outcome if any(counts.get(outcome) for counts in sides)]
+    if rows:
+        title = "Verdicts on held-out samples"
+        yield {"id": "verdicts", "title": title, "columns": ["verdict", "before", "after"], "rows": rows}
 
 
 def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
     before, after, summary = history.before, history.after, history.summary or {}
+    unscored = count_unscored(history)
+    if unscored.total:
+        yield (
+            f"{unscored.total} unscored sample{'' if unscored.total == 1 else 's'}: {unscored.training} in training, "
+            f"{unscored.before} before, {unscored.after} after. The sandbox failed on them, not the program, so they "
+            "are in no mean on this page."
+        )
     if not history.is_finished:
         yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
     if not history.steps:
@@ -160,82 +178,25 @@ def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
         recorded = summary.get(key)
         if isinstance(recorded, int | float) and evaluation and abs(recorded - evaluation.accuracy) > 1e-6:
             yield f"summary.json says {key} = {recorded:.4f}; evaluations.jsonl, shown here, {evaluation.accuracy:.4f}."
+    if (history.manifest.get("git") or {}).get("is_dirty"):
+        yield "The working tree had uncommitted changes, so the commit alone does not give this run."
 
 
-def _changes(history: History) -> list[dict[str, str]]:
-    before, after = history.before, history.after
-
-    def change(label: str, read: Any) -> dict[str, str]:
-        texts = [_DASH if e is None else read(e) for e in (before, after)]
-        return {"label": label, "before": texts[0], "after": texts[1]}
-
-    return [
-        change("response length (mean tokens)", lambda e: f"{e.length_mean:,.1f}"),
-        change("truncated", lambda e: _percent(e.truncated_share)),
-        change("diversity (unique 4-grams)", lambda e: _DASH if e.diversity is None else f"{e.diversity:.3f}"),
-        change("sampling temperature", lambda e: f"{e.temperature:g}"),
-        change("unscored samples", lambda e: str(e.num_unscored)),
-    ]
-
-
-def _outcome_counts(history: History) -> list[dict[str, Any]]:
-    sides = {
-        name: (evaluation.outcomes if evaluation else None)
-        for name, evaluation in (("before", history.before), ("after", history.after))
-    }
-    return [
-        {
-            "outcome": str(outcome),
-            **{name: None if counts is None else counts.get(outcome, 0) for name, counts in sides.items()},
-            **{
-                f"share_{name}": (counts or {}).get(outcome, 0) / (sum((counts or {}).values()) or 1)
-                for name, counts in sides.items()
-            },
-        }
-        for outcome in Outcome
-        if any(counts and counts.get(outcome) for counts in sides.values())
-    ]
-
-
-def _command(manifest: Mapping[str, Any]) -> str:
-    command = manifest.get("command")
-    return shlex.join(map(str, command)) if isinstance(command, list) else str(command or "")
-
-
-def _flags(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key, value in flatten(values).items():
-        yield key, "not set" if value is None else str(value)
+def _samples_per_problem(history: History) -> int:
+    return max((e.samples_per_problem for e in (history.before, history.after) if e), default=1)
 
 
 def _percent(value: float | Estimate | None) -> str:
     if value is None:
         return _DASH
     if isinstance(value, Estimate):
-        return f"{value.value:.1%} ({value.low:.1%} to {value.high:.1%})".replace("%", " %")
-    return f"{value:.1%}".replace("%", " %")
+        return f"{_percent(value.value)} ({_percent(value.low)} to {_percent(value.high)})"
+    return f"{100 * value:.1f} %"
 
 
-def _points(difference: Estimate | None) -> str:
+def _difference(difference: Estimate | None) -> Cell:
     if difference is None:
         return _DASH
     value, low, high = (f"{100 * x:+.1f}" for x in (difference.value, difference.low, difference.high))
-    return f"{value} ({low} to {high})".replace("-", "−")  # noqa: RUF001
-
-
-def _shown(value: object) -> str:
-    """Return untrusted text for display: control characters visible, long texts truncated."""
-    visible = ("" if value is None else str(value)).replace("\r\n", "\n").translate(_CONTROL_CHARACTERS)
-    more = len(visible) - _MAX_CHARACTERS_SHOWN
-    return visible if more <= 0 else f"{visible[:_MAX_CHARACTERS_SHOWN]}\n[{more:,} more characters in the run's files]"
-
-
-def _inline(chart: Chart) -> Markup:
-    """The chart's SVG as markup: matplotlib escaped whatever text stands in it."""
-    from markupsafe import Markup
-
-    return Markup(_printable(chart.svg))
-
-
-def _printable(text: str) -> str:
-    """Lone surrogates cannot be written as UTF-8."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    direction = "flat" if not difference.excludes_zero else "up" if difference.value > 0 else "down"
+    return [f"{value} ({low} to {high})".replace("-", "−"), direction]  # noqa: RUF001

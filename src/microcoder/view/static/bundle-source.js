@@ -21,7 +21,7 @@ viewer.bundleSource = (() => {
         script.remove();
         while (delivered.size > KEPT_CHUNKS) delivered.delete(delivered.keys().next().value);
       };
-      script.onerror = () => reject(new Error(`data/${name}.js is missing from the bundle`));
+      script.onerror = () => reject(new Error(`data/${name}.js is not here: a report has the first texts of its rollouts; all of them: microcoder view RUN`));
       document.head.append(script);
     });
   }
@@ -57,5 +57,5 @@ viewer.bundleSource = (() => {
     return { ...asked.tests[number], ...asked, num_tests: asked.tests.length, is_known: true };
   }
 
-  return { isHere: () => runs !== null, runs: async () => runs, index, rollout, test };
+  return { isHere: () => runs !== null, runs: async () => runs, overview: (run) => load(`${run}/overview`), index, rollout, test };
 })();

@@ -26,8 +26,9 @@ viewer.chart = (() => {
     });
   }
 
+  // A limit that is far off is not drawn, or what it limits would be flat.
   function extent(lines) {
-    const values = lines.flatMap((line) => [...line.values, ...(line.low ?? []), ...(line.high ?? [])]).filter(Number.isFinite);
+    const values = lines.filter(({ label }) => label !== "limit").flatMap((line) => [...line.values, ...(line.low ?? []), ...(line.high ?? [])]).filter(Number.isFinite);
     const low = values.reduce((a, b) => Math.min(a, b), Infinity);
     const high = values.reduce((a, b) => Math.max(a, b), -Infinity);
     const floor = low >= 0 ? 0 : low;
@@ -113,7 +114,7 @@ viewer.chart = (() => {
   function shapes(line, x, y) {
     const isHeldOut = line.label === "held out";
     const path = line.steps.map((step, i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(line.values[i]).toFixed(1)}`).join("");
-    const dash = DASHES[line.colour % DASHES.length];
+    const dash = line.label === "limit" ? "1 5" : DASHES[line.colour % DASHES.length];
     const kind = `line run-${line.colour % 8} ${isHeldOut ? "" : "training"}`;
     const found = [draw("path", { class: kind, d: path, "stroke-dasharray": dash || null })];
     if (!isHeldOut && line.steps.length > 1) return found;
@@ -132,13 +133,13 @@ viewer.chart = (() => {
     return shown(line.name) + (both ? ` (${line.label})` : "");
   }
 
-  // One entry a run: its colour, its name, then training and held out.
+  // One entry a run: its colour, its name, then training, held out and what else there is.
   function entries(lines, read) {
     return [...new Set(lines.map((line) => line.run))].map((run) => {
       const own = lines.filter((line) => line.run === run);
       const texts = own.map((line) => [line.label, read(line)]).filter(([, text]) => text);
       if (!texts.length) return null;
-      const body = texts.map(([label, text]) => (own.length > 1 && label === "held out" ? `held out ${text}` : text)).join(", ");
+      const body = texts.map(([label, text]) => (own.length > 1 && label !== "training" ? `${label} ${text}` : text)).join(", ");
       return make("span", { class: "value" }, make("i", { class: `swatch run-${own[0].colour % 8}` }), make("span", { class: "name" }, shown(own[0].name)), ` ${body}`);
     }).filter(Boolean);
   }

@@ -2,7 +2,7 @@
 // The view of curves: which runs, how smooth, one chart a quantity, then tables and facts of each run.
 
 viewer.curves = (() => {
-  const { make, replace, shown } = viewer.page;
+  const { make, replace, shown, table } = viewer.page;
   const SMOOTHINGS = { 1: "none", 5: "5 steps", 20: "20 steps", 100: "100 steps" };
   const watcher = new ResizeObserver(() => requestAnimationFrame(refit));
   let fitted = 0;
@@ -38,11 +38,13 @@ viewer.curves = (() => {
     watcher.observe(main);
   }
 
-  function draw(runs, hidden, options) {
+  // All charts of the runs that are not hidden, or the one that is asked for.
+  function draw(runs, hidden, { only, ...options }) {
     const charts = new Map();
     runs.forEach((run, colour) => {
       if (hidden.has(run.key)) return;
       for (const { id, title, unit, series } of run.charts) {
+        if (only && id !== only) continue;
         if (!charts.has(id)) charts.set(id, { title, unit, lines: [] });
         charts.get(id).lines.push(...series.map((line) => ({ ...line, run: run.key, name: run.name, colour })));
       }
@@ -82,19 +84,8 @@ viewer.curves = (() => {
     const facts = run.facts.length
       ? make("details", {}, make("summary", {}, `About ${shown(run.name)}`), make("dl", { class: "facts" }, run.facts.flatMap(([name, value]) => [make("dt", {}, shown(name)), make("dd", {}, shown(value))])))
       : null;
-    return [...run.tables.map((table) => shownTable(run, table)), facts].filter(Boolean);
+    return [...run.tables.map(({ title, columns, rows }) => make("section", {}, make("h3", {}, `${shown(run.name)}: ${shown(title)}`), table(title, columns, rows))), facts].filter(Boolean);
   }
 
-  function shownTable(run, { title, columns, rows }) {
-    const cells = (tag, values) => make("tr", {}, values.map((value) => make(tag, tag === "th" ? { scope: "col" } : {}, shown(value))));
-    const body = rows.map((row) => cells("td", row));
-    return make(
-      "section",
-      {},
-      make("h3", {}, `${shown(run.name)}: ${shown(title)}`),
-      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": shown(title) }, make("table", {}, make("thead", {}, cells("th", columns)), make("tbody", {}, body))),
-    );
-  }
-
-  return { render };
+  return { render, draw, about };
 })();

@@ -22,6 +22,7 @@ viewer.keys = (() => {
         "]": "nextPage",
         "[": "previousPage",
         "/": "search",
+        o: "overview",
         c: "curves",
         r: "rollouts",
         p: "problems",

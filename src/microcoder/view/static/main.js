@@ -19,7 +19,7 @@
 
   function mark(view) {
     const { hide, smooth, run, pin, ...rest } = viewer.state.read();
-    const kept = { curves: {}, rollouts: rest, problems: { split: rest.split, list: rest.list }, compare: { a: rest.a, b: rest.b } };
+    const kept = { overview: {}, curves: {}, rollouts: rest, problems: { split: rest.split, list: rest.list }, compare: { a: rest.a, b: rest.b } };
     for (const name of viewer.state.VIEWS) {
       const tab = document.getElementById(`tab-${name}`);
       if (name === view) tab.setAttribute("aria-current", "page");
@@ -46,6 +46,7 @@
     places = null;
     document.title = `${state.view[0].toUpperCase()}${state.view.slice(1)} – MicroCoder`;
     if (state.view === "curves") viewer.curves.render(main, runs, state);
+    else if (state.view === "overview") await viewer.overview.render(main, source, runs, state, () => current().view === "overview");
     else if (state.view === "problems") await viewer.problems.render(main, source, runs, state, () => current().view === "problems");
     else await viewer.compare.render(main, source, runs, state, () => current().view === "compare");
   }
@@ -179,6 +180,7 @@
     previousPage: () => viewer.list.turn(-1),
     search,
     help,
+    overview: () => viewer.state.go({ view: "overview" }),
     curves: () => viewer.state.go({ view: "curves" }),
     rollouts: () => viewer.state.go({ view: "rollouts" }),
     problems: () => viewer.state.go({ view: "problems" }),
@@ -187,7 +189,7 @@
   });
   addEventListener("hashchange", render);
   // Evaluations and verdicts have no curves: a page of nothing but them opens on what they have.
-  if (!location.hash && runs.every((run) => !run.charts.length && !run.tables.length)) viewer.state.go({ view: "rollouts" }, { replace: true });
+  if (!location.hash && viewer.state.read().view === "curves" && runs.every((run) => !run.charts.length && !run.tables.length)) viewer.state.go({ view: "rollouts" }, { replace: true });
   await render();
   if (source.pulse) follow();
 })();

@@ -62,6 +62,14 @@ viewer.page = (() => {
     return unit === "seconds" ? `${text} s` : text;
   }
 
+  // A table that scrolls by itself; a cell is a text, or a text and its class.
+  function table(label, columns, rows) {
+    const cell = (value) => make("td", { class: Array.isArray(value) ? value[1] : null }, shown([value].flat()[0]));
+    const head = make("tr", {}, columns.map((name) => make("th", { scope: "col" }, shown(name))));
+    const body = rows.map((row) => make("tr", {}, row.map(cell)));
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": shown(label) }, make("table", {}, make("thead", {}, head), make("tbody", {}, body)));
+  }
+
   const words = (verdict) => shown(verdict).replaceAll("_", " ");
 
   const THEMES = ["auto", "light", "dark"];
@@ -91,5 +99,5 @@ viewer.page = (() => {
   }
 
   wear(THEMES.includes(remembered()) ? remembered() : "auto");
-  return { make, draw, replace, shown, say, alarm, count, figure, words };
+  return { make, draw, replace, shown, say, alarm, count, figure, table, words };
 })();

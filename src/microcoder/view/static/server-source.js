@@ -33,6 +33,7 @@ viewer.serverSource = (() => {
 
   return {
     runs: () => ask("runs"),
+    overview: (run) => ask("overview", { run }),
     pulse: () => ask("pulse"),
     forget: (run) => indexes.delete(run),
     index,

@@ -2,13 +2,13 @@
 // The whole state is the part of the address after #, so that every link can be shared and "back" works.
 
 viewer.state = (() => {
-  const VIEWS = ["curves", "rollouts", "problems", "compare"];
+  const VIEWS = ["overview", "curves", "rollouts", "problems", "compare"];
   const SEARCH = ["text", "regex", "field"];
   const FILTERS = [...SEARCH, "split", "step", "problem", "tier", "verdict", "truncated", "masked", "only", "order"];
 
   function read() {
     const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    state.view = VIEWS.includes(state.view) ? state.view : "curves";
+    state.view = VIEWS.includes(state.view) ? state.view : document.documentElement.dataset.opens;
     return state;
   }
 

@@ -59,7 +59,7 @@ viewer.tests = (() => {
     const isOther = known.is_known && rollout.split === "train" && rollout.prompt && known.statement && !rollout.prompt.includes(known.statement.trim().slice(0, 2000));
     const whole = (field) => source.text && (() => source.text(run, rollout.id, field, number));
     const lengths = { ...known.cut, actual: rollout.cut[`${number}/actual`] };
-    const missing = "Not in these files; name the problem file with --problems to see it.";
+    const missing = "Not in these files; microcoder view RUN --problems FILE shows it.";
     const actual = typeof test.output === "string" ? test.output : null;
     const expected = known.is_known ? known.expected : null;
     const compared = test.verdict === "wrong_answer" && actual !== null && expected !== null;
