@@ -307,8 +307,6 @@ def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> N
             assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
 
 
-# One run in some ten waits beyond its five minutes: what the stuck judge has is not taken back.
-@pytest.mark.long
 def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -213,6 +213,7 @@ class JudgeClient(QueueJudge):
 
     def _give(self, service: RemoteService, batch: list[QueuedProgram]) -> None:
         service.num_requests += 1
+        service.num_requested += len(batch)
         service.held.update(batch)
         for item in batch:
             item.num_holders += 1
@@ -270,19 +271,23 @@ class JudgeClient(QueueJudge):
                         self._note_refusal(service, left, refused)
         finally:
             service.num_requests -= 1
+            service.num_requested -= len(batch)
+            service.num_of_others = service.num_of_others if service.num_requests else 0
             self._take_back(service, batch)
             self._hand_out()
 
     def _note_line(self, service: RemoteService, items: list[QueuedProgram], line: Landed | Load) -> None:
         if service.is_false:
             raise Unserved(0, service.trouble, is_false=True)
-        service.num_failures = 0
+        if service.workers:
+            # One that is left out has to say what it is, and to judge what is known, whatever else it says.
+            service.num_failures = 0
         if isinstance(line, Load):
             # Programs of other clients are judged before ours.
             if line.queued < service.queued:
                 self._heard = time.monotonic()
-            service.workers, service.queued = line.workers, line.queued
-            service.num_of_others = max(0, line.queued - len(service.held))
+            service.workers, service.queued = service.workers and line.workers, line.queued
+            service.num_of_others = max(0, line.queued - service.num_requested)
         elif line.index < len(items):
             item = items[line.index]
             self._heard = time.monotonic()

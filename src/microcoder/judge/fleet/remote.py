@@ -89,8 +89,10 @@ class RemoteService:
     held: set[QueuedProgram] = field(default_factory=set)
     """Our programs there, also those that another one has judged meanwhile."""
     num_of_others: int = 0
-    """Programs of other clients, as it said last."""
+    """Programs of other clients, as it said last; none once we have no request there, since it says no more."""
     num_requests: int = 0
+    num_requested: int = 0
+    """Programs in our requests there: it counts them until their request ends, also once judged."""
     num_failures: int = 0
     """In a row."""
     rests_until: float = 0.0
