@@ -9,9 +9,9 @@ import pytest
 from microcoder.data.verify.store import verdict_key
 from microcoder.judge.core.signatures import NOT_JUDGED_BY
 from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCase
+from microcoder.judge.fleet.http import write_request
 from microcoder.judge.fleet.messages import JudgeRequest
-from microcoder.judge.fleet.queued import QueuedProgram, Shelf
-from microcoder.judge.fleet.remote import write_request
+from microcoder.judge.fleet.remote import QueuedProgram, Shelf
 from microcoder.judge.run.workers import ProblemShelf
 
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))

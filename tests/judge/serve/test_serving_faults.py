@@ -20,9 +20,9 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet import client as judge_client
-from microcoder.judge.fleet import queued
-from microcoder.judge.fleet.client import JudgeClient
+from microcoder.judge.fleet import fleet
+from microcoder.judge.fleet import http as judge_client
+from microcoder.judge.fleet.http import JudgeClient
 
 from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
 
@@ -310,7 +310,7 @@ def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> N
 def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(queued, "LATE_SECONDS", 0.5)
+    monkeypatch.setattr(fleet, "LATE_SECONDS", 0.5)
     told: list[int] = []
     with (
         serving(judge, grace_seconds=0) as healthy,

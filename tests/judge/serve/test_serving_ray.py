@@ -58,7 +58,7 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nod
 
             def kill(what: str = what, killed: threading.Event = killed) -> None:
                 if what == "actor":
-                    handle = next(iter(judge._nodes.values())).handle
+                    handle = next(iter(judge._places.values())).handle
                     os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
                 else:
                     two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
@@ -101,7 +101,7 @@ def test_a_judge_that_reserves_nothing_counts_real_processors(two_nodes: Any) ->
     from microcoder.judge.fleet.ray import RayJudge
 
     with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
-        handle = next(node.handle for node in judge._nodes.values() if node.workers)
+        handle = next(node.handle for node in judge._places.values() if node.workers)
         num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
     assert num_workers == len(os.sched_getaffinity(0))
 
@@ -138,8 +138,8 @@ def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no
     def kill_whoever_has_it(judge: Any) -> None:
         """End each actor that has the one program, as if the program did."""
         while not is_over.wait(0.05):
-            for node in tuple(judge._nodes.values()):
-                if any(item.program.code == deadly.code for item in tuple(node.items.values())):
+            for node in tuple(judge._places.values()):
+                if any(item.program.code == deadly.code for item in tuple(node.held.values())):
                     # It may be dead already, and not known to be.
                     with suppress(ray.exceptions.RayActorError, ProcessLookupError):
                         pid = ray.get(node.handle.__ray_call__.remote(lambda self: os.getpid()))

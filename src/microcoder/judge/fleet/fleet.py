@@ -1,0 +1,340 @@
+"""One fleet of places that judge: programs wait in one queue, and each gets one answer, whatever becomes of a place.
+
+A place is a judge process behind a pipe, a service behind HTTP or a node of a Ray cluster. The fleet knows queues and
+never transports: who is given what, what was lost, what is late. A transport says when a place is there, when an answer
+has landed and when a place is gone, and sends what a place is given.
+
+- Programs of one problem go to a place before those of the next; a problem that one has begun goes behind the others.
+- The next program goes to the place that has least to do, so all workers are busy before any place gets spares.
+- What a place is lost with goes back to the front of the queue. Programs that were lost more than once wait apart, and
+  a place has one of them at most: they may be what places are lost by.
+- What is out for long is given to an idle place as well, if a transport asks for that; the first answer counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from microcoder.judge.run.turns import most_workers
+
+LATE_SECONDS = 20.0
+"""A program that is out for longer is given to an idle place as well."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Item(ABC):
+    """A program under way."""
+
+    number: int = field(default_factory=itertools.count(1).__next__)
+    """By which a place says what it answers."""
+    num_losses: int = 0
+    """Places that were lost with it."""
+    num_holders: int = 0
+    """Places that have it now."""
+    since: float = 0.0
+    """When it was given to one."""
+    lost_since: float = 0.0
+    """When it was lost first."""
+
+    @property
+    @abstractmethod
+    def group(self) -> int:
+        """The number of its problem; those of one number are kept together."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has its answer, though a place still has it."""
+        return False
+
+    @abstractmethod
+    def begin(self) -> bool:
+        """Return whether it is still wanted, before it is given to a place."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Let it go: it is not wanted."""
+
+    @abstractmethod
+    def resolve(self, answer: Any, *, is_copied: bool = False) -> None:
+        """Hand over its answer; it is copied if more than one place was given it."""
+
+    @abstractmethod
+    def give_up(self, why: str) -> None:
+        """Say that no place has answered: nothing is known of the program."""
+
+
+ItemT = TypeVar("ItemT", bound=Item)
+
+
+class Queue(Generic[ItemT]):
+    """Programs that wait."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[int, deque[ItemT]] = OrderedDict()
+        self._suspects: deque[ItemT] = deque()
+        self._num_waiting = 0
+
+    def __len__(self) -> int:
+        return self._num_waiting + len(self._suspects)
+
+    def add(self, item: ItemT) -> None:
+        """Have a program wait; one that was lost goes before all others."""
+        if item.num_losses > 1:
+            self._suspects.append(item)
+            return
+        group = self._groups.setdefault(item.group, deque())
+        self._num_waiting += 1
+        if item.num_losses:
+            group.appendleft(item)
+            self._groups.move_to_end(item.group, last=False)
+        else:
+            group.append(item)
+
+    def take(self, group: int, *, is_suspect_allowed: bool) -> ItemT | None:
+        """Return the next program, of this group if one of it waits; None if none waits."""
+        if self._suspects and is_suspect_allowed:
+            return self._suspects.popleft()
+        if not self._groups:
+            return None
+        number = group if group in self._groups else next(iter(self._groups))
+        waiting = self._groups[number]
+        item = waiting.popleft()
+        self._num_waiting -= 1
+        if waiting:
+            self._groups.move_to_end(number)
+        else:
+            del self._groups[number]
+        return item
+
+    def clear(self) -> list[ItemT]:
+        """Return all that waits, and forget it."""
+        found = [*self._suspects, *itertools.chain.from_iterable(self._groups.values())]
+        self._suspects.clear()
+        self._groups.clear()
+        self._num_waiting = 0
+        return found
+
+
+class Sent:
+    """The problems that a place was sent, the latest used ones."""
+
+    def __init__(self, most_bytes: int, most: int = 1 << 30) -> None:
+        self._most_bytes, self._most = most_bytes, most
+        self._num_bytes: OrderedDict[int, int] = OrderedDict()
+
+    def add(self, number: int, num_bytes: int) -> bool:
+        """Note that a problem is needed; return whether it is new there."""
+        is_new = number not in self._num_bytes
+        self._num_bytes[number] = num_bytes
+        self._num_bytes.move_to_end(number)
+        return is_new
+
+    def forget(self) -> Iterator[int]:
+        """Yield problems that the place is to forget, since it has too many."""
+        while len(self._num_bytes) > 1 and (
+            len(self._num_bytes) > self._most or sum(self._num_bytes.values()) > self._most_bytes
+        ):
+            yield self._num_bytes.popitem(last=False)[0]
+
+
+class Place(ABC):
+    """A judge that programs are given to."""
+
+    def __init__(self) -> None:
+        self.workers = 0
+        """How many programs it judges at the same time; 0 while it is not there."""
+        self.held: dict[int, Any] = {}
+        """What it was given and has not answered, by number."""
+        self.num_of_others = 0
+        """Programs that it has from others than this fleet."""
+        self.latest = 0
+        """The problem of the program that it was given last."""
+
+    @property
+    def load(self) -> float:
+        """What it has to do, per worker."""
+        return (len(self.held) + self.num_of_others) / self.workers
+
+    @property
+    def num_free(self) -> int:
+        """How many programs it could begin at once."""
+        return self.workers - len(self.held) - self.num_of_others
+
+    @property
+    def most(self) -> int:
+        """How many programs it has at most: those that run, and spares for when they stand aside or land."""
+        return most_workers(self.workers)
+
+    def find_room(self, num_waiting: int, num_places: int) -> int:
+        """Return how many programs it takes now, as one batch."""
+        # Half of an even share, so that places end together; one alone need leave nothing for others.
+        share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
+        return int(len(self.held) < min(self.most, self.workers + share))
+
+    def take(self, batch: Sequence[Any]) -> None:
+        """Note what is its own from now on."""
+        for item in batch:
+            item.num_holders += 1
+            item.since = time.monotonic()
+            self.held[item.number] = item
+            self.latest = item.group
+
+    @abstractmethod
+    def send(self, batches: Sequence[Sequence[Any]]) -> None:
+        """Send what it was given."""
+
+
+PlaceT = TypeVar("PlaceT", bound=Place)
+
+
+class Fleet(ABC, Generic[ItemT, PlaceT]):
+    """Places and their queue; safe for several threads at once. Nothing is sent or answered with the lock held."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._queue: Queue[ItemT] = Queue()
+        self._places: dict[str, PlaceT] = {}
+        self._able: dict[PlaceT, None] = {}
+        """Those that may have room: all but the full ones."""
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """Have `_hand_out` called soon, in a thread that may send."""
+
+    @abstractmethod
+    def _find_end(self, place: PlaceT, item: ItemT, why: str) -> str:
+        """Return why a program that a place was lost with is given up; empty if it is judged again."""
+
+    def _put(self, items: Sequence[ItemT]) -> None:
+        """Have programs wait."""
+        with self._lock:
+            for item in items:
+                self._queue.add(item)
+        self._wake()
+
+    def _open(self, place: PlaceT, workers: int) -> None:
+        """Note that a place is there, or has another number of workers."""
+        with self._lock:
+            place.workers = workers
+            self._able[place] = None
+        self._wake()
+
+    def _hand_out(self) -> None:
+        """Give programs to the places that have room, the freest first."""
+        given: dict[PlaceT, list[list[ItemT]]] = {}
+        dropped: list[ItemT] = []
+        with self._lock:
+            if not self._queue:
+                return
+            number = itertools.count()
+            waiting = [(place.load, next(number), place) for place in self._able if place.workers]
+            heapq.heapify(waiting)
+            while waiting and self._queue:
+                _, _, place = heapq.heappop(waiting)
+                if batch := self._next_batch(place, dropped):
+                    place.take(batch)
+                    given.setdefault(place, []).append(batch)
+                    heapq.heappush(waiting, (place.load, next(number), place))
+                elif len(place.held) >= place.most:
+                    self._able.pop(place, None)
+        for place, batches in given.items():
+            place.send(batches)
+        for item in dropped:
+            item.drop()
+
+    def _next_batch(self, place: PlaceT, dropped: list[ItemT]) -> list[ItemT]:
+        size = place.find_room(len(self._queue), len(self._places))
+        batch: list[ItemT] = []
+        while len(batch) < size:
+            # Alone, what places may be lost by.
+            may_have_suspect = not batch and all(item.num_losses < 2 for item in place.held.values())
+            item = self._queue.take(place.latest if not batch else batch[-1].group, is_suspect_allowed=may_have_suspect)
+            if item is None:
+                break
+            if not item.begin():
+                dropped.append(item)
+                continue
+            batch.append(item)
+            if item.num_losses > 1:
+                break
+        return batch
+
+    def _land(self, place: PlaceT, number: int, answer: Any) -> None:
+        """Hand over an answer, unless what it answers was lost or given up."""
+        with self._lock:
+            if (item := place.held.pop(number, None)) is None:
+                return
+            is_copied = item.num_holders > 1 or item.num_losses > 0
+            item.num_holders -= 1
+            self._able[place] = None
+        self._wake()
+        item.resolve(answer, is_copied=is_copied)
+
+    def _lose(self, place: PlaceT, why: str, items: Sequence[ItemT] | None = None, *, is_counted: bool = True) -> None:
+        """Queue again what a place has, or some of it, unless another has it as well.
+
+        Args:
+            place: where it was.
+            why: what happened.
+            items: those of its programs that are lost; by default all.
+            is_counted: whether the programs may be what it was lost by.
+        """
+        ended: list[tuple[ItemT, str]] = []
+        with self._lock:
+            lost = list(place.held.values()) if items is None else [i for i in items if i.number in place.held]
+            # In the order in which they were given: the first goes in front of all.
+            for item in reversed(lost):
+                del place.held[item.number]
+                item.num_holders -= 1
+                if is_counted:
+                    item.num_losses += 1
+                    item.lost_since = item.lost_since or time.monotonic()
+                if item.num_holders or item.is_done:
+                    continue
+                if is_counted and (end := self._find_end(place, item, why)):
+                    ended.append((item, end))
+                else:
+                    self._queue.add(item)
+            if place.workers:
+                self._able[place] = None
+        for item, end in ended:
+            item.give_up(end)
+        self._wake()
+
+    def _copy_late(self) -> None:
+        """Give what is out for long to places with nothing to do, too: its own may hang."""
+        given: list[tuple[PlaceT, list[ItemT]]] = []
+        with self._lock:
+            before = time.monotonic() - LATE_SECONDS
+            places = list(self._places.values())
+            late = [(place, item) for place in places for item in place.held.values() if item.since < before]
+            for idle in places if late and not self._queue else ():
+                items = [i for place, i in late if place is not idle and i.num_holders == 1 and not i.is_done]
+                if batch := items[: max(0, idle.num_free)]:
+                    idle.take(batch)
+                    given.append((idle, batch))
+        for idle, batch in given:
+            idle.send([batch])
+
+    def _answer_queue(self, answer: Callable[[ItemT], None]) -> None:
+        """Answer what waits."""
+        with self._lock:
+            waiting = self._queue.clear()
+        for item in waiting:
+            answer(item)
+
+    def _answer_all(self, answer: Callable[[ItemT], None]) -> None:
+        """Answer what waits and what is out."""
+        with self._lock:
+            out = [item for place in self._places.values() for item in place.held.values()]
+        for item in out:
+            answer(item)
+        self._answer_queue(answer)
