@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -69,10 +69,9 @@ def is_copied(verdict: Verdict) -> bool:
 
 
 @pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is out is late."""
     monkeypatch.setattr(fleets, "LATE_SECONDS", -1.0)
-    return
 
 
 def test_all_workers_are_busy_before_any_place_has_spares() -> None:

@@ -79,16 +79,17 @@ class Queue(Generic[ItemT]):
 
     def __init__(self) -> None:
         self._groups: OrderedDict[int, deque[ItemT]] = OrderedDict()
-        self._suspects: deque[ItemT] = deque()
+        self.suspects: deque[ItemT] = deque()
+        """Those that were lost more than once, apart from all others."""
         self._num_waiting = 0
 
     def __len__(self) -> int:
-        return self._num_waiting + len(self._suspects)
+        return self._num_waiting + len(self.suspects)
 
     def add(self, item: ItemT) -> None:
         """Have a program wait; one that was lost goes before all others."""
         if item.num_losses > 1:
-            self._suspects.append(item)
+            self.suspects.append(item)
             return
         group = self._groups.setdefault(item.group, deque())
         self._num_waiting += 1
@@ -98,10 +99,8 @@ class Queue(Generic[ItemT]):
         else:
             group.append(item)
 
-    def take(self, group: int, *, is_suspect_allowed: bool) -> ItemT | None:
-        """Return the next program, of this group if one of it waits; None if none waits."""
-        if self._suspects and is_suspect_allowed:
-            return self._suspects.popleft()
+    def take(self, group: int) -> ItemT | None:
+        """Return the next program that is no suspect, of this group if one of it waits; None if none waits."""
         if not self._groups:
             return None
         number = group if group in self._groups else next(iter(self._groups))
@@ -116,8 +115,8 @@ class Queue(Generic[ItemT]):
 
     def clear(self) -> list[ItemT]:
         """Return all that waits, and forget it."""
-        found = [*self._suspects, *itertools.chain.from_iterable(self._groups.values())]
-        self._suspects.clear()
+        found = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
+        self.suspects.clear()
         self._groups.clear()
         self._num_waiting = 0
         return found
@@ -128,21 +127,24 @@ class Sent:
 
     def __init__(self, most_bytes: int, most: int = 1 << 30) -> None:
         self._most_bytes, self._most = most_bytes, most
-        self._num_bytes: OrderedDict[int, int] = OrderedDict()
+        self._known: OrderedDict[int, int] = OrderedDict()
+        self._num_bytes = 0
 
     def add(self, number: int, num_bytes: int) -> bool:
         """Note that a problem is needed; return whether it is new there."""
-        is_new = number not in self._num_bytes
-        self._num_bytes[number] = num_bytes
-        self._num_bytes.move_to_end(number)
+        is_new = number not in self._known
+        if is_new:
+            self._known[number] = num_bytes
+            self._num_bytes += num_bytes
+        self._known.move_to_end(number)
         return is_new
 
     def forget(self) -> Iterator[int]:
         """Yield problems that the place is to forget, since it has too many."""
-        while len(self._num_bytes) > 1 and (
-            len(self._num_bytes) > self._most or sum(self._num_bytes.values()) > self._most_bytes
-        ):
-            yield self._num_bytes.popitem(last=False)[0]
+        while len(self._known) > 1 and (len(self._known) > self._most or self._num_bytes > self._most_bytes):
+            number, num_bytes = self._known.popitem(last=False)
+            self._num_bytes -= num_bytes
+            yield number
 
 
 class Place(ABC):
@@ -204,6 +206,8 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
         self._places: dict[str, PlaceT] = {}
         self._able: dict[PlaceT, None] = {}
         """Those that may have room: all but the full ones."""
+        self._num_again = 0
+        """Programs that were queued again, since a place was lost with them."""
 
     @abstractmethod
     def _wake(self) -> None:
@@ -232,7 +236,7 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
         given: dict[PlaceT, list[list[ItemT]]] = {}
         dropped: list[ItemT] = []
         with self._lock:
-            if not self._queue:
+            if not self._queue or not self._able:
                 return
             number = itertools.count()
             waiting = [(place.load, next(number), place) for place in self._able if place.workers]
@@ -254,10 +258,10 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
         size = place.find_room(len(self._queue), len(self._places))
         batch: list[ItemT] = []
         while len(batch) < size:
-            # Alone, what places may be lost by.
-            may_have_suspect = not batch and all(item.num_losses < 2 for item in place.held.values())
-            item = self._queue.take(place.latest if not batch else batch[-1].group, is_suspect_allowed=may_have_suspect)
-            if item is None:
+            if not batch and self._queue.suspects and all(item.num_losses < 2 for item in place.held.values()):
+                # Alone, what places may be lost by.
+                item = self._queue.suspects.popleft()
+            elif (item := self._queue.take(batch[-1].group if batch else place.latest)) is None:
                 break
             if not item.begin():
                 dropped.append(item)
@@ -302,6 +306,7 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
                 if is_counted and (end := self._find_end(place, item, why)):
                     ended.append((item, end))
                 else:
+                    self._num_again += 1
                     self._queue.add(item)
             if place.workers:
                 self._able[place] = None
