@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
 from microcoder.judge.fleet import fleet as fleets
-from microcoder.judge.fleet.fleet import Place, Sent
+from microcoder.judge.fleet.fleet import Item, Place, Sent
 from microcoder.judge.fleet.remote import QueuedProgram, RemoteJudge
 from microcoder.judge.run.turns import most_workers
 
@@ -23,12 +22,12 @@ PROBLEMS = [Problem(id=f"p{n}", tests=(TestCase(input=str(n), output=str(n)),)) 
 class Desk(Place):
     """A place whose answers the test gives."""
 
-    def send(self, batches: Sequence[Sequence[QueuedProgram]]) -> None:
+    def send(self, batches: Sequence[Sequence[Item[QueuedProgram]]]) -> None:
         pass
 
     @property
     def codes(self) -> list[str]:
-        return [str(item.program.code) for item in self.held.values()]
+        return [str(item.work.program.code) for item in self.held.values()]
 
 
 class Desks(RemoteJudge[Desk]):
@@ -54,14 +53,11 @@ class Desks(RemoteJudge[Desk]):
         if is_back:
             self._open(desk, workers)
 
-    def _call_soon(self, work: Callable[[], Any]) -> None:
-        work()
+    def _wake(self) -> None:
+        self._hand_out()
 
-    def _find_end(self, place: Desk, item: QueuedProgram, why: str) -> str:
+    def _find_end(self, place: Desk, item: Item[QueuedProgram], why: str) -> str:
         return f"lost {item.num_losses} times: {why}" if item.num_losses > 2 else ""
-
-    def _end(self) -> None:
-        self._answer_all(lambda item: item.give_up("closed"))
 
 
 def is_copied(verdict: Verdict) -> bool:

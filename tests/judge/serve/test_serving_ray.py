@@ -139,7 +139,7 @@ def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no
         """End each actor that has the one program, as if the program did."""
         while not is_over.wait(0.05):
             for node in tuple(judge._places.values()):
-                if any(item.program.code == deadly.code for item in tuple(node.held.values())):
+                if any(item.work.program.code == deadly.code for item in tuple(node.held.values())):
                     # It may be dead already, and not known to be.
                     with suppress(ray.exceptions.RayActorError, ProcessLookupError):
                         pid = ray.get(node.handle.__ray_call__.remote(lambda self: os.getpid()))

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from microcoder.judge.run.turns import most_workers
 
@@ -29,10 +29,34 @@ LATE_SECONDS = 20.0
 """A program that is out for longer is given to an idle place as well."""
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class Item(ABC):
+class Asked(Protocol):
+    """What is to be judged, for whoever asked for it."""
+
+    @property
+    def is_wanted(self) -> Callable[[], bool]:
+        """Whether anybody still waits for the answer; asked before it is given to a place."""
+        ...
+
+    @property
+    def finish(self) -> Callable[[Any], None]:
+        """Takes the answer, or None if it was not wanted any more."""
+        ...
+
+    def fault(self, message: str, /) -> Any:
+        """Return the answer for a fault of our machines: nothing is known of the program."""
+        ...
+
+
+WorkT = TypeVar("WorkT", bound=Asked)
+
+
+@dataclass(eq=False, slots=True)
+class Item(Generic[WorkT]):
     """A program under way."""
 
+    work: WorkT
+    group: int = 0
+    """The number of its problem; those of one number are kept together."""
     number: int = field(default_factory=itertools.count(1).__next__)
     """By which a place says what it answers."""
     num_losses: int = 0
@@ -44,49 +68,24 @@ class Item(ABC):
     lost_since: float = 0.0
     """When it was lost first."""
 
-    @property
-    @abstractmethod
-    def group(self) -> int:
-        """The number of its problem; those of one number are kept together."""
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it has its answer, though a place still has it."""
-        return False
-
-    @abstractmethod
-    def begin(self) -> bool:
-        """Return whether it is still wanted, before it is given to a place."""
-
-    @abstractmethod
-    def drop(self) -> None:
-        """Let it go: it is not wanted."""
-
-    @abstractmethod
-    def resolve(self, answer: Any, *, is_copied: bool = False) -> None:
-        """Hand over its answer; it is copied if more than one place was given it."""
-
-    @abstractmethod
     def give_up(self, why: str) -> None:
-        """Say that no place has answered: nothing is known of the program."""
+        """Answer that our machines failed."""
+        self.work.finish(self.work.fault(why))
 
 
-ItemT = TypeVar("ItemT", bound=Item)
-
-
-class Queue(Generic[ItemT]):
+class Queue(Generic[WorkT]):
     """Programs that wait."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[int, deque[ItemT]] = OrderedDict()
-        self.suspects: deque[ItemT] = deque()
+        self._groups: OrderedDict[int, deque[Item[WorkT]]] = OrderedDict()
+        self.suspects: deque[Item[WorkT]] = deque()
         """Those that were lost more than once, apart from all others."""
         self._num_waiting = 0
 
     def __len__(self) -> int:
         return self._num_waiting + len(self.suspects)
 
-    def add(self, item: ItemT) -> None:
+    def add(self, item: Item[WorkT]) -> None:
         """Have a program wait; one that was lost goes before all others."""
         if item.num_losses > 1:
             self.suspects.append(item)
@@ -99,7 +98,7 @@ class Queue(Generic[ItemT]):
         else:
             group.append(item)
 
-    def take(self, group: int) -> ItemT | None:
+    def take(self, group: int) -> Item[WorkT] | None:
         """Return the next program that is no suspect, of this group if one of it waits; None if none waits."""
         if not self._groups:
             return None
@@ -113,7 +112,7 @@ class Queue(Generic[ItemT]):
             del self._groups[number]
         return item
 
-    def clear(self) -> list[ItemT]:
+    def clear(self) -> list[Item[WorkT]]:
         """Return all that waits, and forget it."""
         found = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
         self.suspects.clear()
@@ -197,12 +196,12 @@ class Place(ABC):
 PlaceT = TypeVar("PlaceT", bound=Place)
 
 
-class Fleet(ABC, Generic[ItemT, PlaceT]):
+class Fleet(ABC, Generic[WorkT, PlaceT]):
     """Places and their queue; safe for several threads at once. Nothing is sent or answered with the lock held."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._queue: Queue[ItemT] = Queue()
+        self._queue: Queue[WorkT] = Queue()
         self._places: dict[str, PlaceT] = {}
         self._able: dict[PlaceT, None] = {}
         """Those that may have room: all but the full ones."""
@@ -214,10 +213,10 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
         """Have `_hand_out` called soon, in a thread that may send."""
 
     @abstractmethod
-    def _find_end(self, place: PlaceT, item: ItemT, why: str) -> str:
+    def _find_end(self, place: PlaceT, item: Item[WorkT], why: str) -> str:
         """Return why a program that a place was lost with is given up; empty if it is judged again."""
 
-    def _put(self, items: Sequence[ItemT]) -> None:
+    def _put(self, items: Sequence[Item[WorkT]]) -> None:
         """Have programs wait."""
         with self._lock:
             for item in items:
@@ -233,8 +232,8 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
 
     def _hand_out(self) -> None:
         """Give programs to the places that have room, the freest first."""
-        given: dict[PlaceT, list[list[ItemT]]] = {}
-        dropped: list[ItemT] = []
+        given: dict[PlaceT, list[list[Item[WorkT]]]] = {}
+        dropped: list[Item[WorkT]] = []
         with self._lock:
             if not self._queue or not self._able:
                 return
@@ -252,18 +251,18 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
         for place, batches in given.items():
             place.send(batches)
         for item in dropped:
-            item.drop()
+            item.work.finish(None)
 
-    def _next_batch(self, place: PlaceT, dropped: list[ItemT]) -> list[ItemT]:
+    def _next_batch(self, place: PlaceT, dropped: list[Item[WorkT]]) -> list[Item[WorkT]]:
         size = place.find_room(len(self._queue), len(self._places))
-        batch: list[ItemT] = []
+        batch: list[Item[WorkT]] = []
         while len(batch) < size:
             if not batch and self._queue.suspects and all(item.num_losses < 2 for item in place.held.values()):
                 # Alone, what places may be lost by.
                 item = self._queue.suspects.popleft()
             elif (item := self._queue.take(batch[-1].group if batch else place.latest)) is None:
                 break
-            if not item.begin():
+            if not item.work.is_wanted():
                 dropped.append(item)
                 continue
             batch.append(item)
@@ -276,13 +275,20 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
         with self._lock:
             if (item := place.held.pop(number, None)) is None:
                 return
-            is_copied = item.num_holders > 1 or item.num_losses > 0
+            if item.num_holders > 1 or item.num_losses:
+                answer = self._note_copies(answer)
             item.num_holders -= 1
             self._able[place] = None
         self._wake()
-        item.resolve(answer, is_copied=is_copied)
+        item.work.finish(answer)
 
-    def _lose(self, place: PlaceT, why: str, items: Sequence[ItemT] | None = None, *, is_counted: bool = True) -> None:
+    def _note_copies(self, answer: Any) -> Any:
+        """Return the answer on a program that more than one place was given."""
+        return answer
+
+    def _lose(
+        self, place: PlaceT, why: str, items: Sequence[Item[WorkT]] | None = None, *, is_counted: bool = True
+    ) -> None:
         """Queue again what a place has, or some of it, unless another has it as well.
 
         Args:
@@ -291,7 +297,7 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
             items: those of its programs that are lost; by default all.
             is_counted: whether the programs may be what it was lost by.
         """
-        ended: list[tuple[ItemT, str]] = []
+        ended: list[tuple[Item[WorkT], Any]] = []
         with self._lock:
             lost = list(place.held.values()) if items is None else [i for i in items if i.number in place.held]
             # In the order in which they were given: the first goes in front of all.
@@ -301,42 +307,44 @@ class Fleet(ABC, Generic[ItemT, PlaceT]):
                 if is_counted:
                     item.num_losses += 1
                     item.lost_since = item.lost_since or time.monotonic()
-                if item.num_holders or item.is_done:
+                if item.num_holders:
                     continue
-                if is_counted and (end := self._find_end(place, item, why)):
-                    ended.append((item, end))
+                if not item.work.is_wanted():
+                    ended.append((item, None))
+                elif is_counted and (end := self._find_end(place, item, why)):
+                    ended.append((item, item.work.fault(end)))
                 else:
                     self._num_again += 1
                     self._queue.add(item)
             if place.workers:
                 self._able[place] = None
-        for item, end in ended:
-            item.give_up(end)
+        for item, answer in ended:
+            item.work.finish(answer)
         self._wake()
 
     def _copy_late(self) -> None:
         """Give what is out for long to places with nothing to do, too: its own may hang."""
-        given: list[tuple[PlaceT, list[ItemT]]] = []
+        given: list[tuple[PlaceT, list[Item[WorkT]]]] = []
         with self._lock:
             before = time.monotonic() - LATE_SECONDS
             places = list(self._places.values())
             late = [(place, item) for place in places for item in place.held.values() if item.since < before]
             for idle in places if late and not self._queue else ():
-                items = [i for place, i in late if place is not idle and i.num_holders == 1 and not i.is_done]
+                items = [i for place, i in late if place is not idle and i.num_holders == 1 and i.work.is_wanted()]
                 if batch := items[: max(0, idle.num_free)]:
                     idle.take(batch)
                     given.append((idle, batch))
         for idle, batch in given:
             idle.send([batch])
 
-    def _answer_queue(self, answer: Callable[[ItemT], None]) -> None:
+    def _answer_queue(self, answer: Callable[[Item[WorkT]], None]) -> None:
         """Answer what waits."""
         with self._lock:
             waiting = self._queue.clear()
         for item in waiting:
             answer(item)
 
-    def _answer_all(self, answer: Callable[[ItemT], None]) -> None:
+    def _answer_all(self, answer: Callable[[Item[WorkT]], None]) -> None:
         """Answer what waits and what is out."""
         with self._lock:
             out = [item for place in self._places.values() for item in place.held.values()]

@@ -21,10 +21,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ from pydantic import TypeAdapter
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
 from microcoder.judge.fleet import fleet
-from microcoder.judge.fleet.fleet import Place
+from microcoder.judge.fleet.fleet import Item, Place
 from microcoder.judge.fleet.messages import Failure, JudgeRequest, Landed, Load, ProgramMessage
 from microcoder.judge.fleet.remote import NumberedProblem, QueuedProgram, RemoteJudge
 from microcoder.judge.run.checkers import CPU_SECONDS
@@ -51,7 +50,6 @@ _EXTRA_SECONDS = 30.0
 """By which an answer may exceed the time that the service promises."""
 _MAX_WAIT_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
-_JOIN_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.25
 _KNOWN_EVERY_SECONDS = 600.0
 _KNOWN = {
@@ -93,7 +91,7 @@ class Unserved(Exception):
         return f"{self.status}: {self.words}" if self.status else self.words
 
 
-class Service(Place):
+class _Service(Place):
     """One of the services: what it is, what it has to do, and what it says, line by line."""
 
     def __init__(self, url: str, client: JudgeClient) -> None:
@@ -136,21 +134,21 @@ class Service(Place):
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
         """Return how many programs may go there now; not one by one if many wait and many run."""
-        if self.rests_until > time.monotonic() or self.num_requests >= self._client.connections:
+        if self.rests_until > time.monotonic() or self.num_requests >= self._client._connections:
             return 0
-        wanted = max(1, min(self._client.batch_size, self.most // 4, -(-num_waiting // num_places)))
+        wanted = max(1, min(self._client._batch_size, self.most // 4, -(-num_waiting // num_places)))
         return wanted if len(self.held) + wanted <= self.most else 0
 
-    def take(self, batch: Sequence[QueuedProgram]) -> None:
+    def take(self, batch: Sequence[Item[QueuedProgram]]) -> None:
         """Note what is its own from now on."""
         super().take(batch)
         self.num_requests += 1
         self.num_requested += len(batch)
 
-    def send(self, batches: Sequence[Sequence[QueuedProgram]]) -> None:
+    def send(self, batches: Sequence[Sequence[Item[QueuedProgram]]]) -> None:
         """Ask about each batch by a request of its own."""
         for batch in batches:
-            self._client.begin(self._client.ask(self, batch))
+            self._client._begin(self._client._ask(self, batch))
 
     def end_request(self, size: int) -> None:
         """Note that a request of so many programs is over."""
@@ -169,7 +167,7 @@ class Service(Place):
             ConfigError: it is no judge.
         """
         try:
-            answer = await self._client.http.get(f"{self.url}/v1/about")
+            answer = await self._client._http.get(f"{self.url}/v1/about")
             await _accept(answer)
             return answer.json()
         except httpx.TransportError as error:
@@ -205,7 +203,7 @@ class Service(Place):
             time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
             memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
         )
-        items = [QueuedProgram(Program(code), NumberedProblem(0, problem, 0)) for code in _KNOWN]
+        items = [Item(QueuedProgram(Program(code), NumberedProblem(0, problem, 0))) for code in _KNOWN]
         size = min(len(items), most_programs)
         for start in range(0, len(items), size):
             asked = items[start : start + size]
@@ -213,10 +211,10 @@ class Service(Place):
                 if isinstance(line, Landed) and line.index < len(asked):
                     _compare(asked[line.index], line)
                 yield line
-        if not all(item.is_done for item in items):
+        if any(item.work.is_wanted() for item in items):
             raise Unserved(0, "its answer ended before its end", was_taken=True)
 
-    async def ask(self, items: Sequence[QueuedProgram]) -> AsyncGenerator[Landed | Load]:
+    async def ask(self, items: Sequence[Item[QueuedProgram]]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines.
 
         Raises:
@@ -225,7 +223,7 @@ class Service(Place):
         was_taken = False
         give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         try:
-            async with self._client.http.stream(
+            async with self._client._http.stream(
                 "POST",
                 f"{self.url}/v1/judge/stream",
                 content=write_request(items),
@@ -247,7 +245,7 @@ class Service(Place):
             raise Unserved(0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken) from None
 
 
-class JudgeClient(RemoteJudge[Service]):
+class JudgeClient(RemoteJudge[_Service]):
     """Asks one service or several; use it as a context manager, or call `close`. Safe for several threads at once."""
 
     def __init__(
@@ -289,17 +287,15 @@ class JudgeClient(RemoteJudge[Service]):
         if batch_size < 1 or connections < 1:
             raise ConfigError(f"batch_size = {batch_size}, connections = {connections}; use 1 or more")
         super().__init__()
-        self.batch_size, self.connections = batch_size, connections
+        self._batch_size, self._connections = batch_size, connections
         self._patience_seconds = patience_seconds
         self._check = check
-        self._tasks: set[asyncio.Task[None]] = set()
         self._heard = time.monotonic()
         self.num_retries = 0
         """Requests whose programs were sent again."""
         self.outages: Counter[str] = Counter()
         """Times that each service was found gone."""
-        self._loop = asyncio.new_event_loop()
-        self.http = httpx.AsyncClient(
+        self._http = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {token}"} if token else {},
             timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None),
@@ -307,10 +303,8 @@ class JudgeClient(RemoteJudge[Service]):
             verify=httpx.create_ssl_context(),
             trust_env=False,
         )
-        self._places = {one: Service(one, self) for one in urls}
-        self._thread = threading.Thread(target=self._loop.run_forever, name="judge-client", daemon=True)
-        self._thread.start()
-        self._loop.call_soon_threadsafe(lambda: self.begin(self._watch()))
+        self._places = {one: _Service(one, self) for one in urls}
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._watch()))
 
     def about(self, *, patience_seconds: float | None = None) -> dict[str, Any]:
         """Return what the first service that is there is and takes; all are asked, and checked.
@@ -324,29 +318,11 @@ class JudgeClient(RemoteJudge[Service]):
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         return asyncio.run_coroutine_threadsafe(self._meet_all(patience), self._loop).result()
 
-    def _call_soon(self, work: Callable[[], Any]) -> None:
-        self._loop.call_soon_threadsafe(work)
-
-    def _end(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_JOIN_SECONDS)
-        self._loop.close()
-
     # All below runs in the thread of the event loop, which alone gives to services and changes what is known of them.
 
     async def _stop(self) -> None:
-        self._answer_all(lambda item: item.give_up("this JudgeClient is closed"))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.http.aclose()
-
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do some work beside all other."""
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await super()._stop()
+        await self._http.aclose()
 
     async def _watch(self) -> None:
         """Give up when no service has answered for too long; see that none hangs or says what is false."""
@@ -358,20 +334,23 @@ class JudgeClient(RemoteJudge[Service]):
             for service in services:
                 if service.workers and now - service.known_at > _KNOWN_EVERY_SECONDS:
                     service.known_at = now
-                    self.begin(self._ask_known_again(service))
+                    self._begin(self._find(service))
             # What is out may take its time.
             longest = [
-                min(_longest_seconds(item.known.problem, service.time_scale), service.request_seconds + _EXTRA_SECONDS)
+                min(
+                    _longest_seconds(item.work.known.problem, service.time_scale),
+                    service.request_seconds + _EXTRA_SECONDS,
+                )
                 for service in services
                 for item in service.held.values()
-                if not item.is_done
+                if item.work.is_wanted()
             ]
             patience = max(self._patience_seconds, *longest, 0.0)
             if not self._queue and not longest:
                 self._heard = now
             elif now - self._heard > patience:
                 fault = EvaluatorFault(f"no judge for {patience:g} s: {self._troubles()}; start one again")
-                self._answer_all(lambda item, fault=fault: item.resolve(fault))
+                self._answer_all(lambda item, fault=fault: item.work.finish(fault))
                 self._heard = time.monotonic()
 
     def _troubles(self) -> str:
@@ -382,10 +361,10 @@ class JudgeClient(RemoteJudge[Service]):
         for service in self._places.values():
             if self._queue and not service.workers and service.rests_until <= time.monotonic():
                 service.rests_until = float("inf")
-                self.begin(self._find(service))
+                self._begin(self._find(service))
         super()._hand_out()
 
-    async def ask(self, service: Service, batch: Sequence[QueuedProgram]) -> None:
+    async def _ask(self, service: _Service, batch: Sequence[Item[QueuedProgram]]) -> None:
         """Have some programs judged by one request, or by several if it is refused; what is left is queued again."""
         parts = [batch]
         try:
@@ -394,11 +373,11 @@ class JudgeClient(RemoteJudge[Service]):
                 try:
                     await self._ask_part(service, items)
                 except Unserved as refused:
-                    left = [item for item in items if not item.is_done]
+                    left = [item for item in items if item.work.is_wanted()]
                     if refused.is_final and len(left) > 1:
                         # Too many, or one of them is refused: smaller requests show which.
                         parts += [left[len(left) // 2 :], left[: len(left) // 2]]
-                        items = [item for item in items if item.is_done]
+                        items = [item for item in items if not item.work.is_wanted()]
                     else:
                         self._note_refusal(service, left, refused)
                 # What others have judged is not its own any more.
@@ -407,19 +386,19 @@ class JudgeClient(RemoteJudge[Service]):
             service.end_request(len(batch))
             self._hand_out()
 
-    async def _ask_part(self, service: Service, items: Sequence[QueuedProgram]) -> None:
+    async def _ask_part(self, service: _Service, items: Sequence[Item[QueuedProgram]]) -> None:
         async with aclosing(service.ask(items)) as lines:
             async for line in lines:
                 self._note_line(service, items, line)
-                if isinstance(line, Load) and all(item.is_done for item in items):
+                if isinstance(line, Load) and not any(item.work.is_wanted() for item in items):
                     # Others have judged what it has: it need not go on.
                     break
-        if not all(item.is_done for item in items):
+        if any(item.work.is_wanted() for item in items):
             raise Unserved(0, "its answer ended before its end", was_taken=True)
         if all(item.number in service.held for item in items):
             raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
 
-    def _note_line(self, service: Service, items: Sequence[QueuedProgram], line: Landed | Load) -> None:
+    def _note_line(self, service: _Service, items: Sequence[Item[QueuedProgram]], line: Landed | Load) -> None:
         if service.is_false:
             raise Unserved(0, service.trouble, is_false=True)
         if service.workers:
@@ -435,12 +414,12 @@ class JudgeClient(RemoteJudge[Service]):
             self._heard = time.monotonic()
             self._land(service, items[line.index].number, line.verdict)
 
-    def _note_refusal(self, service: Service, items: Sequence[QueuedProgram], refused: Unserved) -> None:
+    def _note_refusal(self, service: _Service, items: Sequence[Item[QueuedProgram]], refused: Unserved) -> None:
         """Queue programs again, or answer with why they are not judged."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
             for item in items:
-                item.resolve(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
+                item.work.finish(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
             return
         self.num_retries += 1
         if refused.status == 504 and refused.was_taken:
@@ -449,11 +428,11 @@ class JudgeClient(RemoteJudge[Service]):
         self._rest(service, refused)
         self._lose(service, service.trouble, items, is_counted=refused.was_taken or refused.status in _LOST)
 
-    def _find_end(self, place: Service, item: QueuedProgram, why: str) -> str:
+    def _find_end(self, place: _Service, item: Item[QueuedProgram], why: str) -> str:
         is_over = time.monotonic() - item.lost_since > self._patience_seconds
         return f"{place.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
-    def _rest(self, service: Service, refused: Unserved) -> None:
+    def _rest(self, service: _Service, refused: Unserved) -> None:
         """Leave a service alone for a while; one that is gone has to say again what it is."""
         service.trouble = service.trouble if service.is_false else str(refused)
         wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
@@ -469,13 +448,13 @@ class JudgeClient(RemoteJudge[Service]):
         service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
         self._loop.call_later(wait_seconds, self._hand_out)
 
-    def _note_outage(self, service: Service, how_long: str = "until it is there again") -> None:
+    def _note_outage(self, service: _Service, how_long: str = "until it is there again") -> None:
         service.workers = 0
         self.outages[service.url] += 1
         _LOG.warning("the judge %s is left out %s: %s", service.url, how_long, service.trouble)
 
-    async def _find(self, service: Service) -> None:
-        """Ask a service what it is, before it is given anything."""
+    async def _find(self, service: _Service) -> None:
+        """Ask a service what it is, before it is given anything, and now and then."""
         try:
             about = await self._look_at(service)
             service.limits = about["limits"]
@@ -486,31 +465,25 @@ class JudgeClient(RemoteJudge[Service]):
                     # Others are before us there.
                     self._heard = time.monotonic()
             self._heard = time.monotonic()
-            service.rests_until, service.num_failures = 0.0, 0
-            self._open(service, about["workers"])
+            if not service.is_false:
+                service.rests_until, service.num_failures = 0.0, 0
+                self._open(service, about["workers"])
         except Unserved as refused:
             self._rest(service, refused)
         except ConfigError as error:
             service.trouble, service.rests_until = str(error), 0.0
-            self._answer_all(lambda item, error=error: item.resolve(error))
+            self._answer_all(lambda item, error=error: item.work.finish(error))
 
-    async def _look_at(self, service: Service) -> dict[str, Any]:
+    async def _look_at(self, service: _Service) -> dict[str, Any]:
         about = await service.ask_about()
         self._check(service.url, about)
         return about
-
-    async def _ask_known_again(self, service: Service) -> None:
-        try:
-            async for _ in service.ask_known():
-                pass
-        except Unserved as refused:
-            self._rest(service, refused)
 
     async def _meet_all(self, patience_seconds: float) -> dict[str, Any]:
         services = list(self._places.values())
         give_up = time.monotonic() + patience_seconds
         while True:
-            missing: list[Service] = []
+            missing: list[_Service] = []
             abouts: list[dict[str, Any]] = []
             found = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
             for service, answer in zip(services, found, strict=True):
@@ -541,14 +514,14 @@ def _longest_seconds(problem: Problem, time_scale: float) -> float:
     return len(problem.tests) * seconds
 
 
-def _compare(item: QueuedProgram, landed: Landed) -> None:
+def _compare(item: Item[QueuedProgram], landed: Landed) -> None:
     """Take the verdict on a program whose verdict is known, or raise what is wrong with it."""
-    verdict, right = landed.verdict, _KNOWN[str(item.program.code)]
+    verdict, right = landed.verdict, _KNOWN[str(item.work.program.code)]
     if verdict.outcome not in _KNOWN.values():
         raise Unserved(500, f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"[:300])
     if verdict.outcome is not right:
         raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
-    item.resolve(verdict)
+    item.work.finish(verdict)
 
 
 def _name(error: httpx.TransportError) -> str:
@@ -577,13 +550,13 @@ async def _accept(answer: httpx.Response) -> None:
     raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
 
 
-def write_request(items: Sequence[QueuedProgram]) -> bytes:
+def write_request(items: Sequence[Item[QueuedProgram]]) -> bytes:
     """Return the request; each problem is in it once."""
-    problems = {item.known.number: item.known.problem for item in items}
+    problems = {item.work.known.number: item.work.known.problem for item in items}
     places = {number: place for place, number in enumerate(problems)}
     programs = tuple(
         ProgramMessage.model_construct(
-            problem=places[item.known.number], code=item.program.code, reason=item.program.reason
+            problem=places[item.work.known.number], code=item.work.program.code, reason=item.work.program.reason
         )
         for item in items
     )

@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from queue import SimpleQueue
 from typing import Any, NoReturn
@@ -157,34 +156,6 @@ main()
 """
 
 
-@dataclass(eq=False, slots=True)
-class _Item(Item):
-    """A unit of work and its state."""
-
-    work: Work
-
-    @property
-    def group(self) -> int:
-        """The same for all: work is begun in the order in which it came."""
-        return 0
-
-    def begin(self) -> bool:
-        """Return whether it is still wanted."""
-        return self.work.is_wanted()
-
-    def drop(self) -> None:
-        """Say that it was abandoned."""
-        self.work.finish(None)
-
-    def resolve(self, answer: Verdict | Execution | None, *, is_copied: bool = False) -> None:
-        """Hand over its answer."""
-        self.work.finish(answer)
-
-    def give_up(self, why: str) -> None:
-        """Answer with a fault of our machine."""
-        self.work.finish(self.work.fault(why))
-
-
 class _Process(Place):
     """One of the processes, as the judge sees it; started again if it is needed after it has ended."""
 
@@ -209,7 +180,7 @@ class _Process(Place):
         """Return whether it takes another program: once all have started, also for those that stand aside."""
         return int(len(self.held) < (self.most if self._pool.is_complete else self.size))
 
-    def send(self, batches: Sequence[Sequence[_Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Item[Work]]]) -> None:
         """Send it work, with problems that it does not have yet."""
         for item in chain.from_iterable(batches):
             work = item.work
@@ -279,7 +250,7 @@ class _Process(Place):
             self._pool.note_end(self, failure)
 
 
-class Processes(Fleet[_Item, _Process]):
+class Processes(Fleet[Work, _Process]):
     """A pool of judge processes."""
 
     def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
@@ -329,7 +300,7 @@ class Processes(Fleet[_Item, _Process]):
 
     def put(self, work: Work) -> None:
         """Take work, which is begun in the order in which it came."""
-        self._put([_Item(work)])
+        self._put([Item(work)])
 
     def withdraw(self, work: Work) -> None:
         """Stop work that is under way after its current test; what is queued is dropped when its turn comes."""
@@ -387,7 +358,7 @@ class Processes(Fleet[_Item, _Process]):
         member.is_started = False
         self._wake()
 
-    def _find_end(self, place: _Process, item: _Item, why: str) -> str:
+    def _find_end(self, place: _Process, item: Item[Work], why: str) -> str:
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:

@@ -11,14 +11,12 @@ given nothing, and tried again later.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
 import time
-from collections.abc import Callable, MutableMapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import MutableMapping, Sequence
 from itertools import chain
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import ray
@@ -28,7 +26,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.fleet.fleet import Place, Sent
+from microcoder.judge.fleet.fleet import Item, Place, Sent
 from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, QueuedProgram, RemoteJudge
 
 
@@ -83,7 +81,7 @@ def allow_slow_start(environment: MutableMapping[str, str]) -> None:
 _REFRESH_SECONDS = 5.0
 _REST_SECONDS = 30.0
 """How long a node is left alone whose judge did not start."""
-_JOIN_SECONDS = 10.0
+_LOOK_SECONDS = 0.02
 _NO_LIMIT = 1 << 20
 _LOG = logging.getLogger(__name__)
 
@@ -139,13 +137,13 @@ class _Node(Place):
         self._judge = judge
         self._sent = Sent(MOST_PROBLEM_BYTES)
 
-    def send(self, batches: Sequence[Sequence[QueuedProgram]]) -> None:
+    def send(self, batches: Sequence[Sequence[Item[QueuedProgram]]]) -> None:
         """Send programs, with those of their problems that the node does not have."""
         programs: list[tuple[int, Program, int]] = []
         new: dict[int, Any] = {}
         for item in chain.from_iterable(batches):
-            known = item.known
-            programs.append((item.number, item.program, known.number))
+            known = item.work.known
+            programs.append((item.number, item.work.program, known.number))
             if self._sent.add(known.number, known.num_bytes):
                 # It stays there as long as this process remembers the problem.
                 known.reference = known.reference or ray.put(known.problem)
@@ -180,7 +178,6 @@ class RayJudge(RemoteJudge[_Node]):
             ConfigError: Ray is not initialised, or a value is wrong.
             EvaluatorFault: no actor starts.
         """
-        super().__init__()
         if not ray.is_initialized():
             raise ConfigError("Ray is not initialised; call ray.init() first")
         if workers_per_node is not None and workers_per_node < 1:
@@ -195,18 +192,18 @@ class RayJudge(RemoteJudge[_Node]):
         self._max_losses = max_losses
         self._start_seconds = start_seconds
         self._options = options
+        super().__init__()
         self._resting: dict[str, float] = {}
-        self._events: SimpleQueue[Callable[[], Any]] = SimpleQueue()
-        """What happened, as what to do about it: called by the one thread that gives to nodes."""
         self._start_failure = ""
         self.num_losses = 0
         """Times that an actor was lost."""
         self.num_problems_sent = 0
         """Problems that nodes were given: each once a node, unless the node has had 512 MiB of others since."""
-        self._start_nodes()
-        self._wait_for_one()
-        self._thread = threading.Thread(target=self._dispatch, name="ray-judge", daemon=True)
-        self._thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self._open_first(), self._loop).result()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -217,76 +214,61 @@ class RayJudge(RemoteJudge[_Node]):
         check_problem(problem)
         return super()._know(problem)
 
-    def _call_soon(self, work: Callable[[], Any]) -> None:
-        self._events.put(work)
+    # All below runs in the thread of the event loop.
 
-    def _end(self) -> None:
-        self._call_soon(partial(_LOG.debug, "the Ray judge is closed"))
-        self._thread.join(_JOIN_SECONDS)
-
-    def _wait_for_one(self) -> None:
-        """Fail early if no node can judge."""
+    async def _open_first(self) -> None:
+        """Start actors, and wait for the first: fail early if no node can judge."""
+        self._start_nodes()
         give_up = time.monotonic() + self._start_seconds
         while not self.nodes:
             if not self._places:
                 raise EvaluatorFault(
                     f"no judge starts on the Ray cluster: {self._start_failure or 'it has no processor'}"
                 )
-            try:
-                self._events.get(timeout=max(0.0, give_up - time.monotonic()))()
-            except Empty:
-                for node in self._places.values():
-                    kill_actor(node.handle)
+            if time.monotonic() > give_up:
                 why = self._start_failure or "are its processors taken?"
-                raise EvaluatorFault(
-                    f"no judge started on the Ray cluster within {self._start_seconds:g} s; {why}"
-                ) from None
+                raise EvaluatorFault(f"no judge started on the Ray cluster within {self._start_seconds:g} s; {why}")
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._begin(self._watch())
 
-    def _dispatch(self) -> None:
-        """Give programs to nodes as they have room, until the end; the only thread that gives to nodes."""
-        why = "the judge was closed"
+    async def _watch(self) -> None:
+        """Use nodes that join, count those out that are gone, and give up when none is left for too long."""
+        able = time.monotonic()
         try:
-            self._dispatch_until_closed()
-        except Exception as error:
-            # Such as the end of the cluster: every waiting program is answered.
-            _LOG.error("judging on Ray ended", exc_info=error)
-            why = f"judging on Ray ended: {type(error).__name__}: {error}"
-        with self._lock:
-            self._is_closed = True
-        for node in self._places.values():
-            kill_actor(node.handle)
-        self._answer_all(lambda item: item.give_up(why))
-        self._places.clear()
-
-    def _dispatch_until_closed(self) -> None:
-        looked = able = time.monotonic()
-        while not self._is_closed:
-            with suppress(Empty):
-                self._events.get(timeout=_REFRESH_SECONDS)()
-            now = time.monotonic()
-            if now - looked > _REFRESH_SECONDS:
-                looked = now
+            while True:
+                await asyncio.sleep(_REFRESH_SECONDS)
                 self._start_nodes()
                 self._copy_late()
                 if self.nodes or not self._queue:
-                    able = now
-                elif now - able > self._start_seconds:
+                    able = time.monotonic()
+                elif time.monotonic() - able > self._start_seconds:
                     why = f"no node of the Ray cluster judges any more {self._start_failure}".rstrip()
                     self._answer_queue(lambda item, why=why: item.give_up(why))
+        except Exception as error:
+            # Such as the end of the cluster: every waiting program is answered.
+            _LOG.error("judging on Ray ended", exc_info=error)
+            with self._lock:
+                self._is_closed = True
+            ended = f"judging on Ray ended: {type(error).__name__}: {error}"
+            self._answer_all(lambda item: item.give_up(ended))
+            self._kill_all()
+            self._loop.stop()
 
-    def _call(self, node: _Node, method: Any, note: Callable[[_Node, Any], None]) -> None:
-        """Call a method of a node's actor; what it answers, or the error that ended it, is noted."""
-        method.remote().future().add_done_callback(
-            lambda done: self._call_soon(partial(note, node, done.exception() or done.result()))
-        )
-
-    def _note_start(self, node: _Node, answer: int | BaseException) -> None:
-        """Note that an actor is there, with so many workers, or why not."""
-        if not isinstance(answer, BaseException):
-            self._open(node, answer)
-            self._call(node, node.handle.collect, self._note_verdicts)
-        elif self._places.get(node.name) is node:
-            why = str(answer).strip().splitlines()[-1][:300]
+    async def _tend(self, node: _Node) -> None:
+        """Take a node's verdicts until it is lost."""
+        try:
+            self._open(node, await node.handle.start.remote())
+            while True:
+                for number, verdict in await node.handle.collect.remote():
+                    self._land(node, number, verdict)
+        except RayError as error:
+            if self._places.get(node.name) is not node:
+                return
+            if node.workers:
+                self._lose_node(node, type(error).__name__)
+                self._start_nodes()
+                return
+            why = str(error).strip().splitlines()[-1][:300]
             # The first of ours says most: Ray's is often only that the node went away.
             ours = EvaluatorFault.__name__
             if not self._start_failure or (ours in why and ours not in self._start_failure):
@@ -295,15 +277,14 @@ class RayJudge(RemoteJudge[_Node]):
             self._forget(node)
             self._resting[node.name] = time.monotonic() + _REST_SECONDS
 
-    def _note_verdicts(self, node: _Node, answer: list[tuple[int, JudgeAnswer]] | BaseException) -> None:
-        """Note verdicts of a node, or that it is lost."""
-        if not isinstance(answer, BaseException):
-            for number, verdict in answer:
-                self._land(node, number, verdict)
-            self._call(node, node.handle.collect, self._note_verdicts)
-        elif self._places.get(node.name) is node:
-            self._lose_node(node, type(answer).__name__)
-            self._start_nodes()
+    async def _stop(self) -> None:
+        await super()._stop()
+        self._kill_all()
+
+    def _kill_all(self) -> None:
+        for node in self._places.values():
+            kill_actor(node.handle)
+        self._places.clear()
 
     def _lose_node(self, node: _Node, why: str) -> None:
         self.num_losses += 1
@@ -317,7 +298,7 @@ class RayJudge(RemoteJudge[_Node]):
             self._able.pop(node, None)
             node.workers = 0
 
-    def _find_end(self, place: _Node, item: QueuedProgram, why: str) -> str:
+    def _find_end(self, place: _Node, item: Item[QueuedProgram], why: str) -> str:
         return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > self._max_losses else ""
 
     def _start_nodes(self) -> None:
@@ -340,4 +321,4 @@ class RayJudge(RemoteJudge[_Node]):
                 concurrency_groups={"give": 1, "collect": 1},
             )
             node = self._places[name] = _Node(name, handle, self)
-            self._call(node, handle.start, self._note_start)
+            self._begin(self._tend(node))

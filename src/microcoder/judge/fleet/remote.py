@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
@@ -24,6 +23,7 @@ MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
 
 JudgeAnswer = Verdict | MicroCoderError
+_JOIN_SECONDS = 10.0
 
 
 @dataclass(eq=False, slots=True)
@@ -67,57 +67,49 @@ class Shelf:
 
 
 @dataclass(eq=False, slots=True)
-class QueuedProgram(Item):
+class QueuedProgram:
     """A program, and the future of its verdict."""
 
     program: Program
     known: NumberedProblem
     future: Future[Verdict] = field(default_factory=Future)
 
-    @property
-    def group(self) -> int:
-        """The number of its problem."""
-        return self.known.number
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it has its verdict, or an error in its place."""
-        return self.future.done()
-
-    def begin(self) -> bool:
-        """Return whether it is still wanted; it cannot be cancelled any more."""
+    def is_wanted(self) -> bool:
+        """Whether it has no verdict and was not cancelled, which it cannot be any more from now on."""
         return not self.future.done() and (self.future.running() or self.future.set_running_or_notify_cancel())
 
-    def drop(self) -> None:
-        """Nothing to do: it was cancelled."""
-
-    def resolve(self, answer: JudgeAnswer, *, is_copied: bool = False) -> None:
+    def finish(self, answer: JudgeAnswer | None) -> None:
         """Set the result, unless there is one."""
-        if not self.begin():
+        if answer is None or not self.is_wanted():
             return
         if isinstance(answer, MicroCoderError):
             self.future.set_exception(answer)
-            return
-        if is_copied:
-            answer = replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
-        self.future.set_result(answer)
+        else:
+            self.future.set_result(answer)
 
-    def give_up(self, why: str) -> None:
-        """Say that no judge was reached for it."""
-        self.resolve(unreached(self.known.problem, why[:300]))
+    def fault(self, message: str) -> Verdict:
+        """Return the verdict that no judge was reached for it."""
+        return unreached(self.known.problem, message[:300])
 
 
 PlaceT = TypeVar("PlaceT", bound=Place)
 
 
 class RemoteJudge(Fleet[QueuedProgram, PlaceT]):
-    """The ways to ask; use it as a context manager, or call `close`. Safe for several threads at once."""
+    """The ways to ask; use it as a context manager, or call `close`. Safe for several threads at once.
+
+    An event loop in a thread of its own gives to places and hears of them.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._shelf = Shelf()
         self._is_closed = False
         self._is_woken = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
+        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -144,20 +136,20 @@ class RemoteJudge(Fleet[QueuedProgram, PlaceT]):
             if id(problem) not in known:
                 known[id(problem)] = self._know(problem)
         ready: SimpleQueue[int] = SimpleQueue()
-        items = [QueuedProgram(p, known[id(problem)]) for p, problem in zip(programs, problems, strict=True)]
-        self._enqueue(items)
-        for index, item in enumerate(items):
-            item.future.add_done_callback(lambda _, index=index: ready.put(index))
-        results: list[Verdict | None] = [None] * len(items)
+        works = [QueuedProgram(p, known[id(problem)]) for p, problem in zip(programs, problems, strict=True)]
+        self._enqueue(works)
+        for index, work in enumerate(works):
+            work.future.add_done_callback(lambda _, index=index: ready.put(index))
+        results: list[Verdict | None] = [None] * len(works)
         try:
-            for _ in items:
+            for _ in works:
                 index = ready.get()
-                results[index] = verdict = items[index].future.result()
+                results[index] = verdict = works[index].future.result()
                 if on_verdict is not None:
                     on_verdict(index, verdict)
         finally:
-            for item in items:
-                item.future.cancel()
+            for work in works:
+                work.future.cancel()
         return cast(list[Verdict], results)
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
@@ -168,9 +160,9 @@ class RemoteJudge(Fleet[QueuedProgram, PlaceT]):
             EvaluatorFault: this is closed.
         """
         check_language(program, problem, "the program")
-        item = QueuedProgram(program, self._know(problem))
-        self._enqueue([item])
-        return item.future
+        work = QueuedProgram(program, self._know(problem))
+        self._enqueue([work])
+        return work.future
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
         """Judge one program from a coroutine; raises like `judge`."""
@@ -182,31 +174,44 @@ class RemoteJudge(Fleet[QueuedProgram, PlaceT]):
             if self._is_closed:
                 return
             self._is_closed = True
-        self._end()
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_JOIN_SECONDS)
+        self._loop.close()
 
     def _know(self, problem: Problem) -> NumberedProblem:
         return self._shelf.find(problem)
 
-    def _enqueue(self, items: Sequence[QueuedProgram]) -> None:
+    def _enqueue(self, works: Sequence[QueuedProgram]) -> None:
         with self._lock:
             if self._is_closed:
                 raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
-            self._put(items)
+            self._put([Item(work, work.known.number) for work in works])
+
+    def _note_copies(self, answer: JudgeAnswer) -> JudgeAnswer:
+        if isinstance(answer, MicroCoderError):
+            return answer
+        return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
 
     def _wake(self) -> None:
         # Once for all that happens meanwhile.
         if not self._is_woken:
             self._is_woken = True
-            self._call_soon(self._hand_out)
+            self._loop.call_soon_threadsafe(self._hand_out)
 
     def _hand_out(self) -> None:
         self._is_woken = False
         super()._hand_out()
 
-    @abstractmethod
-    def _call_soon(self, work: Callable[[], Any]) -> None:
-        """Have something done by the thread that gives to places."""
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do some work beside all other; only in the loop's thread."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    @abstractmethod
-    def _end(self) -> None:
+    async def _stop(self) -> None:
         """Answer whatever is under way, and free what is held."""
+        self._answer_all(lambda item: item.give_up(f"this {type(self).__name__} is closed"))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
