@@ -31,7 +31,7 @@ CHANGES: dict[str, object] = {
 """Another value for each field that decides verdicts. A new field of a problem belongs here, or to NOT_JUDGED_BY."""
 
 
-def asked(problem: Problem) -> Item[QueuedProgram]:
+def asked(problem: Problem) -> Item:
     return Item(QueuedProgram(Program("pass"), Shelf().find(problem)))
 
 

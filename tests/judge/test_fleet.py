@@ -12,7 +12,7 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
 from microcoder.judge.fleet import fleet as fleets
 from microcoder.judge.fleet.fleet import Item, Place, Sent
-from microcoder.judge.fleet.remote import QueuedProgram, RemoteJudge
+from microcoder.judge.fleet.remote import NumberedProblem, RemoteJudge
 from microcoder.judge.run.turns import most_workers
 
 RIGHT = Verdict(Outcome.ACCEPTED, (), 1)
@@ -22,7 +22,7 @@ PROBLEMS = [Problem(id=f"p{n}", tests=(TestCase(input=str(n), output=str(n)),)) 
 class Desk(Place):
     """A place whose answers the test gives."""
 
-    def send(self, batches: Sequence[Sequence[Item[QueuedProgram]]]) -> None:
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
         pass
 
     @property
@@ -56,7 +56,7 @@ class Desks(RemoteJudge[Desk]):
     def _wake(self) -> None:
         self._hand_out()
 
-    def _find_end(self, place: Desk, item: Item[QueuedProgram], why: str) -> str:
+    def _find_end(self, place: Desk, item: Item, why: str) -> str:
         return f"lost {item.num_losses} times: {why}" if item.num_losses > 2 else ""
 
 
@@ -207,10 +207,14 @@ def test_each_program_gets_one_verdict_whatever_happens(late: None, seed: int) -
 
 def test_a_place_forgets_the_problems_that_it_has_not_needed_for_longest() -> None:
     sent = Sent(most_bytes=100, most=3)
-    assert [sent.add(n, 10) for n in (1, 2, 1, 3)] == [True, True, False, True]
+
+    def add(number: int, num_bytes: int = 10) -> bool:
+        return sent.add(NumberedProblem(number, PROBLEMS[0], num_bytes))
+
+    assert [add(n) for n in (1, 2, 1, 3)] == [True, True, False, True]
     assert list(sent.forget()) == []
-    assert sent.add(4, 10)
+    assert add(4)
     assert list(sent.forget()) == [2]
-    assert sent.add(5, 95)
+    assert add(5, 95)
     assert list(sent.forget()) == [1, 3, 4]
-    assert sent.add(2, 10)
+    assert add(2)

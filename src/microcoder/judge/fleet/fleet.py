@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.turns import most_workers
 
@@ -29,32 +29,12 @@ LATE_SECONDS = 20.0
 """A program that is out for longer is given to an idle place as well."""
 
 
-class Asked(Protocol):
-    """What is to be judged, for whoever asked for it."""
-
-    @property
-    def is_wanted(self) -> Callable[[], bool]:
-        """Whether anybody still waits for the answer; asked before it is given to a place."""
-        ...
-
-    @property
-    def finish(self) -> Callable[[Any], None]:
-        """Takes the answer, or None if it was not wanted any more."""
-        ...
-
-    def fault(self, message: str, /) -> Any:
-        """Return the answer for a fault of our machines: nothing is known of the program."""
-        ...
-
-
-WorkT = TypeVar("WorkT", bound=Asked)
-
-
 @dataclass(eq=False, slots=True)
-class Item(Generic[WorkT]):
+class Item:
     """A program under way."""
 
-    work: WorkT
+    work: Any
+    """With `is_wanted()`, `finish(answer)`, the answer being None if it was not wanted any more, and `fault(why)`."""
     group: int = 0
     """The number of its problem; those of one number are kept together."""
     number: int = field(default_factory=itertools.count(1).__next__)
@@ -73,19 +53,19 @@ class Item(Generic[WorkT]):
         self.work.finish(self.work.fault(why))
 
 
-class Queue(Generic[WorkT]):
+class Queue:
     """Programs that wait."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[int, deque[Item[WorkT]]] = OrderedDict()
-        self.suspects: deque[Item[WorkT]] = deque()
+        self._groups: OrderedDict[int, deque[Item]] = OrderedDict()
+        self.suspects: deque[Item] = deque()
         """Those that were lost more than once, apart from all others."""
         self._num_waiting = 0
 
     def __len__(self) -> int:
         return self._num_waiting + len(self.suspects)
 
-    def add(self, item: Item[WorkT]) -> None:
+    def add(self, item: Item) -> None:
         """Have a program wait; one that was lost goes before all others."""
         if item.num_losses > 1:
             self.suspects.append(item)
@@ -98,7 +78,7 @@ class Queue(Generic[WorkT]):
         else:
             group.append(item)
 
-    def take(self, group: int) -> Item[WorkT] | None:
+    def take(self, group: int) -> Item | None:
         """Return the next program that is no suspect, of this group if one of it waits; None if none waits."""
         if not self._groups:
             return None
@@ -112,7 +92,7 @@ class Queue(Generic[WorkT]):
             del self._groups[number]
         return item
 
-    def clear(self) -> list[Item[WorkT]]:
+    def clear(self) -> list[Item]:
         """Return all that waits, and forget it."""
         found = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
         self.suspects.clear()
@@ -129,13 +109,13 @@ class Sent:
         self._known: OrderedDict[int, int] = OrderedDict()
         self._num_bytes = 0
 
-    def add(self, number: int, num_bytes: int) -> bool:
-        """Note that a problem is needed; return whether it is new there."""
-        is_new = number not in self._known
+    def add(self, problem: Any) -> bool:
+        """Note that a problem, by its `number` and `num_bytes`, is needed; return whether it is new there."""
+        is_new = problem.number not in self._known
         if is_new:
-            self._known[number] = num_bytes
-            self._num_bytes += num_bytes
-        self._known.move_to_end(number)
+            self._known[problem.number] = problem.num_bytes
+            self._num_bytes += self._known[problem.number]
+        self._known.move_to_end(problem.number)
         return is_new
 
     def forget(self) -> Iterator[int]:
@@ -152,7 +132,7 @@ class Place(ABC):
     def __init__(self) -> None:
         self.workers = 0
         """How many programs it judges at the same time; 0 while it is not there."""
-        self.held: dict[int, Any] = {}
+        self.held: dict[int, Item] = {}
         """What it was given and has not answered, by number."""
         self.num_of_others = 0
         """Programs that it has from others than this fleet."""
@@ -180,7 +160,7 @@ class Place(ABC):
         share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
         return int(len(self.held) < min(self.most, self.workers + share))
 
-    def take(self, batch: Sequence[Any]) -> None:
+    def take(self, batch: Sequence[Item]) -> None:
         """Note what is its own from now on."""
         for item in batch:
             item.num_holders += 1
@@ -189,19 +169,19 @@ class Place(ABC):
             self.latest = item.group
 
     @abstractmethod
-    def send(self, batches: Sequence[Sequence[Any]]) -> None:
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
         """Send what it was given."""
 
 
 PlaceT = TypeVar("PlaceT", bound=Place)
 
 
-class Fleet(ABC, Generic[WorkT, PlaceT]):
+class Fleet(ABC, Generic[PlaceT]):
     """Places and their queue; safe for several threads at once. Nothing is sent or answered with the lock held."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._queue: Queue[WorkT] = Queue()
+        self._queue: Queue = Queue()
         self._places: dict[str, PlaceT] = {}
         self._able: dict[PlaceT, None] = {}
         """Those that may have room: all but the full ones."""
@@ -213,10 +193,10 @@ class Fleet(ABC, Generic[WorkT, PlaceT]):
         """Have `_hand_out` called soon, in a thread that may send."""
 
     @abstractmethod
-    def _find_end(self, place: PlaceT, item: Item[WorkT], why: str) -> str:
+    def _find_end(self, place: PlaceT, item: Item, why: str) -> str:
         """Return why a program that a place was lost with is given up; empty if it is judged again."""
 
-    def _put(self, items: Sequence[Item[WorkT]]) -> None:
+    def _put(self, items: Sequence[Item]) -> None:
         """Have programs wait."""
         with self._lock:
             for item in items:
@@ -232,8 +212,8 @@ class Fleet(ABC, Generic[WorkT, PlaceT]):
 
     def _hand_out(self) -> None:
         """Give programs to the places that have room, the freest first."""
-        given: dict[PlaceT, list[list[Item[WorkT]]]] = {}
-        dropped: list[Item[WorkT]] = []
+        given: dict[PlaceT, list[list[Item]]] = {}
+        dropped: list[Item] = []
         with self._lock:
             if not self._queue or not self._able:
                 return
@@ -253,9 +233,9 @@ class Fleet(ABC, Generic[WorkT, PlaceT]):
         for item in dropped:
             item.work.finish(None)
 
-    def _next_batch(self, place: PlaceT, dropped: list[Item[WorkT]]) -> list[Item[WorkT]]:
+    def _next_batch(self, place: PlaceT, dropped: list[Item]) -> list[Item]:
         size = place.find_room(len(self._queue), len(self._places))
-        batch: list[Item[WorkT]] = []
+        batch: list[Item] = []
         while len(batch) < size:
             if not batch and self._queue.suspects and all(item.num_losses < 2 for item in place.held.values()):
                 # Alone, what places may be lost by.
@@ -286,9 +266,7 @@ class Fleet(ABC, Generic[WorkT, PlaceT]):
         """Return the answer on a program that more than one place was given."""
         return answer
 
-    def _lose(
-        self, place: PlaceT, why: str, items: Sequence[Item[WorkT]] | None = None, *, is_counted: bool = True
-    ) -> None:
+    def _lose(self, place: PlaceT, why: str, items: Sequence[Item] | None = None, *, is_counted: bool = True) -> None:
         """Queue again what a place has, or some of it, unless another has it as well.
 
         Args:
@@ -297,7 +275,7 @@ class Fleet(ABC, Generic[WorkT, PlaceT]):
             items: those of its programs that are lost; by default all.
             is_counted: whether the programs may be what it was lost by.
         """
-        ended: list[tuple[Item[WorkT], Any]] = []
+        ended: list[tuple[Item, Any]] = []
         with self._lock:
             lost = list(place.held.values()) if items is None else [i for i in items if i.number in place.held]
             # In the order in which they were given: the first goes in front of all.
@@ -324,7 +302,7 @@ class Fleet(ABC, Generic[WorkT, PlaceT]):
 
     def _copy_late(self) -> None:
         """Give what is out for long to places with nothing to do, too: its own may hang."""
-        given: list[tuple[PlaceT, list[Item[WorkT]]]] = []
+        given: list[tuple[PlaceT, list[Item]]] = []
         with self._lock:
             before = time.monotonic() - LATE_SECONDS
             places = list(self._places.values())
@@ -337,17 +315,9 @@ class Fleet(ABC, Generic[WorkT, PlaceT]):
         for idle, batch in given:
             idle.send([batch])
 
-    def _answer_queue(self, answer: Callable[[Item[WorkT]], None]) -> None:
-        """Answer what waits."""
+    def _answer(self, answer: Callable[[Item], None], *places: PlaceT) -> None:
+        """Answer what waits, and what these places have."""
         with self._lock:
-            waiting = self._queue.clear()
-        for item in waiting:
+            items = [item for place in places for item in place.held.values()] + self._queue.clear()
+        for item in items:
             answer(item)
-
-    def _answer_all(self, answer: Callable[[Item[WorkT]], None]) -> None:
-        """Answer what waits and what is out."""
-        with self._lock:
-            out = [item for place in self._places.values() for item in place.held.values()]
-        for item in out:
-            answer(item)
-        self._answer_queue(answer)

@@ -118,13 +118,11 @@ class _Service(Place):
 
     @property
     def most(self) -> int:
-        """How many of our programs it is given at most; of all clients' it says itself."""
         most = self.workers * (1 + _WAITING_PER_WORKER) + _WAITING
         return int(min(most, self.limits.get("max_queued", most)))
 
     @property
     def num_free(self) -> int:
-        """How many programs it could begin at once."""
         return 0 if self.rests_until > time.monotonic() else super().num_free
 
     @property
@@ -133,20 +131,18 @@ class _Service(Place):
         return self.limits.get("request_seconds", 600.0)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
-        """Return how many programs may go there now; not one by one if many wait and many run."""
         if self.rests_until > time.monotonic() or self.num_requests >= self._client._connections:
             return 0
+        # Not one by one if many wait and many run.
         wanted = max(1, min(self._client._batch_size, self.most // 4, -(-num_waiting // num_places)))
         return wanted if len(self.held) + wanted <= self.most else 0
 
-    def take(self, batch: Sequence[Item[QueuedProgram]]) -> None:
-        """Note what is its own from now on."""
+    def take(self, batch: Sequence[Item]) -> None:
         super().take(batch)
         self.num_requests += 1
         self.num_requested += len(batch)
 
-    def send(self, batches: Sequence[Sequence[Item[QueuedProgram]]]) -> None:
-        """Ask about each batch by a request of its own."""
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
         for batch in batches:
             self._client._begin(self._client._ask(self, batch))
 
@@ -214,7 +210,7 @@ class _Service(Place):
         if any(item.work.is_wanted() for item in items):
             raise Unserved(0, "its answer ended before its end", was_taken=True)
 
-    async def ask(self, items: Sequence[Item[QueuedProgram]]) -> AsyncGenerator[Landed | Load]:
+    async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines.
 
         Raises:
@@ -350,7 +346,7 @@ class JudgeClient(RemoteJudge[_Service]):
                 self._heard = now
             elif now - self._heard > patience:
                 fault = EvaluatorFault(f"no judge for {patience:g} s: {self._troubles()}; start one again")
-                self._answer_all(lambda item, fault=fault: item.work.finish(fault))
+                self._answer(lambda item, fault=fault: item.work.finish(fault), *services)
                 self._heard = time.monotonic()
 
     def _troubles(self) -> str:
@@ -364,7 +360,7 @@ class JudgeClient(RemoteJudge[_Service]):
                 self._begin(self._find(service))
         super()._hand_out()
 
-    async def _ask(self, service: _Service, batch: Sequence[Item[QueuedProgram]]) -> None:
+    async def _ask(self, service: _Service, batch: Sequence[Item]) -> None:
         """Have some programs judged by one request, or by several if it is refused; what is left is queued again."""
         parts = [batch]
         try:
@@ -386,7 +382,7 @@ class JudgeClient(RemoteJudge[_Service]):
             service.end_request(len(batch))
             self._hand_out()
 
-    async def _ask_part(self, service: _Service, items: Sequence[Item[QueuedProgram]]) -> None:
+    async def _ask_part(self, service: _Service, items: Sequence[Item]) -> None:
         async with aclosing(service.ask(items)) as lines:
             async for line in lines:
                 self._note_line(service, items, line)
@@ -398,7 +394,7 @@ class JudgeClient(RemoteJudge[_Service]):
         if all(item.number in service.held for item in items):
             raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
 
-    def _note_line(self, service: _Service, items: Sequence[Item[QueuedProgram]], line: Landed | Load) -> None:
+    def _note_line(self, service: _Service, items: Sequence[Item], line: Landed | Load) -> None:
         if service.is_false:
             raise Unserved(0, service.trouble, is_false=True)
         if service.workers:
@@ -414,7 +410,7 @@ class JudgeClient(RemoteJudge[_Service]):
             self._heard = time.monotonic()
             self._land(service, items[line.index].number, line.verdict)
 
-    def _note_refusal(self, service: _Service, items: Sequence[Item[QueuedProgram]], refused: Unserved) -> None:
+    def _note_refusal(self, service: _Service, items: Sequence[Item], refused: Unserved) -> None:
         """Queue programs again, or answer with why they are not judged."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
@@ -428,7 +424,7 @@ class JudgeClient(RemoteJudge[_Service]):
         self._rest(service, refused)
         self._lose(service, service.trouble, items, is_counted=refused.was_taken or refused.status in _LOST)
 
-    def _find_end(self, place: _Service, item: Item[QueuedProgram], why: str) -> str:
+    def _find_end(self, place: _Service, item: Item, why: str) -> str:
         is_over = time.monotonic() - item.lost_since > self._patience_seconds
         return f"{place.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
@@ -472,7 +468,7 @@ class JudgeClient(RemoteJudge[_Service]):
             self._rest(service, refused)
         except ConfigError as error:
             service.trouble, service.rests_until = str(error), 0.0
-            self._answer_all(lambda item, error=error: item.work.finish(error))
+            self._answer(lambda item, error=error: item.work.finish(error), *self._places.values())
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
         about = await service.ask_about()
@@ -514,7 +510,7 @@ def _longest_seconds(problem: Problem, time_scale: float) -> float:
     return len(problem.tests) * seconds
 
 
-def _compare(item: Item[QueuedProgram], landed: Landed) -> None:
+def _compare(item: Item, landed: Landed) -> None:
     """Take the verdict on a program whose verdict is known, or raise what is wrong with it."""
     verdict, right = landed.verdict, _KNOWN[str(item.work.program.code)]
     if verdict.outcome not in _KNOWN.values():
@@ -550,7 +546,7 @@ async def _accept(answer: httpx.Response) -> None:
     raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
 
 
-def write_request(items: Sequence[Item[QueuedProgram]]) -> bytes:
+def write_request(items: Sequence[Item]) -> bytes:
     """Return the request; each problem is in it once."""
     problems = {item.work.known.number: item.work.known.problem for item in items}
     places = {number: place for place, number in enumerate(problems)}

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.core.types import Program, Verdict
 from microcoder.judge.fleet import channel
 from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.channel import Channel, JudgeSetup, pack_answer, unpack_answer
@@ -107,11 +107,14 @@ class JudgeProcess:
         known = isinstance(error, MicroCoderError)
         self._judge.send(channel.FAILED, error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
 
-    def _take(self, kind: int, *content: object) -> None:
+    def _take(self, kind: int, *content: Any) -> None:
         match kind, content:
             case channel.JUDGE, (int(number), Program() as program, int(known), problem):
-                assert problem is None or isinstance(problem, Problem)
-                self._put(number, program, self._find(known, problem), None)
+                if problem is not None:
+                    scale, checker_seconds = self._workers.time_scale, self._setup.options.checker_seconds
+                    prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
+                    self._problems[known] = KnownProblem(known, prepared)
+                self._put(number, program, self._problems[known], None)
             case channel.RUN, (int(number), Invocation() as invocation):
                 self._put(number, invocation.program, None, invocation)
             case channel.GIVE_UP, (int(number),):
@@ -122,13 +125,6 @@ class JudgeProcess:
                 del self._problems[number]
             case _:
                 raise EvaluatorFault(f"a judge process was sent {kind}, {content!r:.200}")
-
-    def _find(self, number: int, problem: Problem | None) -> KnownProblem:
-        if problem is not None:
-            scale, checker_seconds = self._workers.time_scale, self._setup.options.checker_seconds
-            prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
-            self._problems[number] = KnownProblem(number, prepared)
-        return self._problems[number]
 
     def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:
         def finish(answer: Verdict | Execution | None) -> None:
@@ -148,12 +144,7 @@ _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
 _MOST_FAILED_STARTS, _REST_SECONDS = 3, 10.0
 """After so many starts that failed, in a row, none is tried for a while."""
 _CLOSE_SECONDS = 10.0
-_START = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from microcoder.judge.fleet.pipe import main
-main()
-"""
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcoder.judge.fleet import pipe; pipe.main()"
 
 
 class _Process(Place):
@@ -173,15 +164,13 @@ class _Process(Place):
 
     @property
     def counts(self) -> Counts:
-        """What it and its predecessors have counted."""
         return sum_counts([self.past_counts, self.latest_counts])
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
-        """Return whether it takes another program: once all have started, also for those that stand aside."""
+        # Once all have started, also for those that stand aside.
         return int(len(self.held) < (self.most if self._pool.is_complete else self.size))
 
-    def send(self, batches: Sequence[Sequence[Item[Work]]]) -> None:
-        """Send it work, with problems that it does not have yet."""
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
         for item in chain.from_iterable(batches):
             work = item.work
             with self._sending:
@@ -189,7 +178,7 @@ class _Process(Place):
                     self.tell(channel.RUN, item.number, work.invocation)
                     continue
                 known = work.problem
-                is_new = self._sent.add(known.number, known.num_bytes)
+                is_new = self._sent.add(known)
                 self.tell(
                     channel.JUDGE, item.number, work.program, known.number, known.prepared.problem if is_new else None
                 )
@@ -250,7 +239,7 @@ class _Process(Place):
             self._pool.note_end(self, failure)
 
 
-class Processes(Fleet[Work, _Process]):
+class Processes(Fleet[_Process]):
     """A pool of judge processes."""
 
     def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
@@ -358,7 +347,7 @@ class Processes(Fleet[Work, _Process]):
         member.is_started = False
         self._wake()
 
-    def _find_end(self, place: _Process, item: Item[Work], why: str) -> str:
+    def _find_end(self, place: _Process, item: Item, why: str) -> str:
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:
@@ -369,7 +358,7 @@ class Processes(Fleet[Work, _Process]):
         with self._lock:
             if not self._queue or self._start_another():
                 return
-        self._answer_queue(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
+        self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
 
     def _start_another(self) -> bool:
         """Start a process if there is more work than those that start will have places for.

@@ -1,12 +1,7 @@
-"""The machines of the Ray cluster that this process is connected to, and actors that stay on one of them.
+"""A judge on a Ray cluster: one actor a node, which stays there and has a judge.
 
-How long a local Ray may take to start: its fixed 30 s are too short on a busy machine.
-
-A judge on a Ray cluster: one actor a node, which holds as many programs as its sandboxes have places for.
-
-A node that is fast or free takes more: nothing is dealt out in advance. A problem's tests go to a node once. What an
-actor or its node is lost with is judged again. Nodes that join later are used; a node whose sandbox does not start is
-given nothing, and tried again later.
+A problem's tests go to a node once. Nodes that join later are used; a node whose sandbox does not start is given
+nothing, and tried again later.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Item, Place, Sent
-from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, QueuedProgram, RemoteJudge
+from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge
 
 
 def find_nodes() -> dict[str, int]:
@@ -137,14 +132,13 @@ class _Node(Place):
         self._judge = judge
         self._sent = Sent(MOST_PROBLEM_BYTES)
 
-    def send(self, batches: Sequence[Sequence[Item[QueuedProgram]]]) -> None:
-        """Send programs, with those of their problems that the node does not have."""
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
         programs: list[tuple[int, Program, int]] = []
         new: dict[int, Any] = {}
         for item in chain.from_iterable(batches):
             known = item.work.known
             programs.append((item.number, item.work.program, known.number))
-            if self._sent.add(known.number, known.num_bytes):
+            if self._sent.add(known):
                 # It stays there as long as this process remembers the problem.
                 known.reference = known.reference or ray.put(known.problem)
                 new[known.number] = known.reference
@@ -243,16 +237,25 @@ class RayJudge(RemoteJudge[_Node]):
                     able = time.monotonic()
                 elif time.monotonic() - able > self._start_seconds:
                     why = f"no node of the Ray cluster judges any more {self._start_failure}".rstrip()
-                    self._answer_queue(lambda item, why=why: item.give_up(why))
+                    self._answer(lambda item, why=why: item.give_up(why))
         except Exception as error:
-            # Such as the end of the cluster: every waiting program is answered.
-            _LOG.error("judging on Ray ended", exc_info=error)
-            with self._lock:
-                self._is_closed = True
-            ended = f"judging on Ray ended: {type(error).__name__}: {error}"
-            self._answer_all(lambda item: item.give_up(ended))
-            self._kill_all()
-            self._loop.stop()
+            self._fail(error)
+
+    def _hand_out(self) -> None:
+        try:
+            super()._hand_out()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Answer every program, since the cluster has ended, or takes nothing more."""
+        _LOG.error("judging on Ray ended", exc_info=error)
+        with self._lock:
+            self._is_closed = True
+        why = f"judging on Ray ended: {type(error).__name__}: {error}"
+        self._answer(lambda item: item.give_up(why), *self._places.values())
+        self._kill_all()
+        self._loop.stop()
 
     async def _tend(self, node: _Node) -> None:
         """Take a node's verdicts until it is lost."""
@@ -298,7 +301,7 @@ class RayJudge(RemoteJudge[_Node]):
             self._able.pop(node, None)
             node.workers = 0
 
-    def _find_end(self, place: _Node, item: Item[QueuedProgram], why: str) -> str:
+    def _find_end(self, place: _Node, item: Item, why: str) -> str:
         return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > self._max_losses else ""
 
     def _start_nodes(self) -> None:

@@ -95,7 +95,7 @@ class QueuedProgram:
 PlaceT = TypeVar("PlaceT", bound=Place)
 
 
-class RemoteJudge(Fleet[QueuedProgram, PlaceT]):
+class RemoteJudge(Fleet[PlaceT]):
     """The ways to ask; use it as a context manager, or call `close`. Safe for several threads at once.
 
     An event loop in a thread of its own gives to places and hears of them.
@@ -211,7 +211,7 @@ class RemoteJudge(Fleet[QueuedProgram, PlaceT]):
 
     async def _stop(self) -> None:
         """Answer whatever is under way, and free what is held."""
-        self._answer_all(lambda item: item.give_up(f"this {type(self).__name__} is closed"))
+        self._answer(lambda item: item.give_up(f"this {type(self).__name__} is closed"), *self._places.values())
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
