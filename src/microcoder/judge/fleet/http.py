@@ -146,14 +146,6 @@ class _Service(Place):
         for batch in batches:
             self._client._begin(self._client._ask(self, batch))
 
-    def end_request(self, size: int) -> None:
-        """Note that a request of so many programs is over."""
-        self.num_requests -= 1
-        self.num_requested -= size
-        if not self.num_requests:
-            # It says no more what it has of others.
-            self.num_of_others = 0
-
     async def ask_about(self) -> dict[str, Any]:
         """Return what it is and takes.
 
@@ -205,7 +197,15 @@ class _Service(Place):
             asked = items[start : start + size]
             async for line in self.ask(asked):
                 if isinstance(line, Landed) and line.index < len(asked):
-                    _compare(asked[line.index], line)
+                    work, verdict = asked[line.index].work, line.verdict
+                    right = _KNOWN[work.program.code]
+                    if verdict.outcome not in _KNOWN.values():
+                        why = f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"
+                        raise Unserved(500, why[:300])
+                    if verdict.outcome is not right:
+                        why = f"FALSE verdicts: {verdict.outcome} for a program that is {right}"
+                        raise Unserved(0, why, is_false=True)
+                    work.finish(verdict)
                 yield line
         if any(item.work.is_wanted() for item in items):
             raise Unserved(0, "its answer ended before its end", was_taken=True)
@@ -282,6 +282,14 @@ class JudgeClient(RemoteJudge[_Service]):
             raise ConfigError(f"url = {urls}; name one service or several, each once")
         if batch_size < 1 or connections < 1:
             raise ConfigError(f"batch_size = {batch_size}, connections = {connections}; use 1 or more")
+        self._http = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None),
+            # A certificate authority of one's own is named there; proxies of the environment are not for judges.
+            verify=httpx.create_ssl_context(),
+            trust_env=False,
+        )
         super().__init__()
         self._batch_size, self._connections = batch_size, connections
         self._patience_seconds = patience_seconds
@@ -291,14 +299,6 @@ class JudgeClient(RemoteJudge[_Service]):
         """Requests whose programs were sent again."""
         self.outages: Counter[str] = Counter()
         """Times that each service was found gone."""
-        self._http = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {token}"} if token else {},
-            timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=None),
-            # A certificate authority of one's own is named there; proxies of the environment are not for judges.
-            verify=httpx.create_ssl_context(),
-            trust_env=False,
-        )
         self._places = {one: _Service(one, self) for one in urls}
         self._loop.call_soon_threadsafe(lambda: self._begin(self._watch()))
 
@@ -379,7 +379,10 @@ class JudgeClient(RemoteJudge[_Service]):
                 # What others have judged is not its own any more.
                 self._lose(service, "", items, is_counted=False)
         finally:
-            service.end_request(len(batch))
+            service.num_requests -= 1
+            service.num_requested -= len(batch)
+            # Without a request it says no more what it has of others.
+            service.num_of_others = service.num_of_others if service.num_requests else 0
             self._hand_out()
 
     async def _ask_part(self, service: _Service, items: Sequence[Item]) -> None:
@@ -508,16 +511,6 @@ def _longest_seconds(problem: Problem, time_scale: float) -> float:
     if problem.checker.type == "program":
         seconds += longest_wall_seconds(CPU_SECONDS * time_scale)
     return len(problem.tests) * seconds
-
-
-def _compare(item: Item, landed: Landed) -> None:
-    """Take the verdict on a program whose verdict is known, or raise what is wrong with it."""
-    verdict, right = landed.verdict, _KNOWN[str(item.work.program.code)]
-    if verdict.outcome not in _KNOWN.values():
-        raise Unserved(500, f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"[:300])
-    if verdict.outcome is not right:
-        raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
-    item.work.finish(verdict)
 
 
 def _name(error: httpx.TransportError) -> str:

@@ -178,10 +178,8 @@ class _Process(Place):
                     self.tell(channel.RUN, item.number, work.invocation)
                     continue
                 known = work.problem
-                is_new = self._sent.add(known)
-                self.tell(
-                    channel.JUDGE, item.number, work.program, known.number, known.prepared.problem if is_new else None
-                )
+                problem = known.prepared.problem if self._sent.add(known) else None
+                self.tell(channel.JUDGE, item.number, work.program, known.number, problem)
                 for number in self._sent.forget():
                     self.tell(channel.FORGET, number)
             if not work.is_wanted():
@@ -200,12 +198,11 @@ class _Process(Place):
 
     def end(self, latest: float) -> None:
         """Wait for its end, and enforce it if that takes too long."""
-        if self._thread is None:
-            return
-        self._thread.join(max(0.0, latest - time.monotonic()))
-        if self._thread.is_alive() and self.process is not None:
-            self.process.kill()
-            self._thread.join(_CLOSE_SECONDS)
+        if self._thread is not None:
+            self._thread.join(max(0.0, latest - time.monotonic()))
+            if self._thread.is_alive() and self.process is not None:
+                self.process.kill()
+                self._thread.join(_CLOSE_SECONDS)
 
     def _tend(self, setup: JudgeSetup) -> None:
         """Start it, handle its messages, and wait for its end."""
