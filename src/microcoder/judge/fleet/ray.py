@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import MutableMapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from queue import SimpleQueue
 from typing import Any
@@ -48,10 +49,10 @@ def start_actor(kind: type, node: str, *arguments: Any, num_processors: float = 
 
 def kill_actor(handle: Any) -> None:
     """End an actor, whatever it does; one that is gone already, with its cluster or alone, is no error."""
-    try:
-        ray.kill(handle)
-    except (RayError, ValueError, RuntimeError):
-        return
+    # Otherwise Ray would start another cluster, to end an actor there.
+    if ray.is_initialized():
+        with suppress(RayError, ValueError, RuntimeError):
+            ray.kill(handle)
 
 
 _PATIENCE = {
@@ -281,6 +282,7 @@ class RayJudge(RemoteJudge[_Node]):
             self._resting[node.name] = time.monotonic() + _REST_SECONDS
 
     async def _stop(self) -> None:
+        self._answer(lambda item: item.give_up("the judge was closed"), *self._places.values())
         await super()._stop()
         self._kill_all()
 
