@@ -47,7 +47,7 @@ from microcoder.data.pipeline.workers import Chain, Runner, run_chain
 from microcoder.data.verify import Verdicts, VerifySettings
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.types import Problem, Program, TestCase
-from microcoder.judge.fleet.client import JudgeClient
+from microcoder.judge.fleet.http import JudgeClient
 from microcoder.judge.fleet.protocols import BatchJudge
 from microcoder.judge.fleet.ray import RayJudge, allow_slow_start
 

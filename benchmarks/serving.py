@@ -44,7 +44,7 @@ import httpx
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet.client import JudgeClient
+from microcoder.judge.fleet.http import JudgeClient
 
 RIGHT = "n = int(input())\nprint(sum(i * i for i in range(n)))  # {}\n"
 WRONG = "n = int(input())\nprint(sum(i * i for i in range(n)) + (n > 5))  # {}\n"

@@ -21,7 +21,7 @@ BUDGETS = {
     "judge/compare": 1420,
     "judge/languages": 1130,
     "judge/run": 6080,
-    "judge/fleet": 2650,
+    "judge/fleet": 2610,
     "judge/serve": 1870,
     "judge": 60,
     "data/formats": 5880,

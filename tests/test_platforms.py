@@ -34,7 +34,7 @@ for name in lacking:
 IMPORTABLE = """
 import microcoder, microcoder.judge.core.types, microcoder.judge.core.rewards, microcoder.judge.core.extract
 import microcoder.judge
-import microcoder.judge.compare.compare, microcoder.judge.fleet.client, microcoder.data.formats, microcoder.data.sources
+import microcoder.judge.compare.compare, microcoder.judge.fleet.http, microcoder.data.formats, microcoder.data.sources
 from microcoder import Checker, extract_program
 from microcoder.judge import compare_output
 assert compare_output("1 2\\n", "1 2", Checker()).accepted

@@ -9,9 +9,10 @@ import pytest
 from microcoder.data.verify.store import verdict_key
 from microcoder.judge.core.signatures import NOT_JUDGED_BY
 from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCase
+from microcoder.judge.fleet.fleet import Item
+from microcoder.judge.fleet.http import write_request
 from microcoder.judge.fleet.messages import JudgeRequest
-from microcoder.judge.fleet.queued import QueuedProgram, Shelf
-from microcoder.judge.fleet.remote import write_request
+from microcoder.judge.fleet.remote import QueuedProgram, Shelf
 from microcoder.judge.run.workers import ProblemShelf
 
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))
@@ -30,8 +31,8 @@ CHANGES: dict[str, object] = {
 """Another value for each field that decides verdicts. A new field of a problem belongs here, or to NOT_JUDGED_BY."""
 
 
-def asked(problem: Problem) -> QueuedProgram:
-    return QueuedProgram(Program("pass"), Shelf().find(problem))
+def asked(problem: Problem) -> Item:
+    return Item(QueuedProgram(Program("pass"), Shelf().find(problem)))
 
 
 def test_every_field_decides_verdicts_or_is_said_not_to() -> None:

@@ -18,7 +18,7 @@ from microcoder.judge import Invocation, Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.alone import SharedGate, make_lock_files
-from microcoder.judge.fleet.processes import Processes
+from microcoder.judge.fleet.pipe import Processes
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.run.workers import count_processes
 
@@ -152,7 +152,7 @@ def test_a_program_whose_process_ends_twice_is_a_fault() -> None:
     def kill_whatever_works() -> None:
         while not stop.wait(0.2):
             for member in pool_of(judging).members:
-                if member.items and member.process is not None:
+                if member.held and member.process is not None:
                     member.process.kill()
 
     with Judge(workers=1, processes=1, time_scale=1) as judging:

@@ -12,7 +12,7 @@ import pytest
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Problem, Program, TestCase
-from microcoder.judge.fleet.client import JudgeClient
+from microcoder.judge.fleet.http import JudgeClient
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run import judging

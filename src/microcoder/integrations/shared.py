@@ -86,7 +86,7 @@ def _open(options: Mapping[str, Any]) -> Judging:
         return Judge(**{name: value for name, value in options.items() if name != "url"})
     if others := sorted(options.keys() - {"url", "stop"}):
         raise ConfigError(f"{others[0]} belongs to the service at {url}; start it with that, and leave it out here")
-    from microcoder.judge.fleet.client import JudgeClient
+    from microcoder.judge.fleet.http import JudgeClient
     from microcoder.train.run.judging import TOKEN_VARIABLE
 
     client = JudgeClient(url, token=os.environ.get(TOKEN_VARIABLE))

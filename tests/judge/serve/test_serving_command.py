@@ -20,7 +20,7 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.judge.core.types import Program
-from microcoder.judge.fleet.client import JudgeClient
+from microcoder.judge.fleet.http import JudgeClient
 
 from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
 

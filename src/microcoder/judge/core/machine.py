@@ -19,7 +19,7 @@ except ImportError:  # Windows
 _NAMES = {"darwin": "macOS", "win32": "Windows"}
 _WHAT_TO_DO = (
     "use a Linux container or WSL 2 here, or send programs to a Linux machine that runs `microcoder serve` "
-    "(microcoder.judge.fleet.client.JudgeClient)"
+    "(microcoder.judge.fleet.http.JudgeClient)"
 )
 
 

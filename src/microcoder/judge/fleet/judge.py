@@ -114,7 +114,7 @@ class Judge:
     def _make_pool(self, packages: PackageShelf) -> Pool:
         if not self.processes:
             return Workers(self.workers, self.options, packages)
-        from microcoder.judge.fleet.processes import Processes  # a judge of few workers starts without it
+        from microcoder.judge.fleet.pipe import Processes  # a judge of few workers starts without it
 
         return Processes(self.processes, self.workers, self.options)
 

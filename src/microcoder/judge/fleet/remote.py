@@ -1,256 +1,217 @@
-"""One judge service as its client sees it: what it is, what it has to do, and what it says, line by line."""
+"""What judges on other machines have in common: the ways to ask them, and problems that are judged alike are one."""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from typing import Any, Self, TypeVar, cast
 
-import httpx
-from pydantic import TypeAdapter
+from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderError
+from microcoder.judge.core.signatures import judged_by
+from microcoder.judge.core.types import Problem, Program, Repeat, UncountedRun, Verdict
+from microcoder.judge.fleet.fleet import Fleet, Item, Place
+from microcoder.judge.fleet.judge import OnVerdict
+from microcoder.judge.fleet.protocols import unreached
+from microcoder.judge.languages import check_language
 
-from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
-from microcoder.judge.fleet.messages import Failure, JudgeRequest, Landed, Load, ProgramMessage
-from microcoder.judge.fleet.queued import NumberedProblem, QueuedProgram
+MOST_PROBLEM_BYTES = 512 << 20
+"""Of the tests of problems that are remembered though nothing waits for them."""
 
-CONFIGURATION = (401, 403, 404)
-_AGAIN = (0, 429, 500, 502, 503, 504)
-"""0 stands for no answer."""
-_GONE, _LOST = (0, 502, 503), (500, 504)
-_WAITING_PER_WORKER, _WAITING = 1, 16
-"""Programs that a service is given to wait there: per worker, and besides."""
-EXTRA_SECONDS = 30.0
-"""By which an answer may exceed the time that the service promises."""
-_KNOWN = {
-    "print(sum(map(int, input().split())))": Outcome.ACCEPTED,
-    "a, b = map(int, input().split())\nprint(a + b + (a == 3))": Outcome.WRONG_ANSWER,
-    "a, b = map(int, input().split())\nprint(a + b)\nassert a != 3": Outcome.RUNTIME_ERROR,
-}
-"""Programs that add, or do so but for the second test."""
-_LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
-
-
-class TokenRefused(ConfigError):
-    """A service wants another token, or one at all."""
+JudgeAnswer = Verdict | MicroCoderError
+_JOIN_SECONDS = 10.0
 
 
 @dataclass(eq=False, slots=True)
-class Unserved(Exception):
-    """A request that was not served, or not to its end."""
+class NumberedProblem:
+    """A problem, by a number that is never given again."""
 
-    status: int
-    """0 if there was no answer."""
-    words: str
-    retry_after_seconds: float | None = None
-    was_taken: bool = False
-    """Whether the service had begun with it."""
-    is_false: bool = False
-    """Whether it said what is known to be false: nothing that it says counts."""
+    number: int
+    problem: Problem
+    """Without what no judge needs."""
+    num_bytes: int
+    reference: Any = None
+    """Where the other machines can fetch it, once that was needed."""
 
-    @property
-    def is_final(self) -> bool:
-        """Whether sending it again changes nothing."""
-        return self.status not in (*_AGAIN, *CONFIGURATION)
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether the service is not there."""
-        return self.status in _GONE
+class Shelf:
+    """Problems by their content, the latest used ones; those that are judged alike are one."""
 
-    @property
-    def may_be_its_programs(self) -> bool:
-        """Whether what was sent may be what the service failed by."""
-        return self.was_taken or self.status in _LOST
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[object, NumberedProblem] = OrderedDict()
+        self._num_known = 0
+        self._num_bytes = 0
 
-    def __str__(self) -> str:
-        return f"{self.status}: {self.words}" if self.status else self.words
+    def find(self, problem: Problem) -> NumberedProblem:
+        """Return what a problem goes by."""
+        fields = judged_by(problem)
+        content = tuple(fields.values())
+        with self._lock:
+            known = self._known.get(content)
+            if known is None:
+                num_bytes = sum(len(test.input) + len(test.output) for test in problem.tests)
+                self._num_known += 1
+                known = self._known[content] = NumberedProblem(
+                    self._num_known, Problem.model_construct(id=problem.id, **fields), num_bytes
+                )
+                self._num_bytes += num_bytes
+            self._known.move_to_end(content)
+            while self._num_bytes > MOST_PROBLEM_BYTES and len(self._known) > 1:
+                self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
+        return known
 
 
 @dataclass(eq=False, slots=True)
-class RemoteService:
-    """One of the services."""
+class QueuedProgram:
+    """A program, and the future of its verdict."""
 
-    url: str
-    http: httpx.AsyncClient
-    workers: int = 0
-    """0 while it is not known to be there."""
-    max_queued: int = 0
-    """Programs that it takes, of all clients."""
-    request_seconds: float = 600.0
-    """Within which it answers a request, as it says."""
-    time_scale: float = 1.0
-    """What it multiplies time limits by, as it says."""
-    queued: int = 0
-    """Programs of all clients there, as it said last."""
-    limits: Mapping[str, float] = field(default_factory=dict)
-    held: set[QueuedProgram] = field(default_factory=set)
-    """Our programs there, also those that another one has judged meanwhile."""
-    num_of_others: int = 0
-    """Programs of other clients, as it said last."""
-    num_requests: int = 0
-    num_failures: int = 0
-    """In a row."""
-    rests_until: float = 0.0
-    trouble: str = "it was not asked yet"
-    is_false: bool = False
-    """It gave a false verdict on a program whose verdict is known; it is asked nothing more."""
-    known_at: float = 0.0
-    """When it was given programs whose verdicts are known."""
-    latest: int = 0
-    """The problem of the program that it was given last."""
+    program: Program
+    known: NumberedProblem
+    future: Future[Verdict] = field(default_factory=Future)
 
-    @property
-    def num_places(self) -> int:
-        """How many of our programs it is given at most."""
-        return min(self.workers * (1 + _WAITING_PER_WORKER) + _WAITING, self.max_queued)
+    def is_wanted(self) -> bool:
+        """Whether it has no verdict and was not cancelled, which it cannot be any more from now on."""
+        return not self.future.done() and (self.future.running() or self.future.set_running_or_notify_cancel())
 
-    @property
-    def load(self) -> float:
-        """What it has to do, per worker."""
-        return (len(self.held) + self.num_of_others) / self.workers
+    def finish(self, answer: JudgeAnswer | None) -> None:
+        """Set the result, unless there is one."""
+        if answer is None or not self.is_wanted():
+            return
+        if isinstance(answer, MicroCoderError):
+            self.future.set_exception(answer)
+        else:
+            self.future.set_result(answer)
 
-    @property
-    def num_free(self) -> int:
-        """How many programs it could begin at once."""
-        return 0 if self.rests_until > time.monotonic() else self.workers - len(self.held) - self.num_of_others
+    def fault(self, message: str) -> Verdict:
+        """Return the verdict that no judge was reached for it."""
+        return unreached(self.known.problem, message[:300])
 
-    async def ask_about(self) -> dict[str, Any]:
-        """Return what it is and takes.
+
+PlaceT = TypeVar("PlaceT", bound=Place)
+
+
+class RemoteJudge(Fleet[PlaceT]):
+    """The ways to ask; use it as a context manager, or call `close`. Safe for several threads at once.
+
+    An event loop in a thread of its own gives to places and hears of them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shelf = Shelf()
+        self._is_closed = False
+        self._is_woken = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def judge(
+        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+    ) -> list[Verdict]:
+        """Judge each program against the problem at the same position; verdicts come back in that order.
 
         Raises:
-            Unserved: it is not there now.
-            TokenRefused: it wants another token.
-            ConfigError: it is no judge.
+            DataError: the sequences differ in length, a program is in another language than its problem, or a
+                problem's tests cannot be read or are refused.
+            ConfigError: a service wants another token, or is none.
+            EvaluatorFault: there is no compiler for a problem's language, no judge is reached, or this is closed.
         """
+        if len(programs) != len(problems):
+            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+        known: dict[int, NumberedProblem] = {}
+        for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+            check_language(program, problem, f"program {index}")
+            if id(problem) not in known:
+                known[id(problem)] = self._know(problem)
+        ready: SimpleQueue[int] = SimpleQueue()
+        works = [QueuedProgram(p, known[id(problem)]) for p, problem in zip(programs, problems, strict=True)]
+        self._enqueue(works)
+        for index, work in enumerate(works):
+            work.future.add_done_callback(lambda _, index=index: ready.put(index))
+        results: list[Verdict | None] = [None] * len(works)
         try:
-            answer = await self.http.get(f"{self.url}/v1/about")
-            await _accept(answer)
-            return answer.json()
-        except httpx.TransportError as error:
-            raise Unserved(0, _name(error)) from None
-        except ValueError:
-            raise ConfigError(f"{self.url} is no judge: its /v1/about is not JSON") from None
-        except Unserved as unserved:
-            if unserved.status in _AGAIN:
-                raise
-            kind = TokenRefused if unserved.status in (401, 403) else ConfigError
-            raise kind(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
+            for _ in works:
+                index = ready.get()
+                results[index] = verdict = works[index].future.result()
+                if on_verdict is not None:
+                    on_verdict(index, verdict)
+        finally:
+            for work in works:
+                work.future.cancel()
+        return cast(list[Verdict], results)
 
-    async def ask_known(self) -> AsyncGenerator[Landed | Load]:
-        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines.
+    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
+        """Judge one program in the background; a cancelled future is not begun any more. It raises what `judge` does.
 
         Raises:
-            Unserved: it did not judge them, or gave a false verdict.
+            DataError: the program is in another language than its problem, or the problem's tests cannot be read.
+            EvaluatorFault: this is closed.
         """
-        self.known_at = time.monotonic()
-        first, second = random.sample(range(10**6, 10**9), 2)
-        tests = (
-            TestCase(input=f"{first} 2\n", output=f"{first + 2}\n"),
-            TestCase(input=f"3 {second}", output=f"{second + 3}"),
-        )
-        problem = Problem(
-            id="known",
-            # The last one tells them apart.
-            tests=tests[-min(2, self._find_limit("max_tests"), self._find_limit("max_total_tests")) :],
-            time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
-            memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
-        )
-        known = NumberedProblem(0, problem, 0)
-        items = [QueuedProgram(Program(code), known) for code in _KNOWN]
-        size = min(len(items), self._find_limit("max_batch"), self._find_limit("max_queued"))
-        for start in range(0, len(items), size):
-            async for line in self._ask_and_compare(items[start : start + size]):
-                yield line
+        check_language(program, problem, "the program")
+        work = QueuedProgram(program, self._know(problem))
+        self._enqueue([work])
+        return work.future
 
-    def _find_limit(self, name: str) -> int:
-        return int(self.limits.get(name, len(_KNOWN)))
+    async def judge_async(self, program: Program, problem: Problem) -> Verdict:
+        """Judge one program from a coroutine; raises like `judge`."""
+        return await asyncio.wrap_future(self.submit(program, problem))
 
-    async def _ask_and_compare(self, items: Sequence[QueuedProgram]) -> AsyncGenerator[Landed | Load]:
-        async for line in self.ask(items):
-            if isinstance(line, Landed) and line.index < len(items):
-                item, verdict = items[line.index], line.verdict
-                right = _KNOWN[str(item.program.code)]
-                if verdict.outcome not in _KNOWN.values():
-                    raise Unserved(500, f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"[:300])
-                if verdict.outcome is not right:
-                    raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
-                item.resolve(verdict)
-            yield line
-        if not all(item.future.done() for item in items):
-            raise Unserved(0, "its answer ended before its end", was_taken=True)
+    def close(self) -> None:
+        """Give up what is on its way: it gets `sandbox_fault`."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_JOIN_SECONDS)
+        self._loop.close()
 
-    async def ask(self, items: Sequence[QueuedProgram]) -> AsyncGenerator[Landed | Load]:
-        """Have programs judged by one request; yield its lines.
+    def _know(self, problem: Problem) -> NumberedProblem:
+        return self._shelf.find(problem)
 
-        Raises:
-            Unserved: it refused, or said nothing more before all was judged.
-        """
-        was_taken = False
-        give_up = time.monotonic() + self.request_seconds + EXTRA_SECONDS
-        try:
-            async with self.http.stream(
-                "POST",
-                f"{self.url}/v1/judge/stream",
-                content=write_request(items),
-                headers={"Content-Type": "application/json"},
-            ) as answer:
-                await _accept(answer)
-                was_taken = True
-                async for text in _split_lines(answer):
-                    line = _LINE.validate_json(text)
-                    if isinstance(line, Failure):
-                        raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
-                    yield line
-                    if time.monotonic() > give_up:
-                        why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
-                        raise Unserved(0, f"{why} and {EXTRA_SECONDS:g} s", was_taken=True)
-        except httpx.TransportError as error:
-            raise Unserved(0, _name(error), was_taken=was_taken) from None
-        except ValueError as error:
-            raise Unserved(0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken) from None
+    def _enqueue(self, works: Sequence[QueuedProgram]) -> None:
+        with self._lock:
+            if self._is_closed:
+                raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
+            self._put([Item(work, work.known.number) for work in works])
 
+    def _note_copies(self, answer: JudgeAnswer) -> JudgeAnswer:
+        if isinstance(answer, MicroCoderError):
+            return answer
+        return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
 
-def _name(error: httpx.TransportError) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")
+    def _wake(self) -> None:
+        # Once for all that happens meanwhile.
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon_threadsafe(self._hand_out)
 
+    def _hand_out(self) -> None:
+        self._is_woken = False
+        super()._hand_out()
 
-async def _split_lines(answer: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield whole lines; a text may hold what Python and httpx also take for an end of line."""
-    begun = b""
-    async for data in answer.aiter_bytes():
-        *lines, begun = (begun + data).split(b"\n")
-        for line in lines:
-            yield line
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do some work beside all other; only in the loop's thread."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-
-async def _accept(answer: httpx.Response) -> None:
-    """Raise what is no success."""
-    if answer.is_success:
-        return
-    await answer.aread()
-    stated = answer.headers.get("Retry-After", "")
-    raise Unserved(answer.status_code, _words(answer), float(stated) if stated.isdigit() else None)
-
-
-def _words(answer: httpx.Response) -> str:
-    try:
-        return str(answer.json()["detail"])[:500]
-    except (ValueError, KeyError, TypeError):
-        return answer.text[:200]
-
-
-def write_request(items: Sequence[QueuedProgram]) -> bytes:
-    """Return the request; each problem is in it once."""
-    problems = {item.known.number: item.known.problem for item in items}
-    places = {number: place for place, number in enumerate(problems)}
-    programs = tuple(
-        ProgramMessage.model_construct(
-            problem=places[item.known.number], code=item.program.code, reason=item.program.reason
-        )
-        for item in items
-    )
-    request = JudgeRequest.model_construct(problems=tuple(problems.values()), programs=programs)
-    return request.model_dump_json().encode("utf-8", "surrogatepass")
+    async def _stop(self) -> None:
+        """Answer whatever is under way, and free what is held."""
+        self._answer(lambda item: item.give_up(f"this {type(self).__name__} is closed"), *self._places.values())
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -63,8 +63,7 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
 def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
     """Open the judge of a recipe behind HTTP, at one address or several; see `open_judge`."""
     try:
-        from microcoder.judge.fleet.client import JudgeClient
-        from microcoder.judge.fleet.remote import TokenRefused
+        from microcoder.judge.fleet.http import JudgeClient, TokenRefused
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
     check = partial(_check_service, config, problems)

@@ -46,7 +46,7 @@ def make_ours(path: str) -> tuple[Ask, str]:
 
 def make_http_v1(url: str) -> tuple[Ask, str]:
     """Ours, over HTTP."""
-    from microcoder.judge.fleet.client import JudgeClient
+    from microcoder.judge.fleet.http import JudgeClient
 
     return _ask_ours(JudgeClient(url)), url
 

@@ -1,0 +1,323 @@
+"""One fleet of places that judge: programs wait in one queue, and each gets one answer, whatever becomes of a place.
+
+A place is a judge process behind a pipe, a service behind HTTP or a node of a Ray cluster. The fleet knows queues and
+never transports: who is given what, what was lost, what is late. A transport says when a place is there, when an answer
+has landed and when a place is gone, and sends what a place is given.
+
+- Programs of one problem go to a place before those of the next; a problem that one has begun goes behind the others.
+- The next program goes to the place that has least to do, so all workers are busy before any place gets spares.
+- What a place is lost with goes back to the front of the queue. Programs that were lost more than once wait apart, and
+  a place has one of them at most: they may be what places are lost by.
+- What is out for long is given to an idle place as well, if a transport asks for that; the first answer counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from microcoder.judge.run.turns import most_workers
+
+LATE_SECONDS = 20.0
+"""A program that is out for longer is given to an idle place as well."""
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A program under way."""
+
+    work: Any
+    """With `is_wanted()`, `finish(answer)`, the answer being None if it was not wanted any more, and `fault(why)`."""
+    group: int = 0
+    """The number of its problem; those of one number are kept together."""
+    number: int = field(default_factory=itertools.count(1).__next__)
+    """By which a place says what it answers."""
+    num_losses: int = 0
+    """Places that were lost with it."""
+    num_holders: int = 0
+    """Places that have it now."""
+    since: float = 0.0
+    """When it was given to one."""
+    lost_since: float = 0.0
+    """When it was lost first."""
+
+    def give_up(self, why: str) -> None:
+        """Answer that our machines failed."""
+        self.work.finish(self.work.fault(why))
+
+
+class Queue:
+    """Programs that wait."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[int, deque[Item]] = OrderedDict()
+        self.suspects: deque[Item] = deque()
+        """Those that were lost more than once, apart from all others."""
+        self._num_waiting = 0
+
+    def __len__(self) -> int:
+        return self._num_waiting + len(self.suspects)
+
+    def add(self, item: Item) -> None:
+        """Have a program wait; one that was lost goes before all others."""
+        if item.num_losses > 1:
+            self.suspects.append(item)
+            return
+        group = self._groups.setdefault(item.group, deque())
+        self._num_waiting += 1
+        if item.num_losses:
+            group.appendleft(item)
+            self._groups.move_to_end(item.group, last=False)
+        else:
+            group.append(item)
+
+    def take(self, group: int) -> Item | None:
+        """Return the next program that is no suspect, of this group if one of it waits; None if none waits."""
+        if not self._groups:
+            return None
+        number = group if group in self._groups else next(iter(self._groups))
+        waiting = self._groups[number]
+        item = waiting.popleft()
+        self._num_waiting -= 1
+        if waiting:
+            self._groups.move_to_end(number)
+        else:
+            del self._groups[number]
+        return item
+
+    def clear(self) -> list[Item]:
+        """Return all that waits, and forget it."""
+        found = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
+        self.suspects.clear()
+        self._groups.clear()
+        self._num_waiting = 0
+        return found
+
+
+class Sent:
+    """The problems that a place was sent, the latest used ones."""
+
+    def __init__(self, most_bytes: int, most: int = 1 << 30) -> None:
+        self._most_bytes, self._most = most_bytes, most
+        self._known: OrderedDict[int, int] = OrderedDict()
+        self._num_bytes = 0
+
+    def add(self, problem: Any) -> bool:
+        """Note that a problem, by its `number` and `num_bytes`, is needed; return whether it is new there."""
+        is_new = problem.number not in self._known
+        if is_new:
+            self._known[problem.number] = problem.num_bytes
+            self._num_bytes += self._known[problem.number]
+        self._known.move_to_end(problem.number)
+        return is_new
+
+    def forget(self) -> Iterator[int]:
+        """Yield problems that the place is to forget, since it has too many."""
+        while len(self._known) > 1 and (len(self._known) > self._most or self._num_bytes > self._most_bytes):
+            number, num_bytes = self._known.popitem(last=False)
+            self._num_bytes -= num_bytes
+            yield number
+
+
+class Place(ABC):
+    """A judge that programs are given to."""
+
+    def __init__(self) -> None:
+        self.workers = 0
+        """How many programs it judges at the same time; 0 while it is not there."""
+        self.held: dict[int, Item] = {}
+        """What it was given and has not answered, by number."""
+        self.num_of_others = 0
+        """Programs that it has from others than this fleet."""
+        self.latest = 0
+        """The problem of the program that it was given last."""
+
+    @property
+    def load(self) -> float:
+        """What it has to do, per worker."""
+        return (len(self.held) + self.num_of_others) / self.workers
+
+    @property
+    def num_free(self) -> int:
+        """How many programs it could begin at once."""
+        return self.workers - len(self.held) - self.num_of_others
+
+    @property
+    def most(self) -> int:
+        """How many programs it has at most: those that run, and spares for when they stand aside or land."""
+        return most_workers(self.workers)
+
+    def find_room(self, num_waiting: int, num_places: int) -> int:
+        """Return how many programs it takes now, as one batch."""
+        # Half of an even share, so that places end together; one alone need leave nothing for others.
+        share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
+        return int(len(self.held) < min(self.most, self.workers + share))
+
+    def take(self, batch: Sequence[Item]) -> None:
+        """Note what is its own from now on."""
+        for item in batch:
+            item.num_holders += 1
+            item.since = time.monotonic()
+            self.held[item.number] = item
+            self.latest = item.group
+
+    @abstractmethod
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+        """Send what it was given."""
+
+
+PlaceT = TypeVar("PlaceT", bound=Place)
+
+
+class Fleet(ABC, Generic[PlaceT]):
+    """Places and their queue; safe for several threads at once. Nothing is sent or answered with the lock held."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._queue: Queue = Queue()
+        self._places: dict[str, PlaceT] = {}
+        self._able: dict[PlaceT, None] = {}
+        """Those that may have room: all but the full ones."""
+        self._num_again = 0
+        """Programs that were queued again, since a place was lost with them."""
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """Have `_hand_out` called soon, in a thread that may send."""
+
+    @abstractmethod
+    def _find_end(self, place: PlaceT, item: Item, why: str) -> str:
+        """Return why a program that a place was lost with is given up; empty if it is judged again."""
+
+    def _put(self, items: Sequence[Item]) -> None:
+        """Have programs wait."""
+        with self._lock:
+            for item in items:
+                self._queue.add(item)
+        self._wake()
+
+    def _open(self, place: PlaceT, workers: int) -> None:
+        """Note that a place is there, or has another number of workers."""
+        with self._lock:
+            place.workers = workers
+            self._able[place] = None
+        self._wake()
+
+    def _hand_out(self) -> None:
+        """Give programs to the places that have room, the freest first."""
+        given: dict[PlaceT, list[list[Item]]] = {}
+        dropped: list[Item] = []
+        with self._lock:
+            if not self._queue or not self._able:
+                return
+            number = itertools.count()
+            waiting = [(place.load, next(number), place) for place in self._able if place.workers]
+            heapq.heapify(waiting)
+            while waiting and self._queue:
+                _, _, place = heapq.heappop(waiting)
+                if batch := self._next_batch(place, dropped):
+                    place.take(batch)
+                    given.setdefault(place, []).append(batch)
+                    heapq.heappush(waiting, (place.load, next(number), place))
+                elif len(place.held) >= place.most:
+                    self._able.pop(place, None)
+        for place, batches in given.items():
+            place.send(batches)
+        for item in dropped:
+            item.work.finish(None)
+
+    def _next_batch(self, place: PlaceT, dropped: list[Item]) -> list[Item]:
+        size = place.find_room(len(self._queue), len(self._places))
+        batch: list[Item] = []
+        while len(batch) < size:
+            if not batch and self._queue.suspects and all(item.num_losses < 2 for item in place.held.values()):
+                # Alone, what places may be lost by.
+                item = self._queue.suspects.popleft()
+            elif (item := self._queue.take(batch[-1].group if batch else place.latest)) is None:
+                break
+            if not item.work.is_wanted():
+                dropped.append(item)
+                continue
+            batch.append(item)
+            if item.num_losses > 1:
+                break
+        return batch
+
+    def _land(self, place: PlaceT, number: int, answer: Any) -> None:
+        """Hand over an answer, unless what it answers was lost or given up."""
+        with self._lock:
+            if (item := place.held.pop(number, None)) is None:
+                return
+            if item.num_holders > 1 or item.num_losses:
+                answer = self._note_copies(answer)
+            item.num_holders -= 1
+            self._able[place] = None
+        self._wake()
+        item.work.finish(answer)
+
+    def _note_copies(self, answer: Any) -> Any:
+        """Return the answer on a program that more than one place was given."""
+        return answer
+
+    def _lose(self, place: PlaceT, why: str, items: Sequence[Item] | None = None, *, is_counted: bool = True) -> None:
+        """Queue again what a place has, or some of it, unless another has it as well.
+
+        Args:
+            place: where it was.
+            why: what happened.
+            items: those of its programs that are lost; by default all.
+            is_counted: whether the programs may be what it was lost by.
+        """
+        ended: list[tuple[Item, Any]] = []
+        with self._lock:
+            lost = list(place.held.values()) if items is None else [i for i in items if i.number in place.held]
+            # In the order in which they were given: the first goes in front of all.
+            for item in reversed(lost):
+                del place.held[item.number]
+                item.num_holders -= 1
+                if is_counted:
+                    item.num_losses += 1
+                    item.lost_since = item.lost_since or time.monotonic()
+                if item.num_holders:
+                    continue
+                if not item.work.is_wanted():
+                    ended.append((item, None))
+                elif is_counted and (end := self._find_end(place, item, why)):
+                    ended.append((item, item.work.fault(end)))
+                else:
+                    self._num_again += 1
+                    self._queue.add(item)
+            if place.workers:
+                self._able[place] = None
+        for item, answer in ended:
+            item.work.finish(answer)
+        self._wake()
+
+    def _copy_late(self) -> None:
+        """Give what is out for long to places with nothing to do, too: its own may hang."""
+        given: list[tuple[PlaceT, list[Item]]] = []
+        with self._lock:
+            before = time.monotonic() - LATE_SECONDS
+            places = list(self._places.values())
+            late = [(place, item) for place in places for item in place.held.values() if item.since < before]
+            for idle in places if late and not self._queue else ():
+                items = [i for place, i in late if place is not idle and i.num_holders == 1 and i.work.is_wanted()]
+                if batch := items[: max(0, idle.num_free)]:
+                    idle.take(batch)
+                    given.append((idle, batch))
+        for idle, batch in given:
+            idle.send([batch])
+
+    def _answer(self, answer: Callable[[Item], None], *places: PlaceT) -> None:
+        """Answer what waits, and what these places have."""
+        with self._lock:
+            items = [item for place in places for item in place.held.values()] + self._queue.clear()
+        for item in items:
+            answer(item)

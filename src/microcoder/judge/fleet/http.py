@@ -1,0 +1,553 @@
+"""Judges that are reached over HTTP: what is overloaded, restarted or cut off is asked again; a verdict is a verdict.
+
+Each service is given as many programs as it has workers, and some to wait there; its verdicts come back one by one.
+
+| what happened                                   | what the caller sees                                         |
+|-------------------------------------------------|--------------------------------------------------------------|
+| a verdict                                       | it at once; `sandbox_fault` where a sandbox failed           |
+| no connection, silence, a reset, 429, 500 - 504 | nothing: what is not judged is asked again, there or at      |
+|                                                 | another service; one that is gone gets nothing until it says |
+|                                                 | what it is again                                             |
+| a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
+| verdicts that are late, another service idle    | nothing: it is asked as well, and what comes first counts    |
+| a false verdict on a program that is known      | nothing: the service is left out for good, and named         |
+| no verdict comes for the patience               | `EvaluatorFault` that says what each of them did             |
+| 401, 403, 404                                   | `ConfigError`                                                |
+| any other 4xx                                   | `DataError` with the service's words                         |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from pydantic import TypeAdapter
+
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
+from microcoder.judge.fleet import fleet
+from microcoder.judge.fleet.fleet import Item, Place
+from microcoder.judge.fleet.messages import Failure, JudgeRequest, Landed, Load, ProgramMessage
+from microcoder.judge.fleet.remote import NumberedProblem, QueuedProgram, RemoteJudge
+from microcoder.judge.run.checkers import CPU_SECONDS
+from microcoder.judge.run.executions import longest_wall_seconds
+
+CONFIGURATION = (401, 403, 404)
+_AGAIN = (0, 429, 500, 502, 503, 504)
+"""0 stands for no answer."""
+_GONE, _LOST = (0, 502, 503), (500, 504)
+_WAITING_PER_WORKER, _WAITING = 1, 16
+"""Programs that a service is given to wait there: per worker, and besides."""
+_EXTRA_SECONDS = 30.0
+"""By which an answer may exceed the time that the service promises."""
+_MAX_WAIT_SECONDS = 20.0
+_CONNECT_SECONDS = 10.0
+_ASK_AGAIN_SECONDS = 0.25
+_KNOWN_EVERY_SECONDS = 600.0
+_KNOWN = {
+    "print(sum(map(int, input().split())))": Outcome.ACCEPTED,
+    "a, b = map(int, input().split())\nprint(a + b + (a == 3))": Outcome.WRONG_ANSWER,
+    "a, b = map(int, input().split())\nprint(a + b)\nassert a != 3": Outcome.RUNTIME_ERROR,
+}
+"""Programs that add, or do so but for the second test: a service is asked about them now and then."""
+_LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
+_LOG = logging.getLogger(__name__)
+
+Check = Callable[[str, Mapping[str, Any]], None]
+"""Called with a service's address and what it says it is; raises ConfigError to refuse it."""
+
+
+class TokenRefused(ConfigError):
+    """A service wants another token, or one at all."""
+
+
+@dataclass(eq=False, slots=True)
+class Unserved(Exception):
+    """A request that was not served, or not to its end."""
+
+    status: int
+    """0 if there was no answer."""
+    words: str
+    retry_after_seconds: float | None = None
+    was_taken: bool = False
+    """Whether the service had begun with it."""
+    is_false: bool = False
+    """Whether it said what is known to be false: nothing that it says counts."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether sending it again changes nothing."""
+        return self.status not in (*_AGAIN, *CONFIGURATION)
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.words}" if self.status else self.words
+
+
+class _Service(Place):
+    """One of the services: what it is, what it has to do, and what it says, line by line."""
+
+    def __init__(self, url: str, client: JudgeClient) -> None:
+        super().__init__()
+        self.url = url
+        self._client = client
+        self.limits: Mapping[str, float] = {}
+        """What it takes, as it says."""
+        self.time_scale = 1.0
+        """What it multiplies time limits by, as it says."""
+        self.queued = 0
+        """Programs of all clients there, as it said last."""
+        self.num_requests = 0
+        self.num_requested = 0
+        """Programs in our requests there: it counts them until their request ends, also once judged."""
+        self.num_failures = 0
+        """In a row."""
+        self.rests_until = 0.0
+        self.trouble = "it was not asked yet"
+        self.is_false = False
+        """It gave a false verdict on a program whose verdict is known; it is asked nothing more."""
+        self.known_at = 0.0
+        """When it was given programs whose verdicts are known."""
+
+    @property
+    def most(self) -> int:
+        most = self.workers * (1 + _WAITING_PER_WORKER) + _WAITING
+        return int(min(most, self.limits.get("max_queued", most)))
+
+    @property
+    def num_free(self) -> int:
+        return 0 if self.rests_until > time.monotonic() else super().num_free
+
+    @property
+    def request_seconds(self) -> float:
+        """Within which it answers a request, as it says."""
+        return self.limits.get("request_seconds", 600.0)
+
+    def find_room(self, num_waiting: int, num_places: int) -> int:
+        if self.rests_until > time.monotonic() or self.num_requests >= self._client._connections:
+            return 0
+        # Not one by one if many wait and many run.
+        wanted = max(1, min(self._client._batch_size, self.most // 4, -(-num_waiting // num_places)))
+        return wanted if len(self.held) + wanted <= self.most else 0
+
+    def take(self, batch: Sequence[Item]) -> None:
+        super().take(batch)
+        self.num_requests += 1
+        self.num_requested += len(batch)
+
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+        for batch in batches:
+            self._client._begin(self._client._ask(self, batch))
+
+    async def ask_about(self) -> dict[str, Any]:
+        """Return what it is and takes.
+
+        Raises:
+            Unserved: it is not there now.
+            TokenRefused: it wants another token.
+            ConfigError: it is no judge.
+        """
+        try:
+            answer = await self._client._http.get(f"{self.url}/v1/about")
+            await _accept(answer)
+            return answer.json()
+        except httpx.TransportError as error:
+            raise Unserved(0, _name(error)) from None
+        except ValueError:
+            raise ConfigError(f"{self.url} is no judge: its /v1/about is not JSON") from None
+        except Unserved as unserved:
+            if unserved.status in _AGAIN:
+                raise
+            kind = TokenRefused if unserved.status in (401, 403) else ConfigError
+            raise kind(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
+
+    async def ask_known(self) -> AsyncGenerator[Landed | Load]:
+        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines.
+
+        Raises:
+            Unserved: it did not judge them, or gave a false verdict.
+        """
+        self.known_at = time.monotonic()
+        first, second = random.sample(range(10**6, 10**9), 2)
+        tests = (
+            TestCase(input=f"{first} 2\n", output=f"{first + 2}\n"),
+            TestCase(input=f"3 {second}", output=f"{second + 3}"),
+        )
+        most_tests, most_programs = (
+            int(min(self.limits.get(name, len(_KNOWN)) for name in names))
+            for names in (("max_tests", "max_total_tests"), ("max_batch", "max_queued"))
+        )
+        problem = Problem(
+            id="known",
+            # The last one tells them apart.
+            tests=tests[-min(2, most_tests) :],
+            time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
+            memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
+        )
+        items = [Item(QueuedProgram(Program(code), NumberedProblem(0, problem, 0))) for code in _KNOWN]
+        size = min(len(items), most_programs)
+        for start in range(0, len(items), size):
+            asked = items[start : start + size]
+            async for line in self.ask(asked):
+                if isinstance(line, Landed) and line.index < len(asked):
+                    work, verdict = asked[line.index].work, line.verdict
+                    right = _KNOWN[work.program.code]
+                    if verdict.outcome not in _KNOWN.values():
+                        why = f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"
+                        raise Unserved(500, why[:300])
+                    if verdict.outcome is not right:
+                        why = f"FALSE verdicts: {verdict.outcome} for a program that is {right}"
+                        raise Unserved(0, why, is_false=True)
+                    work.finish(verdict)
+                yield line
+        if any(item.work.is_wanted() for item in items):
+            raise Unserved(0, "its answer ended before its end", was_taken=True)
+
+    async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
+        """Have programs judged by one request; yield its lines.
+
+        Raises:
+            Unserved: it refused, or said nothing more before all was judged.
+        """
+        was_taken = False
+        give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
+        try:
+            async with self._client._http.stream(
+                "POST",
+                f"{self.url}/v1/judge/stream",
+                content=write_request(items),
+                headers={"Content-Type": "application/json"},
+            ) as answer:
+                await _accept(answer)
+                was_taken = True
+                async for text in _split_lines(answer):
+                    line = _LINE.validate_json(text)
+                    if isinstance(line, Failure):
+                        raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
+                    yield line
+                    if time.monotonic() > give_up:
+                        why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
+                        raise Unserved(0, f"{why} and {_EXTRA_SECONDS:g} s", was_taken=True)
+        except httpx.TransportError as error:
+            raise Unserved(0, _name(error), was_taken=was_taken) from None
+        except ValueError as error:
+            raise Unserved(0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken) from None
+
+
+class JudgeClient(RemoteJudge[_Service]):
+    """Asks one service or several; use it as a context manager, or call `close`. Safe for several threads at once."""
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        token: str | None = None,
+        batch_size: int = 32,
+        connections: int = 256,
+        patience_seconds: float = 300.0,
+        silence_seconds: float = 60.0,
+        check: Check = lambda url, about: None,
+    ) -> None:
+        """Make a client; nothing is sent yet.
+
+        Args:
+            url: the service's address, such as `http://judge:8077`, or several of them.
+            token: one that all of them take.
+            batch_size: programs in one request, at most.
+            connections: requests at the same time, to each, at most.
+            patience_seconds: how long no verdict may come, and how long one program may fail, before it is given up.
+                That a service says to be there is no verdict. Where a program that is out may take longer by its
+                limits (wall time of all its tests), no verdict may come for that time, at most `--request-seconds` of
+                its service and 30 s.
+            silence_seconds: how long an answer may say nothing; more than the ten seconds after which a service says
+                that it is there.
+            check: looks at each service before it is given anything, also when it comes back.
+
+        Raises:
+            ConfigError: an argument is wrong.
+        """
+        urls = [url] if isinstance(url, str) else list(url)
+        for one in urls:
+            if not one.startswith(("http://", "https://")):
+                raise ConfigError(f"url = {one!r}; use http://host:port")
+        urls = [one.rstrip("/") for one in urls]
+        if not urls or len(set(urls)) < len(urls):
+            raise ConfigError(f"url = {urls}; name one service or several, each once")
+        if batch_size < 1 or connections < 1:
+            raise ConfigError(f"batch_size = {batch_size}, connections = {connections}; use 1 or more")
+        self._http = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None),
+            # A certificate authority of one's own is named there; proxies of the environment are not for judges.
+            verify=httpx.create_ssl_context(),
+            trust_env=False,
+        )
+        super().__init__()
+        self._batch_size, self._connections = batch_size, connections
+        self._patience_seconds = patience_seconds
+        self._check = check
+        self._heard = time.monotonic()
+        self.num_retries = 0
+        """Requests whose programs were sent again."""
+        self.outages: Counter[str] = Counter()
+        """Times that each service was found gone."""
+        self._places = {one: _Service(one, self) for one in urls}
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._watch()))
+
+    def about(self, *, patience_seconds: float | None = None) -> dict[str, Any]:
+        """Return what the first service that is there is and takes; all are asked, and checked.
+
+        Raises:
+            ConfigError: one wants another token, is none, or does not pass the check.
+            EvaluatorFault: none was reached, or this is closed.
+        """
+        if self._is_closed:
+            raise EvaluatorFault("this JudgeClient is closed; make a new one")
+        patience = self._patience_seconds if patience_seconds is None else patience_seconds
+        return asyncio.run_coroutine_threadsafe(self._meet_all(patience), self._loop).result()
+
+    # All below runs in the thread of the event loop, which alone gives to services and changes what is known of them.
+
+    async def _stop(self) -> None:
+        await super()._stop()
+        await self._http.aclose()
+
+    async def _watch(self) -> None:
+        """Give up when no service has answered for too long; see that none hangs or says what is false."""
+        while True:
+            await asyncio.sleep(min(1.0, self._patience_seconds / 10))
+            now = time.monotonic()
+            self._copy_late()
+            services = list(self._places.values())
+            for service in services:
+                if service.workers and now - service.known_at > _KNOWN_EVERY_SECONDS:
+                    service.known_at = now
+                    self._begin(self._find(service))
+            # What is out may take its time.
+            longest = [
+                min(
+                    _longest_seconds(item.work.known.problem, service.time_scale),
+                    service.request_seconds + _EXTRA_SECONDS,
+                )
+                for service in services
+                for item in service.held.values()
+                if item.work.is_wanted()
+            ]
+            patience = max(self._patience_seconds, *longest, 0.0)
+            if not self._queue and not longest:
+                self._heard = now
+            elif now - self._heard > patience:
+                fault = EvaluatorFault(f"no judge for {patience:g} s: {self._troubles()}; start one again")
+                self._answer(lambda item, fault=fault: item.work.finish(fault), *services)
+                self._heard = time.monotonic()
+
+    def _troubles(self) -> str:
+        return "; ".join(f"{service.url}: {service.trouble}" for service in self._places.values())
+
+    def _hand_out(self) -> None:
+        """Look for services that are not known, and give programs to the others."""
+        for service in self._places.values():
+            if self._queue and not service.workers and service.rests_until <= time.monotonic():
+                service.rests_until = float("inf")
+                self._begin(self._find(service))
+        super()._hand_out()
+
+    async def _ask(self, service: _Service, batch: Sequence[Item]) -> None:
+        """Have some programs judged by one request, or by several if it is refused; what is left is queued again."""
+        parts = [batch]
+        try:
+            while parts:
+                items = parts.pop()
+                try:
+                    await self._ask_part(service, items)
+                except Unserved as refused:
+                    left = [item for item in items if item.work.is_wanted()]
+                    if refused.is_final and len(left) > 1:
+                        # Too many, or one of them is refused: smaller requests show which.
+                        parts += [left[len(left) // 2 :], left[: len(left) // 2]]
+                        items = [item for item in items if not item.work.is_wanted()]
+                    else:
+                        self._note_refusal(service, left, refused)
+                # What others have judged is not its own any more.
+                self._lose(service, "", items, is_counted=False)
+        finally:
+            service.num_requests -= 1
+            service.num_requested -= len(batch)
+            # Without a request it says no more what it has of others.
+            service.num_of_others = service.num_of_others if service.num_requests else 0
+            self._hand_out()
+
+    async def _ask_part(self, service: _Service, items: Sequence[Item]) -> None:
+        async with aclosing(service.ask(items)) as lines:
+            async for line in lines:
+                self._note_line(service, items, line)
+                if isinstance(line, Load) and not any(item.work.is_wanted() for item in items):
+                    # Others have judged what it has: it need not go on.
+                    break
+        if any(item.work.is_wanted() for item in items):
+            raise Unserved(0, "its answer ended before its end", was_taken=True)
+        if all(item.number in service.held for item in items):
+            raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
+
+    def _note_line(self, service: _Service, items: Sequence[Item], line: Landed | Load) -> None:
+        if service.is_false:
+            raise Unserved(0, service.trouble, is_false=True)
+        if service.workers:
+            # One that is left out has to say what it is, and to judge what is known, whatever else it says.
+            service.num_failures = 0
+        if isinstance(line, Load):
+            # Programs of other clients are judged before ours.
+            if line.queued < service.queued:
+                self._heard = time.monotonic()
+            service.workers, service.queued = service.workers and line.workers, line.queued
+            service.num_of_others = max(0, line.queued - service.num_requested)
+        elif line.index < len(items):
+            self._heard = time.monotonic()
+            self._land(service, items[line.index].number, line.verdict)
+
+    def _note_refusal(self, service: _Service, items: Sequence[Item], refused: Unserved) -> None:
+        """Queue programs again, or answer with why they are not judged."""
+        if refused.is_final or refused.status in CONFIGURATION:
+            kind = ConfigError if refused.status in CONFIGURATION else DataError
+            for item in items:
+                item.work.finish(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
+            return
+        self.num_retries += 1
+        if refused.status == 504 and refused.was_taken:
+            # It ended what takes longer than it allows: that is these programs' matter.
+            self._heard = time.monotonic()
+        self._rest(service, refused)
+        self._lose(service, service.trouble, items, is_counted=refused.was_taken or refused.status in _LOST)
+
+    def _find_end(self, place: _Service, item: Item, why: str) -> str:
+        is_over = time.monotonic() - item.lost_since > self._patience_seconds
+        return f"{place.url}: failed {item.num_losses} times; {why}" if is_over else ""
+
+    def _rest(self, service: _Service, refused: Unserved) -> None:
+        """Leave a service alone for a while; one that is gone has to say again what it is."""
+        service.trouble = service.trouble if service.is_false else str(refused)
+        wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
+        if refused.retry_after_seconds is not None:
+            # Spread out, so that those who were refused together do not come back together.
+            wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
+        # One that was never there is named as well, once: its address may be mistyped.
+        is_news = service.workers or not service.num_failures or refused.is_false
+        if refused.status in _GONE and is_news and not service.is_false:
+            self._note_outage(service, "for good" if refused.is_false else "until it is there again")
+        service.num_failures += 1
+        service.is_false = service.is_false or refused.is_false
+        service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
+        self._loop.call_later(wait_seconds, self._hand_out)
+
+    def _note_outage(self, service: _Service, how_long: str = "until it is there again") -> None:
+        service.workers = 0
+        self.outages[service.url] += 1
+        _LOG.warning("the judge %s is left out %s: %s", service.url, how_long, service.trouble)
+
+    async def _find(self, service: _Service) -> None:
+        """Ask a service what it is, before it is given anything, and now and then."""
+        try:
+            about = await self._look_at(service)
+            service.limits = about["limits"]
+            service.time_scale = about.get("time_scale", service.time_scale)
+            service.trouble = "alive, but has not judged a few programs with known verdicts"
+            async for line in service.ask_known():
+                if isinstance(line, Load) and line.queued > line.workers + len(_KNOWN) and not service.num_failures:
+                    # Others are before us there.
+                    self._heard = time.monotonic()
+            self._heard = time.monotonic()
+            if not service.is_false:
+                service.rests_until, service.num_failures = 0.0, 0
+                self._open(service, about["workers"])
+        except Unserved as refused:
+            self._rest(service, refused)
+        except ConfigError as error:
+            service.trouble, service.rests_until = str(error), 0.0
+            self._answer(lambda item, error=error: item.work.finish(error), *self._places.values())
+
+    async def _look_at(self, service: _Service) -> dict[str, Any]:
+        about = await service.ask_about()
+        self._check(service.url, about)
+        return about
+
+    async def _meet_all(self, patience_seconds: float) -> dict[str, Any]:
+        services = list(self._places.values())
+        give_up = time.monotonic() + patience_seconds
+        while True:
+            missing: list[_Service] = []
+            abouts: list[dict[str, Any]] = []
+            found = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
+            for service, answer in zip(services, found, strict=True):
+                if isinstance(answer, dict):
+                    abouts.append(answer)
+                elif isinstance(answer, Unserved):
+                    service.trouble = str(answer)
+                    missing.append(service)
+                else:
+                    raise answer
+            if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
+                break
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+        if not abouts:
+            raise EvaluatorFault(self._troubles())
+        for service in missing:
+            if not service.num_failures:
+                self._note_outage(service)
+                service.num_failures = 1
+        return abouts[0]
+
+
+def _longest_seconds(problem: Problem, time_scale: float) -> float:
+    """Return how long a program may take by its limits: each test, and its checker, the whole of its wall time."""
+    seconds = longest_wall_seconds(problem.time_limit_seconds * time_scale)
+    if problem.checker.type == "program":
+        seconds += longest_wall_seconds(CPU_SECONDS * time_scale)
+    return len(problem.tests) * seconds
+
+
+def _name(error: httpx.TransportError) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+async def _split_lines(answer: httpx.Response) -> AsyncIterator[bytes]:
+    """Yield whole lines; a text may hold what Python and httpx also take for an end of line."""
+    begun = b""
+    async for data in answer.aiter_bytes():
+        *lines, begun = (begun + data).split(b"\n")
+        for line in lines:
+            yield line
+
+
+async def _accept(answer: httpx.Response) -> None:
+    """Raise what is no success."""
+    if answer.is_success:
+        return
+    await answer.aread()
+    stated = answer.headers.get("Retry-After", "")
+    try:
+        words = str(answer.json()["detail"])[:500]
+    except (ValueError, KeyError, TypeError):
+        words = answer.text[:200]
+    raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
+
+
+def write_request(items: Sequence[Item]) -> bytes:
+    """Return the request; each problem is in it once."""
+    problems = {item.work.known.number: item.work.known.problem for item in items}
+    places = {number: place for place, number in enumerate(problems)}
+    programs = tuple(
+        ProgramMessage.model_construct(
+            problem=places[item.work.known.number], code=item.work.program.code, reason=item.work.program.reason
+        )
+        for item in items
+    )
+    request = JudgeRequest.model_construct(problems=tuple(problems.values()), programs=programs)
+    return request.model_dump_json().encode("utf-8", "surrogatepass")

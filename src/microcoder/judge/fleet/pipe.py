@@ -1,0 +1,384 @@
+"""Workers spread over several processes, since one Python process keeps up with few of them.
+
+Each process is a fresh interpreter with threads and sandboxes of its own, which ends with the judge that started it.
+Programs go out in the order in which they came; a process is started if there is more work than the others have places
+for. What one ends with goes to another one, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from itertools import chain
+from queue import SimpleQueue
+from typing import Any, NoReturn
+
+from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
+from microcoder.judge.core.types import Program, Verdict
+from microcoder.judge.fleet import channel
+from microcoder.judge.fleet.alone import SharedGate, make_lock_files
+from microcoder.judge.fleet.channel import Channel, JudgeSetup, pack_answer, unpack_answer
+from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
+from microcoder.judge.languages.packages import PackageShelf, load_profile
+from microcoder.judge.run.executions import Execution, Invocation
+from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.options import JudgeOptions
+from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.timing import Pace
+from microcoder.judge.run.verdicts import Counts, sum_counts
+from microcoder.judge.run.workers import KnownProblem, Work, Workers
+from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
+
+
+def main() -> None:
+    """Serve a socket, then end with all sandboxes.
+
+    Arguments: the parent's process id, the descriptors of the socket and of the files for `SharedGate`.
+    """
+    # Also if another process has the other end of the socket, such as a fork of the one that ended.
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent, descriptor, *lock_files = map(int, sys.argv[-4:])
+    if os.getppid() != parent:
+        # It ended before it could be tied to us.
+        os._exit(0)
+    signal.signal(signal.SIGTERM, _end)
+    JudgeProcess(Channel(descriptor), SharedGate(lock_files)).serve()
+    # What still runs are threads whose sandboxes were ended.
+    os._exit(0)
+
+
+def _end(*_: object) -> NoReturn:
+    """End as if the other side had closed the channel."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit
+
+
+class JudgeProcess:
+    """Executes the messages of its channel."""
+
+    def __init__(self, judge: Channel, gate: SharedGate) -> None:
+        message = judge.receive()
+        if message is None:
+            os._exit(0)
+        self._judge = judge
+        self._setup: JudgeSetup = message[0]
+        self._gate = gate
+        self._is_ending = False
+        self._given_up: set[int] = set()
+        self._begun: set[int] = set()
+        self._lock = threading.Lock()
+        self._problems: dict[int, KnownProblem] = {}
+
+    def serve(self) -> None:
+        """Start the workers, pass them the incoming work, and end them."""
+        options, pace = self._setup.options, self._setup.pace
+        try:
+            packages = PackageShelf(load_profile(options.packages))
+            self._workers = Workers(self._setup.num_workers, options, packages, gate=self._gate, pace=Pace(pace))
+        except Exception as error:
+            self._fail(error)
+            return
+        try:
+            if pace is not None:
+                self._judge.send(channel.READY)
+            else:
+                isolation, scale = self._workers.open()
+                self._judge.send(channel.READY, isolation, scale, self._workers.pace.best, self._workers.call_stack)
+            while (message := self._judge.receive()) is not None:
+                self._take(*message)
+        except SystemExit:
+            pass
+        except Exception as error:
+            self._fail(error)
+        finally:
+            # Tests that are cut off now say nothing about their programs, which another process judges.
+            self._is_ending = True
+            self._workers.close()
+
+    def _fail(self, error: Exception) -> None:
+        known = isinstance(error, MicroCoderError)
+        self._judge.send(channel.FAILED, error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
+
+    def _take(self, kind: int, *content: Any) -> None:
+        match kind, content:
+            case channel.JUDGE, (int(number), Program() as program, int(known), problem):
+                if problem is not None:
+                    scale, checker_seconds = self._workers.time_scale, self._setup.options.checker_seconds
+                    prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
+                    self._problems[known] = KnownProblem(known, prepared)
+                self._put(number, program, self._problems[known], None)
+            case channel.RUN, (int(number), Invocation() as invocation):
+                self._put(number, invocation.program, None, invocation)
+            case channel.GIVE_UP, (int(number),):
+                with self._lock:
+                    if number in self._begun:
+                        self._given_up.add(number)
+            case channel.FORGET, (int(number),):
+                del self._problems[number]
+            case _:
+                raise EvaluatorFault(f"a judge process was sent {kind}, {content!r:.200}")
+
+    def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:
+        def finish(answer: Verdict | Execution | None) -> None:
+            with self._lock:
+                self._begun.discard(number)
+                self._given_up.discard(number)
+            if not self._is_ending:
+                self._judge.send(channel.DONE, number, pack_answer(answer), self._workers.counts)
+
+        with self._lock:
+            self._begun.add(number)
+        self._workers.put(Work(program, problem, invocation, lambda: number not in self._given_up, finish))
+
+
+_MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
+"""That a process holds prepared."""
+_MOST_FAILED_STARTS, _REST_SECONDS = 3, 10.0
+"""After so many starts that failed, in a row, none is tried for a while."""
+_CLOSE_SECONDS = 10.0
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcoder.judge.fleet import pipe; pipe.main()"
+
+
+class _Process(Place):
+    """One of the processes, as the judge sees it; started again if it is needed after it has ended."""
+
+    def __init__(self, pool: Processes, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.is_started = False
+        self.latest_counts = self.past_counts = Counts()
+        self._pool = pool
+        self._sent = Sent(_MOST_PROBLEM_BYTES, _MOST_PROBLEMS)
+        self._sending = threading.Lock()
+        self._channel: Channel | None = None
+        self._thread: threading.Thread | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def counts(self) -> Counts:
+        return sum_counts([self.past_counts, self.latest_counts])
+
+    def find_room(self, num_waiting: int, num_places: int) -> int:
+        # Once all have started, also for those that stand aside.
+        return int(len(self.held) < (self.most if self._pool.is_complete else self.size))
+
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+        for item in chain.from_iterable(batches):
+            work = item.work
+            with self._sending:
+                if work.problem is None:
+                    self.tell(channel.RUN, item.number, work.invocation)
+                    continue
+                known = work.problem
+                problem = known.prepared.problem if self._sent.add(known) else None
+                self.tell(channel.JUDGE, item.number, work.program, known.number, problem)
+                for number in self._sent.forget():
+                    self.tell(channel.FORGET, number)
+            if not work.is_wanted():
+                self.tell(channel.GIVE_UP, item.number)
+
+    def tell(self, *message: object) -> None:
+        """Send it a message, if it runs."""
+        if (opened := self._channel) is not None:
+            opened.send(*message)
+
+    def start(self, setup: JudgeSetup) -> None:
+        """Start it, in a thread that lives as long as it does: the kernel would end it with that thread."""
+        self.is_started = True
+        self._thread = threading.Thread(target=self._tend, args=(setup,), name="judge-process", daemon=True)
+        self._thread.start()
+
+    def end(self, latest: float) -> None:
+        """Wait for its end, and enforce it if that takes too long."""
+        if self._thread is not None:
+            self._thread.join(max(0.0, latest - time.monotonic()))
+            if self._thread.is_alive() and self.process is not None:
+                self.process.kill()
+                self._thread.join(_CLOSE_SECONDS)
+
+    def _tend(self, setup: JudgeSetup) -> None:
+        """Start it, handle its messages, and wait for its end."""
+        failure: Exception | None = None
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self.process = _spawn(theirs.fileno(), *(file.fileno() for file in self._pool.lock_files))
+        except OSError as error:
+            ours.close()
+            self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
+            return
+        if self._pool.is_closed:
+            self.process.kill()
+        opened = Channel(ours.detach())
+        with self._sending:
+            self._sent = Sent(_MOST_PROBLEM_BYTES, _MOST_PROBLEMS)
+            self._channel = opened
+        opened.send(setup)
+        try:
+            while (message := opened.receive()) is not None:
+                failure = self._pool.note(self, *message) or failure
+        finally:
+            with self._sending:
+                self._channel = None
+            opened.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_CLOSE_SECONDS)
+            self.process.kill()
+            self.process.wait()
+            self._pool.note_end(self, failure)
+
+
+class Processes(Fleet[_Process]):
+    """A pool of judge processes."""
+
+    def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
+        """Start nothing yet; the workers are spread evenly."""
+        super().__init__()
+        self._options = options
+        self._pace: dict[str, float] | None = None
+        self._num_failed_starts = 0
+        self._start_failure = ""
+        self._rests_until = 0.0
+        self.is_closed = False
+        """Whether the pool is closing."""
+        self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+        self.call_stack = ""
+        """What the first sandbox says of the call stack, see `Sandbox`."""
+        self.lock_files = make_lock_files()
+        """By which a test of one process runs alone among all."""
+        self.members = [
+            _Process(self, num_workers // num_processes + (number < num_workers % num_processes))
+            for number in range(num_processes)
+        ]
+        """One for each process, started or not."""
+        self._places = {str(number): member for number, member in enumerate(self.members)}
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted so far, by processes that have ended, too."""
+        return sum_counts([Counts(retries=self._num_again), *(member.counts for member in self.members)])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all processes are there."""
+        return all(member.workers for member in self.members)
+
+    def open(self) -> tuple[Isolation, float]:
+        """Start the first process with its first sandbox; return what holds, and what CPU limits are multiplied by.
+
+        Raises:
+            EvaluatorFault: it does not start, or does not hold.
+        """
+        with self._lock:
+            self.members[0].start(JudgeSetup(self.members[0].size, self._options, None))
+        answer = self._opened.get()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def put(self, work: Work) -> None:
+        """Take work, which is begun in the order in which it came."""
+        self._put([Item(work)])
+
+    def withdraw(self, work: Work) -> None:
+        """Stop work that is under way after its current test; what is queued is dropped when its turn comes."""
+        with self._lock:
+            found = [(m, item.number) for m in self.members for item in m.held.values() if item.work is work]
+        for member, number in found:
+            member.tell(channel.GIVE_UP, number)
+
+    def close(self) -> None:
+        """End all processes with their sandboxes."""
+        with self._lock:
+            self.is_closed = True
+        for member in self.members:
+            if member.process is not None:
+                member.process.terminate()
+        latest = time.monotonic() + _CLOSE_SECONDS
+        for member in self.members:
+            member.end(latest)
+        for file in self.lock_files:
+            file.close()
+
+    def note(self, member: _Process, kind: int, *content: Any) -> Exception | None:
+        """Take a message of a process; return the error by which it ends."""
+        match kind, content:
+            case channel.DONE, (int(number), packed, Counts() as counts):
+                member.latest_counts = counts
+                self._land(member, number, unpack_answer(packed))
+            case channel.READY, _:
+                if content:
+                    isolation, scale, self._pace, self.call_stack = content
+                    self._options = self._options.model_copy(update={"time_scale": scale})
+                    self._opened.put((isolation, scale))
+                self._num_failed_starts = 0
+                self._open(member, member.size)
+            case channel.FAILED, (Exception() as error,):
+                return error
+        return None
+
+    def note_end(self, member: _Process, failure: Exception | None) -> None:
+        """Give what a process had to others, once; it may have ended before it had any."""
+        with self._lock:
+            was_ready, member.workers = member.workers > 0, 0
+            member.past_counts, member.latest_counts = member.counts, Counts()
+            if self.is_closed:
+                return
+            if not was_ready:
+                self._num_failed_starts += 1
+                self._start_failure = str(failure or "it ended while it started")
+                self._rests_until = time.monotonic() + _REST_SECONDS
+        if self._pace is None:
+            self._opened.put(failure or EvaluatorFault("the first judge process ended while it started"))
+            return
+        self._lose(member, "the judge process ended twice while this was judged")
+        # Only now may it start again: what it is given then is not lost.
+        member.is_started = False
+        self._wake()
+
+    def _find_end(self, place: _Process, item: Item, why: str) -> str:
+        return why if item.num_losses > 1 else ""
+
+    def _wake(self) -> None:
+        """Give work to the processes that have places, and start another if it is needed."""
+        if self.is_closed:
+            return
+        self._hand_out()
+        with self._lock:
+            if not self._queue or self._start_another():
+                return
+        self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
+
+    def _start_another(self) -> bool:
+        """Start a process if there is more work than those that start will have places for.
+
+        Returns:
+            Whether any process runs, or may come to run.
+        """
+        starting = sum(member.size for member in self.members if member.is_started and not member.workers)
+        rests = self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
+        if len(self._queue) > starting and not rests:
+            member = next((member for member in self.members if not member.is_started), None)
+            if member is not None:
+                member.start(JudgeSetup(member.size, self._options, self._pace))
+        return any(member.is_started for member in self.members)
+
+
+def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
+    """Start a judge process that imports what this process would, and is not there for a terminal's Ctrl-C."""
+    path = json.dumps([entry or os.getcwd() for entry in sys.path])
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _START, path, str(os.getpid()), *map(str, descriptors)],
+        pass_fds=descriptors,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        process_group=0,
+    )

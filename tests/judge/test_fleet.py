@@ -1,0 +1,220 @@
+"""One fleet, whatever its transport: each program gets one verdict, whatever becomes of the places that judge."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+import pytest
+
+from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
+from microcoder.judge.fleet import fleet as fleets
+from microcoder.judge.fleet.fleet import Item, Place, Sent
+from microcoder.judge.fleet.remote import NumberedProblem, RemoteJudge
+from microcoder.judge.run.turns import most_workers
+
+RIGHT = Verdict(Outcome.ACCEPTED, (), 1)
+PROBLEMS = [Problem(id=f"p{n}", tests=(TestCase(input=str(n), output=str(n)),)) for n in range(3)]
+
+
+class Desk(Place):
+    """A place whose answers the test gives."""
+
+    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+        pass
+
+    @property
+    def codes(self) -> list[str]:
+        return [str(item.work.program.code) for item in self.held.values()]
+
+
+class Desks(RemoteJudge[Desk]):
+    """A fleet of them, which gives a program up after three losses."""
+
+    def __init__(self, num_places: int, workers: int) -> None:
+        super().__init__()
+        self.desks = [Desk() for _ in range(num_places)]
+        self._places = {str(n): desk for n, desk in enumerate(self.desks)}
+        for desk in self.desks:
+            self._open(desk, workers)
+
+    def put(self, number: int, problem: Problem = PROBLEMS[0], first: int = 0) -> list[Future[Verdict]]:
+        return [self.submit(Program(f"# {n}"), problem) for n in range(first, first + number)]
+
+    def land(self, desk: Desk, number: int | None = None) -> None:
+        """Answer the oldest program of a place, or that of this number."""
+        self._land(desk, next(iter(desk.held)) if number is None else number, RIGHT)
+
+    def lose(self, desk: Desk, *, is_back: bool = True) -> None:
+        desk.workers, workers = 0, desk.workers
+        self._lose(desk, "it burnt down")
+        if is_back:
+            self._open(desk, workers)
+
+    def _wake(self) -> None:
+        self._hand_out()
+
+    def _find_end(self, place: Desk, item: Item, why: str) -> str:
+        return f"lost {item.num_losses} times: {why}" if item.num_losses > 2 else ""
+
+
+def is_copied(verdict: Verdict) -> bool:
+    return any(run.reason is Repeat.COPIED for run in verdict.uncounted)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is out is late."""
+    monkeypatch.setattr(fleets, "LATE_SECONDS", -1.0)
+
+
+def test_all_workers_are_busy_before_any_place_has_spares() -> None:
+    with Desks(4, 4) as judge:
+        judge.put(16)
+        assert [len(desk.held) for desk in judge.desks] == [4] * 4
+        judge.put(600)
+        assert [len(desk.held) for desk in judge.desks] == [most_workers(4)] * 4
+    with Desks(2, 4) as judge:
+        # Few wait: they are not dealt out in advance, whoever is free first takes them.
+        judge.put(11)
+        assert [len(desk.held) for desk in judge.desks] == [4, 4]
+        judge.land(judge.desks[0])
+        assert [len(desk.held) for desk in judge.desks] == [4, 4]
+
+
+def test_a_place_has_programs_of_one_problem_before_those_of_the_next() -> None:
+    with Desks(2, 1) as judge:
+        for n in range(4):
+            judge.put(1, PROBLEMS[n % 2], first=n)
+        assert [desk.codes for desk in judge.desks] == [["# 0"], ["# 1"]]
+        for desk in judge.desks:
+            judge.land(desk)
+        assert [desk.codes for desk in judge.desks] == [["# 2"], ["# 3"]]
+
+
+def test_what_a_place_was_lost_with_comes_first_and_is_told_once() -> None:
+    with Desks(2, 2) as judge:
+        futures = judge.put(6)
+        lost, other = judge.desks
+        numbers = list(lost.held)
+        judge.lose(lost, is_back=False)
+        # What it says after its end is nobody's.
+        judge.land(lost, numbers[0])
+        judge.land(other)
+        judge.land(other)
+        assert other.codes == ["# 0", "# 2"]
+        while other.held:
+            judge.land(other)
+        assert [is_copied(future.result(0)) for future in futures] == [True, False, True, False, False, False]
+
+
+def test_what_was_lost_twice_goes_out_one_by_one_and_is_given_up_in_the_end() -> None:
+    with Desks(1, 3) as judge:
+        (desk,) = judge.desks
+        futures = judge.put(3)
+        judge.lose(desk)
+        assert desk.codes == ["# 0", "# 1", "# 2"]
+        judge.lose(desk)
+        assert desk.codes == ["# 2"]
+        futures += judge.put(4, first=3)
+        assert desk.codes == ["# 2", "# 3", "# 4", "# 5", "# 6"]
+        judge.lose(desk)
+        (given_up,) = [future for future in futures if future.done()]
+        assert given_up.result().outcome is Outcome.SANDBOX_FAULT
+        assert given_up.result().detail == "lost 3 times: it burnt down"
+        while desk.held:
+            assert sum(item.num_losses > 1 for item in desk.held.values()) <= 1
+            judge.land(desk)
+        assert sum(future.result(0).is_accepted for future in futures) == 6
+
+
+def test_what_is_late_is_given_to_an_idle_place_as_well(late: None) -> None:
+    with Desks(2, 2) as judge:
+        hangs, idle = judge.desks
+        futures = judge.put(4)
+        judge.put(1, first=4)
+        judge.land(idle)
+        judge._copy_late()
+        assert hangs.codes == ["# 0", "# 2"], "who has work gets no copies"
+        while idle.held:
+            judge.land(idle)
+        idle.num_of_others = 1
+        judge._copy_late()
+        assert idle.codes == ["# 0"]
+        idle.num_of_others = 0
+        judge._copy_late()
+        judge._copy_late()
+        assert idle.codes == ["# 0", "# 2"]
+        first, second = list(idle.held)
+        # One of the two that have it is lost: it is not queued once more.
+        judge.lose(idle, is_back=False)
+        judge.land(hangs, first)
+        assert futures[0].result(0).is_accepted
+        judge.land(hangs, second)
+        assert not hangs.held
+        assert [is_copied(future.result(0)) for future in futures] == [True, False, True, False]
+
+
+def test_who_is_cancelled_is_not_begun_and_who_is_closed_answers() -> None:
+    with Desks(2, 1) as judge:
+        futures = judge.put(5)
+        assert futures[2].cancel()
+        judge.land(judge.desks[0])
+        assert judge.desks[0].codes == ["# 3"]
+        assert not futures[3].cancel()
+    assert [future.result(0).outcome for future in (futures[1], *futures[3:])] == [Outcome.SANDBOX_FAULT] * 3
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judge.put(1)
+
+
+def test_what_no_judge_takes_is_refused_before_anything_is_given() -> None:
+    with Desks(1, 1) as judge:
+        with pytest.raises(DataError, match="1 programs but 0 problems"):
+            judge.judge([Program("")], [])
+        with pytest.raises(DataError, match="program 1 is in 'cpp', problem p0 wants 'python 3"):
+            judge.judge([Program(""), Program("", "cpp")], PROBLEMS[:1] * 2)
+        with pytest.raises(DataError, match="the program is in 'cpp'"):
+            judge.submit(Program("", "cpp"), PROBLEMS[0])
+        assert judge.judge([], []) == []
+        assert not judge.desks[0].held
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_program_gets_one_verdict_whatever_happens(late: None, seed: int) -> None:
+    draw = random.Random(seed)
+    with Desks(draw.randint(1, 5), draw.randint(1, 3)) as judge:
+        futures: list[Future[Verdict]] = []
+        answers: list[Future[Verdict]] = []
+        while len(futures) < 60 or any(desk.held for desk in judge.desks):
+            desk = draw.choice(judge.desks)
+            match draw.choice(("put", "land", "land", "lose", "late")):
+                case "put" if len(futures) < 60:
+                    futures += judge.put(draw.randint(1, 9), draw.choice(PROBLEMS), first=len(futures))
+                    futures[-1].add_done_callback(answers.append)
+                case "land" if desk.held:
+                    judge.land(desk, draw.choice(list(desk.held)))
+                case "lose":
+                    judge.lose(desk)
+                case "late":
+                    judge._copy_late()
+        assert not judge._queue
+        verdicts = [future.result(0) for future in futures]
+    assert len(set(answers)) == len(answers)
+    assert all(verdict.is_accepted or "it burnt down" in verdict.detail for verdict in verdicts)
+
+
+def test_a_place_forgets_the_problems_that_it_has_not_needed_for_longest() -> None:
+    sent = Sent(most_bytes=100, most=3)
+
+    def add(number: int, num_bytes: int = 10) -> bool:
+        return sent.add(NumberedProblem(number, PROBLEMS[0], num_bytes))
+
+    assert [add(n) for n in (1, 2, 1, 3)] == [True, True, False, True]
+    assert list(sent.forget()) == []
+    assert add(4)
+    assert list(sent.forget()) == [2]
+    assert add(5, 95)
+    assert list(sent.forget()) == [1, 3, 4]
+    assert add(2)
