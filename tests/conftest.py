@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, settings
 # A busy machine is slow, not wrong: no test is decided by the clock.
 settings.register_profile("microcoder", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("microcoder")
+# What is imported and collected lives to the end: to look through it again and again took a third of the collection.
+gc.disable()
 
 
 LONGEST = (
@@ -57,6 +60,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if gone := [str(path) for path in places if not path.exists()]:
         raise pytest.UsageError(f"tests/conftest.py: LONGEST names files that are not there: {', '.join(gone)}")
     items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
