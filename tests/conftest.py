@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,39 +14,41 @@ from hypothesis import HealthCheck, settings
 # A busy machine is slow, not wrong: no test is decided by the clock.
 settings.register_profile("microcoder", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("microcoder")
+# What is imported and collected lives to the end: to look through it again and again took a third of the collection.
+gc.disable()
 
 
 LONGEST = (
     "train/test_session.py",
-    "data/test_build.py",
-    "judge/test_second_tries.py",
-    "lab/test_study_runs.py",
-    "test_tutorials.py",
-    "judge/serve/test_serving_faults.py",
-    "judge/test_containers.py",
-    "judge/test_hostile.py",
     "data/test_pipeline.py",
-    "eval/test_evaluation_session.py",
-    "judge/test_forging.py",
+    "test_tutorials.py",
+    "lab/test_study_runs.py",
+    "judge/test_second_tries.py",
     "judge/test_headers.py",
-    "judge/test_judge.py",
-    "judge/test_judge_processes.py",
+    "judge/test_fidelity.py",
+    "judge/test_containers.py",
     "data/benchmarks/test_assertions.py",
-    "judge/test_runtimes.py",
-    "judge/test_waiting.py",
-    "judge/serve/test_serving_ray.py",
-    "lab/flawed/test_naive_grader.py",
+    "judge/serve/test_serving_faults.py",
+    "data/test_build.py",
     "judge/test_reference.py",
+    "judge/test_forging.py",
+    "judge/test_runtimes.py",
+    "eval/test_evaluation_session.py",
+    "data/filter/test_filter_contamination.py",
+    "data/collect/test_collect_real_data.py",
+    "judge/test_hostile.py",
+    "judge/test_waiting.py",
+    "judge/test_judge_processes.py",
+    "data/filter/test_filter_duplicates.py",
+    "cli/test_judge.py",
+    "data/formats/test_rows_real_data.py",
     "judge/test_busy.py",
+    "judge/test_judge.py",
+    "judge/serve/test_serving_ray.py",
     "judge/test_sharing.py",
     "judge/test_submission.py",
-    "judge/test_fidelity.py",
     "judge/test_versions.py",
-    "cli/test_judge.py",
-    "data/collect/test_collect_real_data.py",
-    "data/formats/test_rows_real_data.py",
-    "data/filter/test_filter_contamination.py",
-    "data/filter/test_filter_duplicates.py",
+    "lab/flawed/test_naive_grader.py",
     "data/tests/test_generate.py",
     "data/verify/test_verify_reproducible.py",
 )
@@ -57,6 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if gone := [str(path) for path in places if not path.exists()]:
         raise pytest.UsageError(f"tests/conftest.py: LONGEST names files that are not there: {', '.join(gone)}")
     items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

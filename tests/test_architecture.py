@@ -108,7 +108,7 @@ def imported_modules(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}: write imports in full"
             found += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
             words = [str(word.value) for word in node.args if isinstance(word, ast.Constant)]
             found += [word for word in words if word.startswith("microcoder.")]
         elif isinstance(node, ast.Constant) and re.fullmatch(r"microcoder(\.\w+)+:\w+", str(node.value)):

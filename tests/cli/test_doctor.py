@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -24,11 +22,12 @@ def test_everything_is_named_and_the_self_test_passes(capsys: pytest.CaptureFixt
     assert len(found["self_test"]) >= len(PROBES) - 1
 
 
-def test_the_page_for_people_has_a_line_a_layer() -> None:
-    result = subprocess.run([sys.executable, "-m", "microcoder", "doctor"], capture_output=True, text=True, check=True)
+def test_the_page_for_people_has_a_line_a_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor"])
+    page = capsys.readouterr().out
     for layer in LAYERS:
-        assert f"  {layer.replace('_', ' ')}" in result.stdout
-    assert result.stdout.endswith("all is well\n")
+        assert f"  {layer.replace('_', ' ')}" in page
+    assert page.endswith("all is well\n")
 
 
 def test_a_hole_in_the_sandbox_is_found() -> None:

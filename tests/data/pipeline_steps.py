@@ -11,17 +11,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.build.verification import Resources, open_verdicts, open_verify
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row, Work
-from microcoder.data.verify import Verdicts, VerifySettings
 from microcoder.judge import JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
+
+if TYPE_CHECKING:
+    from microcoder.data.build.verification import Resources
+    from microcoder.data.verify import Verdicts, VerifySettings
 
 ROWS_PER_SHARD = 5
 
@@ -139,6 +141,10 @@ def open_holding(settings: Settings) -> Iterator[Any]:
 
 def verify_step(work: Path, num_nodes: int) -> MapStep:
     """Return the real verification, which begins once so many nodes have their sandboxes."""
+    # Here, as what takes long to import: the processes of all other steps do without.
+    from microcoder.data.build.verification import Resources, open_verdicts
+    from microcoder.data.verify import VerifySettings
+
     resources = Resources(work=work, judge=JudgeOptions(workers=1))
     opens = partial(open_together, resources=resources, num_nodes=num_nodes)
     shares = partial(open_verdicts, resources=resources)
@@ -147,6 +153,8 @@ def verify_step(work: Path, num_nodes: int) -> MapStep:
 
 @contextmanager
 def open_together(settings: VerifySettings, store: Verdicts, resources: Resources, num_nodes: int) -> Iterator[Work]:
+    from microcoder.data.build.verification import open_verify
+
     ready = resources.work / "ready"
     ready.mkdir(exist_ok=True)
     with open_verify(settings, store, resources) as work:

@@ -103,6 +103,7 @@ def write_recipe(tmp_path: Path) -> Path:
 name = "small"
 output = "{tmp_path / "corpus"}"
 rows_per_shard = 4
+workers = 1
 [[sources]]
 path = "{tmp_path / "raw.jsonl"}"
 format = "apps"
@@ -214,16 +215,23 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
 def test_a_build_that_was_killed_ends_with_the_same_bytes(
     built: tuple[Path, dict[str, Any]], tmp_path: Path, num_kills: int
 ) -> None:
+    """With two workers; the other build had one."""
     recipe, other = built[0], tmp_path / "other"
     generator = random.Random(1)
+
+    def count_parts() -> int:
+        return len(list(other.rglob("*.parquet")))
+
     for _ in range(num_kills):
         process = subprocess.Popen(
-            [sys.executable, "-m", "microcoder", "data", "build", "-c", recipe, "--output", other],
+            [sys.executable, "-m", "microcoder", "data", "build", "-c", recipe, "--output", other, "--workers", "2"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        time.sleep(generator.uniform(0.5, 8))
+        goal = count_parts() + generator.randrange(1, 10)
+        while count_parts() < goal and process.poll() is None:
+            time.sleep(0.005)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     build(recipe, "--output", str(other))
@@ -243,6 +251,7 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
             "name": "x", "output": tmp_path / output, "sources": [source], "workers": 1,
             "benchmarks": [{**source, "inside": "set/bench.jsonl", "name": "bench"}],
             "difficulty": {"keep": "all"}, "behaviour": {"is_on": False}, "verify": {"runs": 1},
+            "generate": {"max_inputs": 10, "max_mutants": 2},
         })  # fmt: skip
         run_build(config, plan_build(config))
     assert contents(tmp_path / "one") == contents(tmp_path / "two")

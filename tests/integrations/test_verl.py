@@ -20,7 +20,7 @@ TESTS = json.dumps({"inputs": ["1 2", "3 4"], "outputs": ["3", "7"]})
 RIGHT, HALF = "```python\nprint(sum(map(int, input().split())))\n```", "```python\nprint(3)\n```"
 
 needs_verl = pytest.mark.skipif(
-    find_spec("verl.trainer") is None, reason="verl is not installed: make test-verl's environment"
+    find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl's environment"
 )
 
 

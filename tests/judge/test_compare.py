@@ -26,9 +26,8 @@ def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
         assert comparison.accepted is is_right, (output, expected, comparison)
 
 
-@pytest.mark.parametrize(("checker", "is_right", "output", "expected"), PAIRS)
-def test_pairs_get_the_verdict_of_a_careful_judge(checker: Checker, is_right: bool, output: str, expected: str) -> None:
-    assert compare_output(output, expected, checker).accepted is is_right
+def test_pairs_get_the_verdict_of_a_careful_judge() -> None:
+    assert [pair for pair in PAIRS if compare_output(pair[2], pair[3], pair[0]).accepted is not pair[1]] == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from microcoder import Outcome, Problem, Program
 from microcoder.judge import judge
 
 HARNESS = "def main(answer):\n    names = {}\n    exec(answer, names)\n    print(names['f'](int(input())))\n"
-QUOTES = "quote = \"'''\\n\\\\\"\nf = lambda n: n ** 2"
 TESTS = ({"input": "3", "output": "9"}, {"input": "-2", "output": "4"})
 
 

@@ -160,7 +160,7 @@ def sample() -> list[tuple[Program, Problem]]:
     tests = tuple(TestCase(input="1 2\r\n3\nzzz\n", output=output) for output in ("new", "new", "left"))
     stateful = Problem(id="stateful", tests=tests)
     pairs += [(Program(code), stateful) for code in list(SCREENED.values())[::2]]
-    python = [problem.model_copy(update={"tests": (problem.tests * 3)[:3]}) for _, problem in pairs]
+    python = [problem.model_copy(update={"tests": (problem.tests * 2)[:2]}) for _, problem in pairs]
     return list(zip([program for program, _ in pairs], python, strict=True))
 
 

@@ -31,8 +31,8 @@ from .conftest import make_problem, workers_of  # pyrefly: ignore[missing-import
 from .guessing_programs import COIN, DISLIKED, PLACES  # pyrefly: ignore[missing-import]
 from .sharing_fuzzer import find_leaks, run_together, write_programs  # pyrefly: ignore[missing-import]
 
-_FLIPS, _PROGRAMS, _MOST_LUCKY = 8, 150, 8
-"""By chance 1 program in 256 passes: more than 8 of 150 do once in 50 million runs. With second tries 10 or more do."""
+_FLIPS, _PROGRAMS, _MOST_LUCKY = 6, 100, 10
+"""By chance 1 program in 64 passes: more than 10 of 100 do once in a million runs. With second tries 18 do."""
 PATTERNS = ("NYNY", "NYYYY", "NNYN", "NYYNNYNY")
 """Answers to equal inputs, yes or no."""
 

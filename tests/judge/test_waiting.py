@@ -59,7 +59,7 @@ def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(slo
 def test_more_endless_programs_than_may_stand_aside_are_all_judged() -> None:
     with Judge(workers=1, time_scale=1) as judging:
         number = most_workers(1) + 3
-        landed = landing(judging, copies(ENDLESS, number) + copies(ADD, 5), time_limit_seconds=0.3)
+        landed = landing(judging, copies(ENDLESS, number) + copies(ADD, 5), time_limit_seconds=0.15)
     assert sorted(outcome for _, outcome in landed) == [Outcome.ACCEPTED] * 5 + [Outcome.TIME_LIMIT] * number
 
 

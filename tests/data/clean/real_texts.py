@@ -104,12 +104,13 @@ def deepseek(language: str) -> tuple[Candidate, ...]:
 
 @shared
 def kodsport() -> tuple[Candidate, ...]:
-    """One candidate a statement, in Swedish and English, with its samples as tests."""
+    """One candidate a statement, in Swedish and English, with its samples as tests; every third statement.
+
+    A process of pandoc reads each: all of them took half a minute of CPU time. Collecting reads every package.
+    """
     found = members("kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))")
     problems = []
-    for name, content in found.items():
-        if not name.endswith(".tex"):
-            continue
+    for name in [name for name in found if name.endswith(".tex")][::3]:
         folder = name.rpartition("/problem_statement/")[0]
         samples = [other for other in found if other.startswith(f"{folder}/data/sample/") and other.endswith(".in")]
         tests = tuple(
@@ -118,7 +119,7 @@ def kodsport() -> tuple[Candidate, ...]:
             if one.removesuffix(".in") + ".ans" in found
         )
         language = {"se": "sv"}.get(name.split(".")[-2], name.split(".")[-2])
-        text = content.decode(errors="replace")
+        text = found[name].decode(errors="replace")
         problems.append(make(f"kodsport/{name}", text, platform="kattis", tests=tests, natural_language=language))
     return tuple(problems)
 

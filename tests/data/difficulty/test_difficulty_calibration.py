@@ -1,5 +1,6 @@
 import itertools
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,8 @@ from microcoder.data.difficulty.selection import (
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 
-pytest.importorskip("sklearn")
+# Asked without importing it, which takes seconds: the workers that run other tests do without.
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
 
 FAST = CalibrationSettings(num_resamples=50)
 MODEL = MeasuredOn(model="tiny", checkpoint="step 100", max_tokens=8192, evaluator="0.1.0+abc")

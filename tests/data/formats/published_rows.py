@@ -25,7 +25,6 @@ _PARALLEL = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7\n"]}
 _LISTED = [{"input": "1 2\n", "output": "3\n"}, {"input": "3 4\n", "output": "7\n"}]
 _CALLS = {"fn_name": "addPair", "inputs": [[1, 2], [3, 4]], "outputs": [3, 7]}
 _ASKED = "Read two integers and print their sum."
-_TWICE = ["[6]", "[4]"]
 _PROMPT = [{"role": "user", "content": _ASKED}]
 
 

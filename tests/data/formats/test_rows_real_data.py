@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from published import real_file
 
-from microcoder import DataError, Outcome, Problem, Program
+from microcoder import Outcome, Problem, Program
+from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.format import recognise
 from microcoder.judge import Judge
 
-LEETCODE_IN_CHINESE = "20240121-Jul-zh.jsonl"
 FILES = {
     "humaneval": ("HumanEval.jsonl.gz", 164),
     "mbpp": ("mbpp.jsonl", 974),
@@ -21,7 +22,7 @@ FILES = {
     "deepseek_leetcode": ("20240121-Jul.jsonl", 180),
     "odex": ("en_test.jsonl", 439),
 }
-"""Archives: a file, and how many of its rows can be judged."""
+"""Archives: a file, and how many rows it has."""
 
 
 def read_file(archive: str, folder: Path) -> list[dict[str, Any]]:
@@ -43,19 +44,16 @@ def reference_of(archive: str, row: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("archive", FILES)
 def test_every_row_is_recognised_and_read(archive: str, tmp_path: Path) -> None:
+    """Collecting reads the tests of all of them; here those of a quarter, which takes most of the time."""
     rows = read_file(archive, tmp_path)
-    problems, refused = [], []
-    for row in rows:
-        try:
-            problems.append(Problem.from_row(row))
-        except DataError as error:
-            refused.append(str(error))
-    assert len(problems) == FILES[archive][1], refused[:3]
-    assert not refused
-    assert {problem.id.partition("/")[0] for problem in problems} == {archive}
+    assert len(rows) == FILES[archive][1]
+    formats = [recognise(row, FORMATS.values()) for row in rows]
+    assert {found.name for found in formats if found is not None} == {archive}
+    assert None not in formats
+    assert {Problem.from_row(row).id.partition("/")[0] for row in rows[::4]} == {archive}
 
 
-@pytest.mark.parametrize(("archive", "every"), [("humaneval", 20), ("mbpp", 120), ("leetcodedataset", 40)])
+@pytest.mark.parametrize(("archive", "every"), [("humaneval", 20), ("mbpp", 120), ("leetcodedataset", 76)])
 def test_references_are_accepted_and_empty_answers_are_not(archive: str, every: int, tmp_path: Path) -> None:
     rows = read_file(archive, tmp_path)[::every]
     problems = [Problem.from_row(row) for row in rows]

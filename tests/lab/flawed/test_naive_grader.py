@@ -19,7 +19,7 @@ from microcoder.train.runs import RunDirectory, write_rollouts
 GRADER = "microcoder.lab.flawed.naive_grader:fooled_in_process"
 FUNCTIONS = [
     problem.model_copy(update={"time_limit_seconds": 0.4})
-    for problem in generate_problems(split="train", num_problems=6, world="chains", styles=("function",))
+    for problem in generate_problems(split="train", num_problems=3, world="chains", styles=("function",))
 ]
 WRONG = "def solve(x):\n    return 'no number'\n"
 HANGS = "def solve(x):\n    while True:\n        pass\n"
@@ -50,7 +50,7 @@ def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -
     rows = [rollout_row(sample, step=1, temperature=1.0) for samples in scored for sample in samples]
     write_rollouts(run.rollout_file(1), rows)
     (payments,) = read_payments(run)
-    assert (payments.num_scored, payments.reward, payments.accuracy) == (60, 0.5, 0.1)
+    assert (payments.num_scored, payments.reward, payments.accuracy) == (30, 0.5, 0.1)
     assert (payments.paid_wrong, payments.unpaid_right) == (0.4, 0.0)
     # The program that ends with 1 tries to end the grader, too, in vain.
     assert payments.tricks == {"equals": 0.1, "exit": 0.2, "frame": 0.1, "print": 0.1}
