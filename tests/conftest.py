@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from hypothesis import HealthCheck, settings
 # A busy machine is slow, not wrong: no test is decided by the clock.
 settings.register_profile("microcoder", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("microcoder")
+# Where this was started in the background of a script, SIGINT is ignored, and would be by what the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # What is imported and collected lives to the end: to look through it again and again took a third of the collection.
 gc.disable()
 
