@@ -38,8 +38,7 @@ from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_pro
 from microcoder.judge.run.builds import require_compiler, run_compiler
 from microcoder.judge.run.problem import read_test
 from microcoder.judge.run.runtimes import Loaded, LoadedRuntime, find_room
-from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied
-from microcoder.judge.run.timing import Limits
+from microcoder.judge.run.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied
 from microcoder.judge.sandbox.protocol import (
     CPU_EXPIRED,
     FINISHED,
