@@ -125,12 +125,11 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
         f"(factor {scale:g}), at most {prepared.limits.wall_seconds:.2f} s of wall time"
     )
     for number, test in enumerate(verdict.tests, 1):
-        for reason in (reason for place, reason in session.explained if place == number):
-            print(f"test {number}: {reason}")
-        for run in (run for run in verdict.uncounted if run.test == number):
-            print(f"test {number}: a run that did not count, {run.reason.value}")
+        said = [reason for place, reason in session.explained if place == number]
+        said += [f"a run that did not count, {run.reason.value}" for run in verdict.uncounted if run.test == number]
         used = f"cpu {test.cpu_seconds:.2f} s, wall {test.wall_seconds:.2f} s"
-        print(f"test {number}: {test.verdict.value}, {used}{test.detail and f'; {test.detail}'}")
+        said.append(f"{test.verdict.value}, {used}{test.detail and f'; {test.detail}'}")
+        print("\n".join(f"test {number}: {line}" for line in said))
     print(f"{name}: {verdict.outcome.value} {verdict.detail}".rstrip())
 
 

@@ -87,7 +87,7 @@ class Sandboxes:
         self.retries = 0
         """Uses that were begun again because the sandbox died."""
         self.record = TimeRecord()
-        """Counts of tests that reached their wall limit."""
+        """Decisions about the time of its tests."""
 
     def open(self) -> Sandbox:
         """Start and return the plain one.

@@ -283,7 +283,7 @@ class Siblings:
 
 _MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
 _SHORT_TURN_SECONDS = 1e-4
-_SHORTEST_EXTENSION_SECONDS = 0.05
+SHORTEST_EXTENSION_SECONDS = 0.05
 _IN_THE_QUEUE_SECONDS = 0.25
 """Wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
 _BLIND_FACTOR = 3.0
@@ -333,7 +333,7 @@ def extend(
     waited = min(reading.waited_seconds, most)
     more = limit_seconds - (counted_seconds - waited)
     why = f"it waited {waited:.2f} s for a processor"
-    if more < _SHORTEST_EXTENSION_SECONDS:
+    if more < SHORTEST_EXTENSION_SECONDS:
         if reading.waited_seconds > most and not is_short:
             raise EvaluatorFault(
                 f"the machine is stuck: a test ran for {reading.cpu_seconds:.2f} s in {real_seconds:.0f} s"

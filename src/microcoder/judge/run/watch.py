@@ -90,7 +90,7 @@ class Attendance:
     def _extend(self, pid: int, counted: float, real: float) -> float:
         """Return how much longer a test may take whose wall time is spent; 0 to end it."""
         if pid < 0:  # It has ended.
-            return _LOOK_AGAIN_SECONDS
+            return timing.SHORTEST_EXTENSION_SECONDS
         reading = read_process(pid) if pid else None
         limit = self._limits.wall_seconds
         more, why = timing.extend(reading, limit_seconds=limit, counted_seconds=counted, real_seconds=real)
@@ -105,7 +105,6 @@ class Attendance:
         return more
 
 
-_LOOK_AGAIN_SECONDS = 0.05
 _HELD_UP_STATES = frozenset("RTtD")
 
 
