@@ -22,7 +22,7 @@ BUDGETS = {
     "judge/languages": 1130,
     "judge/run": 6080,
     "judge/fleet": 2610,
-    "judge/serve": 1870,
+    "judge/serve": 1830,
     "judge": 60,
     "data/formats": 5880,
     "data": 1430,

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 import microcoder
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.serve import api, piston, sandbox_fusion
-from microcoder.judge.serve.connections import ACCEPTED_AT_ONCE, LOG, Connection, Connections, bound_connections
+from microcoder.judge.serve.connections import ACCEPTED_AT_ONCE, Connection, Connections, bound_connections
 from microcoder.judge.serve.guard import Guard
 from microcoder.judge.serve.refusals import Refused, refusal_of
 from microcoder.judge.serve.service import Service
@@ -74,25 +74,28 @@ class JudgeServer(uvicorn.Server):
         self._on_start = on_start
         settings = service.settings
         connections = Connections(
-            settings=settings, metrics=service.metrics, most=bound_connections(settings, service.judge.workers)
+            build_app(service, tokens=tokens),
+            settings=settings,
+            metrics=service.metrics,
+            most=bound_connections(settings, service.judge.workers),
         )
         config = uvicorn.Config(
-            build_app(service, tokens=tokens),
+            connections,
             host=host,
             port=port,
-            http=cast(type[asyncio.Protocol], partial(Connection, known=connections)),
+            http=cast(type[asyncio.Protocol], partial(Connection, connections)),
             ws="none",
             loop="asyncio",
             ssl_certfile=tls[0] if tls else None,
             ssl_keyfile=tls[1] if tls else None,
-            log_level="warning",
+            # Errors alone: what uvicorn warns of are lines that strangers write.
+            log_level="error",
             access_log=False,
             server_header=False,
             backlog=ACCEPTED_AT_ONCE,
-            timeout_keep_alive=settings.idle_seconds,
+            timeout_keep_alive=settings.idle_seconds + _AFTER_GRACE_SECONDS,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
-        LOG.setLevel(logging.ERROR)
         super().__init__(config)
 
     @property

@@ -44,7 +44,7 @@ class ServiceMetrics:
         self.connections = Gauge("microcoder_connections", "Open connections", registry=self.registry)
         self.connections_closed = Counter(
             "microcoder_connections_closed",
-            "Connections that were ended or refused: no_head, idle, not_read, malformed, client_limit, total_limit",
+            "Connections that were ended or refused: no_head, idle, not_read, no_room",
             ("why",),
             registry=self.registry,
         )

@@ -38,10 +38,7 @@ class ServiceSettings(Config):
     """Highest memory limit of a test."""
     max_connections: int = Field(default=1024, ge=1)
     """Maximum number of open connections; fewer if the limit on open files requires it. Beyond it, the longest idle
-    connection of the client with the most is reset; if none is idle, the new one is answered 503."""
-    max_connections_per_client: int = Field(default=512, ge=1)
-    """Maximum per client address, beyond which its own longest idle one is reset; raise it if all clients come through
-    one proxy."""
+    connection is reset; if none is idle, the new one is answered 503."""
     head_seconds: float = Field(default=10.0, gt=0, le=_MAX_WAIT_SECONDS)
     """Time for the head of a request to arrive; then the connection is closed."""
     idle_seconds: int = Field(default=75, ge=1, le=int(_MAX_WAIT_SECONDS))
