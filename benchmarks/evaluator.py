@@ -12,7 +12,8 @@ so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a t
     mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled; a second time with sibling limits where the
                   judge has them. Its floor is endless programs x limit / processors
     mixed_sorted  the same, the endless ones last; only where it is asked for
-    tests50, tests400   programs with so many tests
+    tests50, tests400, calls50, calls400, threads50   so many tests; of functions that are called; of programs whose
+                  work is done in a thread that they start last
     step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`); left out
                   where --data does not hold what it is made of
     sleepers      six programs that sleep

@@ -22,6 +22,11 @@ SOURCES: dict[Kind, str] = {
     "endless": "while True:\n    pass\n",
 }
 CALLED = "class Solution:\n    def squares(self, n):\n        return sum(i * i for i in range(n))\n"
+THREADED = (
+    "import sys, threading\nsys.setrecursionlimit(1 << 20)\nthreading.stack_size(1 << 26)\n"
+    "def main():\n    n = int(input())\n    print(sum(i * i for i in range(n)))\n"
+    "threading.Thread(target=main).start()\n"
+)
 SLEEPING = "import time\ntime.sleep(600)\n"
 CPP = """#include <bits/stdc++.h>
 using namespace std;
@@ -121,13 +126,11 @@ def build_small(name: str, counts: dict[Kind, int], *, num_tests: int = 10, limi
     return Workload(name, tuple(tasks), limit_seconds)
 
 
-def build_half_calls(count: int, limit_seconds: float) -> Workload:
-    """Return right programs, every other one a function that is called."""
-    printed = build_squares(10, limit_seconds)
+def build_called(num_tests: int, limit_seconds: float) -> Task:
+    """Return a right function that is called."""
+    printed = build_squares(num_tests, limit_seconds)
     tests = tuple(TestCase(input=test.input.strip(), output=test.output.strip()) for test in printed.tests)
-    called = Problem(id="called", fn_name="squares", tests=tests, time_limit_seconds=limit_seconds)
-    tasks = (Task(SOURCES["right"], printed, "right"), Task(CALLED, called, "right"))
-    return Workload("half_calls", tasks * (count // 2), limit_seconds)
+    return Task(CALLED, Problem(id="called", fn_name="squares", tests=tests, time_limit_seconds=limit_seconds), "right")
 
 
 def build_sleepers(count: int, limit_seconds: float) -> Workload:
@@ -151,7 +154,14 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
             workload = build_small(name, quick if is_quick else counts, limit_seconds=limit_seconds)
             return workload if name == "mixed_sorted" else workload.shuffle()
         case "half_calls":
-            return build_half_calls(8 if is_quick else 200, limit_seconds)
+            printed = Task(SOURCES["right"], build_squares(10, limit_seconds), "right")
+            return Workload(name, (printed, build_called(10, limit_seconds)) * (4 if is_quick else 100), limit_seconds)
+        case "calls50" | "calls400":
+            task = build_called(int(name.removeprefix("calls")), limit_seconds)
+            return Workload(name, (task,) * (1 if is_quick else 16), limit_seconds)
+        case "threads50":
+            task = Task(THREADED, build_squares(50, limit_seconds), "right")
+            return Workload(name, (task,) * (1 if is_quick else 12), limit_seconds)
         case "tests50":
             return build_small(name, {"right": 2 if is_quick else 32}, num_tests=50, limit_seconds=limit_seconds)
         case "tests400":
@@ -163,4 +173,5 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
     raise ValueError(f"set {name!r}; use one of {', '.join(SETS)}")
 
 
-SETS: Sequence[str] = ("tiny", "half_calls", "mixed", "mixed_sorted", "tests50", "tests400", "sleepers", "cpp")
+_MANY_TESTS = ("tests50", "tests400", "calls50", "calls400", "threads50")
+SETS: Sequence[str] = ("tiny", "half_calls", "mixed", "mixed_sorted", *_MANY_TESTS, "sleepers", "cpp")

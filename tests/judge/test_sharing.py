@@ -35,6 +35,11 @@ ALLOWED = {
     "its own names": "def f(hash, repr):\n    return hash + repr\nclass A(object):\n    def now(self): return 1\n"
     "print(f(1, 2), A().now())",
     "objects without sets": "class A:\n    def __init__(self): self.x = 1\nprint(A().x, [A().x for _ in range(2)])",
+    "a thread that is all there is": "import sys, threading\nthreading.stack_size(2**26)\ndef main(): print(input())\n"
+    "threading.Thread(target=main).start()",
+    "a thread by its name": "from threading import Thread, stack_size\ndef main(): print(input())\n"
+    "if __name__ == '__main__':\n    stack_size(64 * 1024 * 1024)\n    t = Thread(target=main)\n    t.start()\n"
+    "    t.join()",
     "sets without objects": "class Solution:\n    def f(self, a): return {*a}\nprint(set(input().split()))",
 }
 
@@ -73,6 +78,45 @@ def test_what_could_tell_tests_apart_keeps_a_process_a_test(name: str) -> None:
 @pytest.mark.parametrize("name", ALLOWED)
 def test_usual_programs_may_share_a_process(name: str) -> None:
     assert find_obstacle(ALLOWED[name], is_function=False) == ""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "threading.Thread(target=main).start()\nmain()",
+        "t = threading.Thread(target=main)\nt.start()\nmain()\nt.join()",
+        "threading.Thread(target=main, daemon=True).start()",
+        "threading.Thread(target=lambda: print(threading.current_thread())).start()",
+        "T = threading.Thread\nthreading.Thread(target=main).start()",
+        "print(threading.stack_size(2**26))\nthreading.Thread(target=main).start()",
+        "threading.stack_size(int(input()))\nthreading.Thread(target=main).start()",
+        "def go():\n    threading.Thread(target=main).start()\ngo()",
+        "from threading import Thread as T, active_count\nT(target=main).start()",
+        "from threading import Thread as T\nprint(T)\nT(target=main).start()",
+        "import threading as t\nt.Timer(1, main).start()",
+    ],
+)
+def test_other_threads_keep_a_process_a_test(code: str) -> None:
+    assert find_obstacle(f"import threading\ndef main(): print(1)\n{code}", is_function=False)
+
+
+def test_tests_of_a_program_in_a_thread_share_a_process(together: Judge, alone: Judge) -> None:
+    before = together.statistics.shared
+    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 41)), time_limit_seconds=5.0)
+    deep = "def down(k): return k and 1 + down(k - 1)\n"
+    codes = [
+        f"{deep}def main(): print(down(int(input()) * 900) // 900)",
+        "def main():\n    n = int(input())\n    print(n)\n    1 / (n - 30)",
+        "def main():\n    n = int(input())\n    print(n + (n == 20))",
+        "def main():\n    n = int(input())\n    if n == 25: sys.exit()\n    print(n)",
+    ]
+    for code in codes:
+        whole = (
+            f"import sys, threading\nsys.setrecursionlimit(1 << 20)\nthreading.stack_size(1 << 27)\n{code}\n"
+            "threading.Thread(target=main).start()\n"
+        )
+        assert _outcomes(together, whole, problem) == _outcomes(alone, whole, problem)
+    assert together.statistics.shared - before >= 80
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,79 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
     if found:
         return f"it names {found[0]}"
     try:
-        _Screen(is_function=is_function).visit(parse_source(code))
+        tree = parse_source(code)
+        if "threading" in code and not is_function:
+            _call_in_place_of_thread(tree)
+        _Screen(is_function=is_function).visit(tree)
     except Obstacle as obstacle:
         return str(obstacle)
     except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
         return "it cannot be read"
     return ""
+
+
+_STACK_SIZES = (ast.Constant, ast.BinOp, ast.operator)
+
+
+def _call_in_place_of_thread(tree: ast.Module) -> None:
+    """Make `threading.Thread(target=main).start()`, the last thing that a program does, a call of `main`.
+
+    Nothing runs beside such a thread: the main one waits for its end, as the interpreter does, and the process then
+    joins it before the test ends. So what the program may do is what it may do in a call. Programs often have it for
+    a larger stack, which `threading.stack_size` asks for. Whatever else names the module is refused as before.
+    """
+    modules: set[str] = set()
+    members: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            modules.update(alias.asname or alias.name for alias in node.names if alias.name == "threading")
+        elif isinstance(node, ast.ImportFrom) and node.module == "threading" and not node.level:
+            members.update((alias.asname or alias.name, alias.name) for alias in node.names)
+    if not set(members.values()) <= {"Thread", "stack_size"}:
+        return
+
+    def is_member(function: ast.expr, name: str) -> bool:
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            return function.value.id in modules and function.attr == name
+        return isinstance(function, ast.Name) and members.get(function.id) == name
+
+    def asks_for_stack(statement: ast.stmt) -> bool:
+        match statement:
+            case ast.Expr(value=ast.Call(func=function, args=[size], keywords=[])):
+                return is_member(function, "stack_size") and all(isinstance(n, _STACK_SIZES) for n in ast.walk(size))
+        return False
+
+    block = tree.body
+    while block and isinstance(block[-1], ast.If) and not block[-1].orelse:
+        block = block[-1].body
+    for place in (tree.body, block):
+        place[:] = [one for one in place if not asks_for_stack(one)] or place
+    match block[-3:]:
+        case [*_, ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="start"), args=[]))]:
+            num_statements = 1
+        case [
+            ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made),
+            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=started), attr="start"), args=[])),
+            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=joined), attr="join"), args=[])),
+        ] if name == started == joined:
+            num_statements = 3
+        case _:
+            return
+    match made:
+        case ast.Call(func=function, args=[], keywords=[ast.keyword(arg="target", value=ast.Name() as target)]):
+            pass
+        case _:
+            return
+    if not is_member(function, "Thread"):
+        return
+    block[-num_statements:] = [ast.Expr(ast.Call(target, [], []))]
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if named.isdisjoint(modules | members.keys()):
+        for node in tree.body:
+            if isinstance(node, ast.Import):
+                node.names = [alias for alias in node.names if alias.name != "threading"]
+            elif isinstance(node, ast.ImportFrom) and node.module == "threading":
+                node.module, node.names = "__future__", []
 
 
 class _Scope(NamedTuple):

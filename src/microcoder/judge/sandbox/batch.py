@@ -20,6 +20,7 @@ go on: it never learns what a right output is, and one that is wrong ends it.
 from __future__ import annotations
 
 import _io
+import _thread
 import builtins
 import copy
 import functools
@@ -368,6 +369,7 @@ class Batch:
         sys.stderr = sys.__stderr__ = stderr.open(2, "w", _io.BufferedWriter)
         sys.setrecursionlimit(self._limits[0])
         sys.set_int_max_str_digits(self._limits[1])
+        _thread.stack_size(0)
         self._renew_modules()
 
 

@@ -301,7 +301,14 @@ def renew_main() -> None:
     sys.argv = [FILE_NAME]
 
 
-def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], names: dict[str, Any] | None) -> int:
+def run_program(
+    program: Loaded,
+    stack: CallStack,
+    arguments: Sequence[str],
+    names: dict[str, Any] | None,
+    *,
+    is_shared: bool = False,
+) -> int:
     """Run a program as the `__main__` that is there, fresh; return the exit code the interpreter would end with.
 
     Args:
@@ -309,6 +316,7 @@ def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], nam
         stack: where its calls are noted.
         arguments: what it finds in sys.argv after its name.
         names: those of its dialect if it has one.
+        is_shared: other tests follow in this process: its threads are joined without shutting down `threading`.
     """
     code, needs_teardown, _ = program
     namespace = sys.modules["__main__"].__dict__
@@ -318,6 +326,9 @@ def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], nam
         dialects.enter(namespace, names)
     status = guarded(stack.execute, code, namespace)
     del namespace
+    while is_shared and len(threading._active) > 1:  # pyrefly: ignore[missing-attribute]
+        for thread in threading.enumerate()[1:]:
+            thread.join()
     return finish(status, needs_teardown)
 
 

@@ -265,7 +265,8 @@ class ForkServer:
             if request.fn_name:
                 done = functions.run_function(program, request.fn_name, request.call, self._solution, names)
             else:
-                done = runner.run_program(program, self._stack, (), names), tests.read_stdout()
+                status = runner.run_program(program, self._stack, (), names, is_shared=True)
+                done = status, tests.read_stdout()
             tests.end(*done)
             # Gone before the next is unpacked.
             del program
