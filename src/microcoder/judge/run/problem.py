@@ -237,6 +237,9 @@ class PreparedTest:
     """Text, or for a function-call problem the decoded JSON value."""
     expected_bytes: int
     """Bytes of the expected output as text."""
+    exact: bytes | None = None
+    """What is right without a closer look, but for a newline at its end: the expected text, or the value as it comes
+    over the wire; None where it is long, or where the same text need not be right."""
 
 
 class PreparedProblem:
@@ -283,12 +286,16 @@ class PreparedProblem:
         test = self.problem.tests[number - 1]
         stdin = test.input.encode("utf-8", "surrogatepass")
         expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
+        checker = self.problem.checker.type
+        may_be_exact = checker in ("default", "exact") and expected_bytes <= _LONGEST_EXACT_BYTES
         if self.problem.fn_name is None:
-            return PreparedTest(stdin, test.output, expected_bytes)
+            text = test.output.removesuffix("\n")
+            exact = text.encode() if may_be_exact and text.isascii() else None
+            return PreparedTest(stdin, test.output, expected_bytes, exact)
         # check_problem has read the value; a checker program gets its text.
-        is_compared = self.problem.checker.type != "program"
-        expected = read_test(self.problem, number, self._call) if is_compared else test.output
-        return PreparedTest(stdin, expected, expected_bytes)
+        expected = read_test(self.problem, number, self._call) if checker != "program" else test.output
+        wire = json.dumps(expected, separators=(",", ":")) if may_be_exact and _is_plain(expected) else None
+        return PreparedTest(stdin, expected, expected_bytes, wire and wire.encode())
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
         """Return why a test failed before its output is looked at, or None."""
@@ -310,6 +317,17 @@ class PreparedProblem:
             return run.stdout
         value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
         return value if isinstance(value, TestResult) else values.write_json(value).encode()
+
+
+_LONGEST_EXACT_BYTES = 1 << 16
+_EXACT_IN_JSON = 1 << 53
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value comes over the wire as plain JSON."""
+    if type(value) is list:
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, str) or (type(value) is int and abs(value) < _EXACT_IN_JSON)
 
 
 def check_problem(problem: Problem) -> None:

@@ -187,6 +187,10 @@ def _may_share(code: str, problem: PreparedProblem) -> bool:
     return not find_obstacle(code, is_function=of.fn_name is not None)
 
 
+_RIGHT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")
+_RIGHT_VALUE = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "value", "")
+
+
 class Together:
     """Tests of one process, judged as they end.
 
@@ -240,6 +244,9 @@ class Together:
 
     def _is_right(self, number: int, status: int, output: bytes) -> bool:
         is_function = self._problem.problem.fn_name is not None
+        if not status and output.removesuffix(b"\n") == self._tests[number].exact:
+            self._judged[number:] = [_RIGHT_VALUE if is_function else _RIGHT_TEXT]
+            return True
         run = Run(
             result=Result(exit_code=status, signal=0, cpu_us=0, wall_us=0, memory_kib=0, expired=FINISHED),
             stdout=b"" if is_function else output,

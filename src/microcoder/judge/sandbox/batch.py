@@ -66,6 +66,11 @@ _ENOUGH_CPU_SECONDS = 0.1
 """A process that has taken so long begins no other test: what it did is lost if a later one is wrong."""
 _RARELY_CHECKED = frozenset(("sys", "math", "List", "Dict", "Set", "Tuple", "Optional", "Union", "Any"))
 """Names of the library by which no program that stores no attribute can change it."""
+_STREAMING_TEXT = """
+print input sys os stdin stdout stderr read write fstat exit quit
+"""
+_STREAMING = frozenset(_STREAMING_TEXT.split())
+"""Names of the library by which a program that may share a process can reach its streams."""
 _MOST_STDERR_BYTES = 1 << 16
 """Largest output on stderr after which another test may follow in the process."""
 _IMMUTABLE_CLASS = 1 << 8
@@ -195,7 +200,8 @@ class Library:
                 stored.update(one.co_names)
             pending += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
         named = [known for name in stored for known in self._by_name.get(name, ())]
-        return Watch(self._sizes, self._items, named, not stored and self._suspicious.isdisjoint(names))
+        is_rare = not stored and self._suspicious.isdisjoint(names)
+        return Watch(self._sizes, self._items, named, is_rare, _STREAMING.isdisjoint(names))
 
     def reset(self) -> None:
         """Have caches be empty, decimal numbers follow their first rules, and shared random numbers begin again.
@@ -253,6 +259,8 @@ class Watch(NamedTuple):
     named: list[tuple[Mapping[str, Any], str, Any]]
     is_rare: bool
     """Whether the program names nothing by which it could change the library, so that looking now and then will do."""
+    is_silent: bool
+    """Whether the program names nothing by which it could read or write, so that its streams stay as they are."""
 
     def sees_change(self) -> bool:
         """Whether a name means something else, or there are more or fewer of them."""
@@ -352,21 +360,23 @@ class Batch:
 
     def _throw_away(self) -> None:
         """Throw away all that a test left, which may act once more."""
-        sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
+        if not self._watch.is_silent:
+            sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
         for name in ("__main__", "solution"):
             sys.modules.pop(name, None)
         gc.collect()
         self._library.reset()
 
     def _make_new(self, content: bytes) -> None:
-        for descriptor in (0, 1, 2):
+        for descriptor in (0,) if self._watch.is_silent else (0, 1, 2):
             os.ftruncate(descriptor, 0)
             os.lseek(descriptor, 0, os.SEEK_SET)
         os.pwrite(0, content, 0)
-        stdin, stdout, stderr = self._library.styles
-        sys.stdin = sys.__stdin__ = stdin.open(0, "r", _io.BufferedReader)
-        sys.stdout = sys.__stdout__ = stdout.open(1, "w", _io.BufferedWriter)
-        sys.stderr = sys.__stderr__ = stderr.open(2, "w", _io.BufferedWriter)
+        if not self._watch.is_silent:
+            stdin, stdout, stderr = self._library.styles
+            sys.stdin = sys.__stdin__ = stdin.open(0, "r", _io.BufferedReader)
+            sys.stdout = sys.__stdout__ = stdout.open(1, "w", _io.BufferedWriter)
+            sys.stderr = sys.__stderr__ = stderr.open(2, "w", _io.BufferedWriter)
         sys.setrecursionlimit(self._limits[0])
         sys.set_int_max_str_digits(self._limits[1])
         _thread.stack_size(0)
