@@ -294,8 +294,9 @@ class PreparedProblem:
             return PreparedTest(stdin, test.output, expected_bytes, exact)
         # check_problem has read the value; a checker program gets its text.
         expected = read_test(self.problem, number, self._call) if checker != "program" else test.output
-        wire = json.dumps(expected, separators=(",", ":")) if may_be_exact and _is_plain(expected) else None
-        return PreparedTest(stdin, expected, expected_bytes, wire and wire.encode())
+        is_plain = may_be_exact and _is_plain(expected)
+        exact = json.dumps(expected, separators=(",", ":")).encode() if is_plain else None
+        return PreparedTest(stdin, expected, expected_bytes, exact)
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
         """Return why a test failed before its output is looked at, or None."""
