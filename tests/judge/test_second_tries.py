@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any, ClassVar
 
@@ -75,11 +75,15 @@ LATE = "n = int(input())\nif n == 7: sum(i * i for i in range(20_000_000))\nprin
 HIDDEN = "n = int(input())\nif n == 2: print.__self__.__dict__['left'] = n\nprint(n)\n"
 
 
+def unchecked(numbers: Iterable[int]) -> Iterator[UncountedRun]:
+    return (UncountedRun(number, Repeat.SHARED_UNCHECKED) for number in numbers)
+
+
 @pytest.mark.parametrize(
     ("code", "uncounted"),
     [
-        (LATE, (UncountedRun(6, Repeat.SHARED_UNCHECKED), UncountedRun(7, Repeat.SHARED_LOST))),
-        (HIDDEN, tuple(UncountedRun(number, Repeat.SHARED_UNCHECKED) for number in (3, 4))),
+        (LATE, (*unchecked(range(2, 7)), UncountedRun(7, Repeat.SHARED_LOST))),
+        (HIDDEN, (*unchecked(range(2, 10)), *unchecked(range(3, 10)))),
     ],
 )
 def test_what_no_look_has_followed_is_run_again(

@@ -3,7 +3,7 @@
 Only for programs that the trusted side found nothing against (`judge/run/screen.py`): they name nothing that could
 reach another test. What they could still change is the attributes of library objects; these are compared with what
 they were before the first test, and a process in which they differ runs no other test. That is done after every test,
-but for programs that name nothing by which they could change one: there it is done after 1, 4, 16 ... tests and after
+but for programs that name nothing by which they could change one: there it is done after 16, 64 ... tests and after
 the last, and a test counts once a later look has found no change.
 
 The first test is run as one in a process of its own is, to its end. What goes in and out of the others are two memory
@@ -71,6 +71,8 @@ print input sys os stdin stdout stderr read write fstat exit quit
 """
 _STREAMING = frozenset(_STREAMING_TEXT.split())
 """Names of the library by which a program that may share a process can reach its streams."""
+_FIRST_LOOK = 16
+"""Tests before the library is looked at, of a program that can hardly change it: most end before, with one look."""
 _MOST_STDERR_BYTES = 1 << 16
 """Largest output on stderr after which another test may follow in the process."""
 _IMMUTABLE_CLASS = 1 << 8
@@ -315,7 +317,7 @@ class Batch:
     def _is_clean(self, *, is_last: bool) -> bool:
         """Throw away what a test left; look for changes if that is due."""
         self._throw_away()
-        if self._watch.is_rare and not is_last and not self._is_fourfold():
+        if self._watch.is_rare and not is_last and not (self._num_done >= _FIRST_LOOK and self._is_fourfold()):
             return True
         self._found = 0 if self._watch.sees_change() else CLEAN
         return bool(self._found)
