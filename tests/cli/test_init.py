@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import sys
 from pathlib import Path
 from typing import Literal
@@ -80,6 +81,27 @@ def test_an_algorithm_is_that_of_the_recipes_of_its_name(algorithm: str, files: 
     text = write_recipe(Wishes(model="Qwen/Qwen3-4B-Instruct-2507", gpu="h200", algorithm=algorithm, **files))
     published = load_config(TrainConfig, [Path("qwen3-4b"), Path(algorithm)])
     assert resolve(text, tmp_path).algorithm == published.algorithm
+
+
+def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that `train` runs."""
+    from microcoder.train.runs import RunDirectory
+    from microcoder.train.verl.translate import as_words, translate
+
+    out = tmp_path / "cluster.toml"
+    words = ["--model", "Qwen/Qwen3-4B", "--problems", files["problems"], "--heldout", files["heldout"], "--yes"]
+    main(["init", *words, "--gpu", "h100", "--engine", "verl", "--out", str(out)])
+    printed = capsys.readouterr().out
+    config = load_config(TrainConfig, [out])
+    assert (config.engine, config.verl["trainer.nnodes"]) == ("verl", 1)
+    command = shlex.split(printed.replace("\\\n", "").partition("\n")[2].rpartition("\nwrote ")[0])
+    expected = as_words(translate(config, RunDirectory(Path("runs/cluster"))))
+    assert command == ["python", "-m", "verl.trainer.main_ppo", *expected]
+    assert "actor_rollout_ref.rollout.temperature=1.2" in command
+    with pytest.raises(ConfigError, match="engine 'megatron' is unknown; use trl or verl"):
+        write_recipe(Wishes(model="Qwen/Qwen3-4B", gpu="h100", engine="megatron", **files))
 
 
 def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, str], tmp_path: Path) -> None:

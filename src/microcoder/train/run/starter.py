@@ -226,6 +226,10 @@ def detect_gpu() -> str:
     return "cpu"
 
 
+def _count_gpus() -> int:
+    return len(list(Path("/proc/driver/nvidia/gpus").glob("*/information")))
+
+
 _USUAL = "microcoder-grpo"
 _RECIPES = {path.stem: path for path in sorted((SHIPPED / "recipes" / "algorithms").glob("*.toml"))}
 ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
@@ -248,6 +252,8 @@ class Wishes:
     """A problem file, LiveCodeBench, or a split of the data set."""
     gpu: str
     algorithm: str = _USUAL
+    engine: str = "trl"
+    """`trl`, or `verl`: a Ray cluster, or this machine's GPUs together."""
     format: str | None = None
     """Of a data set's rows; None: known by its name."""
     command: str = "microcoder init"
@@ -257,6 +263,10 @@ def write_recipe(wishes: Wishes) -> str:
     """Return the text of a recipe (TOML)."""
     if wishes.algorithm not in ALGORITHMS:
         raise ConfigError(f"algorithm {wishes.algorithm!r} is unknown; use one of {', '.join(ALGORITHMS)}")
+    if wishes.engine not in ("trl", "verl"):
+        raise ConfigError(f"engine {wishes.engine!r} is unknown; use trl or verl")
+    if wishes.engine == "verl" and wishes.gpu == "cpu":
+        raise ConfigError("engine verl trains on GPUs; pass --gpu h100, say, or leave out --engine verl")
     problems = _problems(wishes)
     model = inspect_model(wishes.model)
 
@@ -301,6 +311,8 @@ def _lines(wishes: Wishes, model: StarterModel, fit: Fit | None, problems: Mappi
     yield "# docs/reference.md lists every key. See what the run takes, then start it; the same command resumes it."
     yield "#     microcoder train -c THIS_FILE --dry-run"
     yield "#     microcoder train -c THIS_FILE"
+    if wishes.engine == "verl":
+        yield _line("engine", "verl", "docs/cluster.md")
     yield _line("num_steps", TrainConfig.model_fields["num_steps"].default, "sampling rounds of the published run")
     yield from _model_lines(model, fit)
     yield from _prompt_lines(model)
@@ -338,7 +350,12 @@ def _lines(wishes: Wishes, model: StarterModel, fit: Fit | None, problems: Mappi
     yield ""
     yield "[checkpoint]"
     yield _line("every_steps", checkpoint.every_steps)
-    yield _line("keep", checkpoint.keep, "the latest, and the best by held-out accuracy")
+    yield _line("keep", checkpoint.keep, "the latest, and under TRL the best by held-out accuracy")
+    if wishes.engine == "verl":
+        yield ""
+        yield "[verl]"
+        yield _line('"trainer.n_gpus_per_node"', _count_gpus() or 8, "by verl's names; docs/cluster.md")
+        yield _line('"trainer.nnodes"', 1)
 
 
 def _model_lines(model: StarterModel, fit: Fit | None) -> Iterator[str]:
