@@ -42,7 +42,7 @@ BUDGETS = {
     "train": 580,
     "train/algorithm": 1560,
     "train/recipe": 860,
-    "train/run": 4060,
+    "train/run": 3800,
     "train/trl": 1360,
     "train/verl": 1960,
     "lab": 10,

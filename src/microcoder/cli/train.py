@@ -7,6 +7,7 @@ import json as json_module
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def _print_dry_run(
     record: dict[str, Any] = {
         "run_dir": str(target),
         "config": config.model_dump(mode="json"),
-        "estimate": estimate.as_record(),
+        "estimate": asdict(estimate),
         "memory": None if table is None else table.as_record(),
         "missing": find_missing(config),
         "command": _describe_launch(config, target),
