@@ -32,20 +32,26 @@ for node in "${nodes[@]:1}"; do
         ray start --address="$address:$port" --num-gpus="$gpus" --num-cpus="$cpus" --block &
 done
 
+count_nodes() {
+    srun --nodes=1 --ntasks=1 --overlap -w "$head" python -c "
+import ray
+ray.init('$address:$port', logging_level='error', log_to_driver=False)
+print(sum(node['Alive'] for node in ray.nodes()))" | tail -n 1
+}
+# verl would not wait for the machines to join.
+for _ in $(seq 60); do [ "$(count_nodes || echo 0)" -ge "${#nodes[@]}" ] && break || sleep 10; done
+
 # The judge runs in one of verl's reward workers; --evaluator.backend ray has one on each node. The same command goes on from the last checkpoint.
 status=0
-srun --nodes=1 --ntasks=1 --overlap -w "$head" \
+RAY_ADDRESS="$address:$port" srun --nodes=1 --ntasks=1 --overlap -w "$head" \
     microcoder train -c "$recipe" --engine verl --run-dir "$run" \
-    --ray-address "$address:$port" --ray.num-nodes "${#nodes[@]}" --ray.processes-per-node "$gpus" || status=$?
+    --verl.trainer.nnodes "${#nodes[@]}" --verl.trainer.n_gpus_per_node "$gpus" || status=$?
 [ "$status" -eq 0 ] && exit 0
 
 # Ray notices a lost node, and the run ends, minutes before Slurm would requeue the job for it. Ray is given time to count;
 # where no node is missing the run has failed by itself, and would again.
 sleep 60
-alive=$(srun --nodes=1 --ntasks=1 --overlap -w "$head" python -c "
-import ray
-ray.init('$address:$port', logging_level='error', log_to_driver=False)
-print(sum(node['Alive'] for node in ray.nodes()))" | tail -n 1) || alive=0
+alive=$(count_nodes) || alive=0
 if [ "$alive" -lt "${#nodes[@]}" ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 5 ]; then
     scontrol requeue "$SLURM_JOB_ID"
 fi

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import sys
 from pathlib import Path
 from typing import Literal
@@ -17,7 +18,7 @@ from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.train.recipe.recipe import HubProblems, HuggingFaceModel, TrainConfig
-from microcoder.train.run.starter import GPUS, Wishes, count_gib, fit_model, inspect_model, write_recipe
+from microcoder.train.run.starter import GPUS, Wishes, write_recipe
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,43 +83,56 @@ def test_an_algorithm_is_that_of_the_recipes_of_its_name(algorithm: str, files: 
     assert resolve(text, tmp_path).algorithm == published.algorithm
 
 
+def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that `train` runs."""
+    from microcoder.train.runs import RunDirectory
+    from microcoder.train.verl.translate import as_words, translate
+
+    out = tmp_path / "cluster.toml"
+    words = ["--model", "Qwen/Qwen3-4B", "--problems", files["problems"], "--heldout", files["heldout"], "--yes"]
+    main(["init", *words, "--gpu", "h100", "--engine", "verl", "--out", str(out)])
+    printed = capsys.readouterr().out
+    config = load_config(TrainConfig, [out])
+    assert (config.engine, config.verl["trainer.nnodes"]) == ("verl", 1)
+    command = shlex.split(printed.replace("\\\n", "").partition("\n")[2].rpartition("\nwrote ")[0])
+    expected = as_words(translate(config, RunDirectory(Path("runs/cluster"))))
+    assert command == ["python", "-m", "verl.trainer.main_ppo", *expected]
+    assert "actor_rollout_ref.rollout.temperature=1.2" in command
+    with pytest.raises(ConfigError, match="engine 'megatron' is unknown; use one of trl, verl"):
+        write_recipe(Wishes(model="Qwen/Qwen3-4B", gpu="h100", engine="megatron", **files))
+
+
 def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, str], tmp_path: Path) -> None:
-    by_gpu = {gpu: fit_model(inspect_model("Qwen/Qwen3-1.7B"), gpu) for gpu in GPUS}
-    assert by_gpu["cpu"] is None
-    assert by_gpu["h100"] is not None
-    assert by_gpu["h100"].is_whole
-    assert by_gpu["h100"].max_response_tokens == 8192
+    by_gpu = {gpu: write_recipe(Wishes(model="Qwen/Qwen3-1.7B", gpu=gpu, **files)) for gpu in GPUS}
+    assert "for a trial run" in by_gpu["cpu"]
+    small = resolve(by_gpu["h100"], tmp_path)
+    assert small.weights.lora is None
+    assert small.rollout.max_response_tokens == 8192
+    assert resolve(by_gpu["l4"], tmp_path).weights.lora is not None
     four = resolve(write_recipe(Wishes(model="Qwen/Qwen3-4B", gpu="h100", **files)), tmp_path)
     assert isinstance(four.model, HuggingFaceModel)
     assert four.model.lora is not None
     assert four.model.dtype == "bfloat16"
-    with pytest.raises(ConfigError, match=r"Qwen3-32B \(32\.0 B parameters\) does not fit on one l4"):
+    with pytest.raises(ConfigError, match=r"Qwen3-32B does not fit on one l4"):
         write_recipe(Wishes(model="Qwen/Qwen3-32B", gpu="l4", **files))
     with pytest.raises(ConfigError, match="gpu 'h1000' is unknown; use one of h200, h100"):
         write_recipe(Wishes(model="Qwen/Qwen3-1.7B", gpu="h1000", **files))
 
 
-def test_memory_grows_with_everything_that_takes_it(tmp_path: Path) -> None:
-    small = inspect_model(str(make_model(tmp_path / "small", chat_template="x", layers=14)))
-    large = inspect_model(str(make_model(tmp_path / "large", chat_template="x", layers=28)))
-    assert large.parameters == pytest.approx(1.72e9, rel=0.01)
-
-    def gib(model: object = large, *, whole: bool = True, tokens: int = 4096, rollouts: int = 4) -> float:
-        return count_gib(model, is_whole=whole, response_tokens=tokens, rollouts_per_pass=rollouts)  # type: ignore[arg-type]
-
-    assert gib() > max(gib(small), gib(whole=False), gib(tokens=2048), gib(rollouts=2))
-
-
 def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(files: dict[str, str], tmp_path: Path) -> None:
     hybrid = make_model(tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}")
     base = make_model(tmp_path / "base", chat_template=None)
-    assert inspect_model(str(hybrid)).is_hybrid
-    assert not inspect_model(str(base)).is_hybrid
-    assert inspect_model("Qwen/Qwen3-1.7B").is_hybrid
-    assert not inspect_model("Qwen/Qwen3-4B-Instruct-2507").is_hybrid
-    assert "has no chat template" in write_recipe(Wishes(model=str(base), gpu="h100", **files))
-    text = write_recipe(Wishes(model=str(hybrid), gpu="h100", **files))
-    assert ("chat_template_options = { enable_thinking = false }" in text) == ("prompt" in TrainConfig.model_fields)
+    for model, is_hybrid, is_bare in (
+        (str(hybrid), True, False),
+        (str(base), False, True),
+        ("Qwen/Qwen3-1.7B", True, False),
+        ("Qwen/Qwen3-4B-Instruct-2507", False, False),
+    ):
+        text = write_recipe(Wishes(model=model, gpu="h100", **files))
+        assert ("chat_template_options = { enable_thinking = false }" in text) == is_hybrid
+        assert ("has no chat template" in text) == is_bare
 
 
 def test_a_data_set_of_the_hub_is_named_with_its_format(files: dict[str, str], tmp_path: Path) -> None:

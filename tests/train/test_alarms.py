@@ -1,23 +1,14 @@
-"""Early warnings, and where metrics go besides the run directory."""
+"""Early warnings."""
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.files import write_json
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.sampling import DiversityWatch
 from microcoder.train.metrics import StepMetrics
-from microcoder.train.recipe.recipe import LoggingConfig
 from microcoder.train.run.alarms import find_alarms
 from microcoder.train.run.checkpoints import best_step
-from microcoder.train.run.observer import LoggingObserver, check_loggers, flatten_figures, open_loggers
-from microcoder.train.runs import RunDirectory
 
 HEALTHY = StepMetrics(
     step=3,
@@ -80,52 +71,3 @@ def test_the_best_step_is_a_trained_one_and_the_earliest_of_equals() -> None:
     rows = [{"step": step, "accuracy": accuracy} for step, accuracy in ((0, 0.9), (2, 0.4), (4, 0.5), (6, 0.5))]
     assert best_step(rows) == 4
     assert best_step(rows[:1]) is None
-
-
-def test_figures_are_the_numbers_of_a_row() -> None:
-    row = {"a": 1, "b": {"c": 0.5, "d": None}, "alarms": ["x", "y"], "name": "n"}
-    assert flatten_figures(row, "train") == {"train/a": 1.0, "train/b/c": 0.5, "train/alarms": 2.0}
-
-
-def test_a_logger_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcoder.train.run.observer.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"type: pip install .*\[wandb\]"):
-        check_loggers(LoggingConfig(to=("wandb",)))
-
-
-def log_two_steps(name: str, folder: Path) -> None:
-    run, config = RunDirectory(folder), LoggingConfig(to=(name,))  # type: ignore[arg-type]
-    write_json(run.manifest, {"name": "n", "digest": "d", "started": "2026-01-01T00:00:00+00:00", "config": {"a": 1}})
-    check_loggers(config)
-    loggers = open_loggers(config, run, resume_step=0)
-    observer = LoggingObserver(loggers)
-    for step in (1, 2):
-        observer.step(replace(HEALTHY, step=step, diversity=0.1 * step), num_steps=2)
-    for logger in loggers:
-        logger.close()
-
-
-def test_tensorboard_gets_the_figures(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    accumulator = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
-
-    log_two_steps("tensorboard", tmp_path)
-    events = accumulator.EventAccumulator(str(tmp_path / "logs" / "tensorboard"))
-    events.Reload()
-    scalars = events.Scalars("train/diversity")
-    assert [(event.step, round(event.value, 6)) for event in scalars] == [(1, 0.1), (2, 0.2)]
-
-
-def test_wandb_takes_the_figures_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    log_two_steps("wandb", tmp_path)
-    assert list((tmp_path / "logs").glob("wandb/offline-run-*/*.wandb"))
-
-
-def test_trackio_takes_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("trackio")
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
-    log_two_steps("trackio", tmp_path)
-    assert list((tmp_path / "trackio").rglob("*.db"))

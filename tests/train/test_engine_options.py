@@ -14,9 +14,7 @@ from microcoder.train.run.manifest import digest_config
 RECIPE = {"model.kind": "micro", "problems.kind": "micro"}
 
 
-@pytest.mark.parametrize(
-    "changes", [{"ray.address": "auto"}, {"verl.trainer.balance_batch": "false"}, {"rollout.backend": "sglang"}]
-)
+@pytest.mark.parametrize("changes", [{"verl.trainer.balance_batch": "false"}, {"rollout.backend": "sglang"}])
 def test_options_of_verl_need_verl(changes: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="add --engine verl"):
         load_config(TrainConfig, overrides={**RECIPE, **changes})
@@ -60,9 +58,3 @@ def test_verl_options_are_one_level_however_they_are_written() -> None:
     )
     assert nested.verl == dotted.verl == {"trainer.balance_batch": False}
     assert digest_config(nested) == digest_config(dotted)
-
-
-def test_where_ray_runs_changes_no_result() -> None:
-    here = load_config(TrainConfig, overrides={**RECIPE, "engine": "verl"})
-    there = load_config(TrainConfig, overrides={**RECIPE, "engine": "verl", "ray.address": "auto"})
-    assert digest_config(here) == digest_config(there)

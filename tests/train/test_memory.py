@@ -14,9 +14,9 @@ from torch.utils._pytree import tree_leaves
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from microcoder.judge.core.config import load_config
-from microcoder.train.recipe.recipe import LoraAdapter, TrainConfig
+from microcoder.train.recipe.recipe import HuggingFaceModel, LoraAdapter, TrainConfig
 from microcoder.train.run.estimate import advise, count_memory
-from microcoder.train.run.shapes import KNOWN, PassMemory, PassSettings, count_parameters, count_pass
+from microcoder.train.run.shapes import KNOWN, PassMemory, count_model, count_parameters, count_pass
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
@@ -60,9 +60,9 @@ class StorageCounter(TorchDispatchMode):
 
 
 def count(architecture: dict[str, Any] = SMALL, **changes: Any) -> PassMemory:
-    values: dict[str, Any] = {"rows": 3, "prompt_tokens": 20, "response_tokens": 44, "weight_dtype": "float32"}
-    values |= {"compute_dtype": "float32", "gradient_checkpointing": True}
-    counted = count_pass(architecture, PassSettings(**{**values, **changes}))
+    rows, response_tokens = changes.pop("rows", 3), changes.pop("response_tokens", 44)
+    model = HuggingFaceModel(kind="hugging_face", path="small", compute_dtype="float32", **changes)
+    counted = count_pass(architecture, model, rows=rows, prompt_tokens=20, response_tokens=response_tokens)
     assert counted is not None
     return counted
 
@@ -99,18 +99,24 @@ def test_more_rows_tokens_and_logits_take_more_and_savings_less() -> None:
     assert adapted.trained_parameters == 5 * 4 * (2 * (64 + 64) + 2 * (64 + 32) + 3 * (64 + 160))
     assert count(lora=LoraAdapter(rank=4, target_modules=("q_proj",))).trained_parameters == 5 * 4 * 128
     assert count({**SMALL, "vocab_size": 50_000}).peak > base.peak
-    experts = PassSettings(1, 1, 1, "float32", "float32", True)
-    assert count_pass({**SMALL, "num_experts": 8}, experts) is None
+    assert count_parameters({**SMALL, "num_experts": 8}) is None
 
 
 @pytest.mark.parametrize(
     ("name", "billions"),
-    [("Qwen/Qwen3-1.7B", 1.72), ("Qwen/Qwen3-8B", 8.19), ("Qwen/Qwen2.5-7B-Instruct", 7.62)],
+    [("Qwen/Qwen3-1.7B", 1.72), ("Qwen/Qwen3-8B", 8.19), ("Qwen/Qwen3-4B", 4.02)],
 )
 def test_known_shapes_have_the_parameters_of_their_model_cards(name: str, billions: float) -> None:
     counted = count(dict(KNOWN[name]))
     assert counted.parameters == count_parameters(KNOWN[name])
     assert counted.parameters == pytest.approx(billions * 1e9, rel=0.005)
+
+
+def test_a_size_alone_makes_a_shape() -> None:
+    for name, billions in (("me/own-14B", 14), ("me/Qwen2.5-Coder-1.5B-Instruct", 1.5)):
+        parameters = count_model(HuggingFaceModel(kind="hugging_face", path=name))
+        assert parameters == pytest.approx(billions * 1e9, rel=0.15)
+    assert count_model(HuggingFaceModel(kind="hugging_face", path="me/own")) is None
 
 
 def test_a_recipe_that_cannot_fit_gets_advice() -> None:

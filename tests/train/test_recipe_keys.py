@@ -103,7 +103,8 @@ def test_a_cosine_ends_at_its_least_rate() -> None:
         ({"optimizer__lr": "1e-5"}, "did you mean optimizer.learning_rate?"),
         ({"lr": "1e-5"}, "optimizer.learning_rate?"),
         ({"learning_rate": "1e-5"}, "optimizer.learning_rate?"),
-        ({"logging__to": "wandd"}, "'tensorboard', 'trackio' or 'wandb'"),
+        ({"trl__hub_token": "hf_secret"}, "it would be in the manifest; type `hf auth login`"),
+        ({"trl__hub_strategy": "all_checkpoints"}, 'use "end"'),
         ({"rewards": "fraction"}, "add --evaluator.stop never"),
         ({"rewards": "[]"}, "rewards is empty"),
         ({"rewards": '{name = "format", weight = 0}'}, "leaves the reward out"),
@@ -117,9 +118,14 @@ def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None
 def test_one_value_is_a_list_of_it() -> None:
     config = load_config(
         TrainConfig,
-        overrides={**OWN_MODEL, "logging.to": "wandb", "model.lora.target_modules": "q_proj", "rewards": "format"},
+        overrides={
+            **OWN_MODEL,
+            "evaluation.sweep_temperatures": "0.5",
+            "model.lora.target_modules": "q_proj",
+            "rewards": "format",
+        },
     )
-    assert config.logging.to == ("wandb",)
+    assert config.evaluation.sweep_temperatures == (0.5,)
     assert [reward.name for reward in config.rewards] == ["format"]
     adapter = build_adapter(config)
     assert adapter is not None

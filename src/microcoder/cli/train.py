@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json as json_module
 import os
-import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrid
 from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
-from microcoder.train.recipe.batching import describe_batches
+from microcoder.train.recipe.batching import count_verl_devices, describe_batches
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.checkpoints import model_folder
 from microcoder.train.run.estimate import (
@@ -27,13 +27,11 @@ from microcoder.train.run.estimate import (
     describe_memory,
     detect_device_gib,
     estimate_run,
-    longest_prompt_tokens,
     read_speeds,
 )
 from microcoder.train.run.failures import measure_room
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.devices import Devices, count_processes
 
 
 def train(
@@ -43,7 +41,6 @@ def train(
     dry_run: Flag = False,
     gpu_memory_gib: float | None = None,
     speeds_of: Path | None = None,
-    ray_address: str | None = None,
     json: Json = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
@@ -61,14 +58,10 @@ def train(
         With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this machine's first GPU.
     speeds_of
         With --dry-run: a run whose measured speeds the estimate uses; by default this run's own once it has steps.
-    ray_address
-        With engine verl: address of the Ray cluster, `auto` or host:port; short for --ray.address.
     """
     if not config:
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
         raise ConfigError(f"no recipe; type: microcoder train -c {recipe}")
-    if ray_address is not None:
-        overrides = (*overrides, "--ray.address", ray_address)
     resolved = load_recipe(config, overrides)
     target = run_dir or default_run_directory(config)
     if dry_run:
@@ -135,7 +128,7 @@ def _print_dry_run(
     record: dict[str, Any] = {
         "run_dir": str(target),
         "config": config.model_dump(mode="json"),
-        "estimate": estimate.as_record(),
+        "estimate": asdict(estimate),
         "memory": None if table is None else table.as_record(),
         "missing": find_missing(config),
         "command": _describe_launch(config, target),
@@ -169,7 +162,7 @@ def _print_dry_run(
 def _count_shards(config: TrainConfig) -> int:
     """Return the number of GPUs that weights and optimizer are sharded over, by verl or by `accelerate launch`."""
     if config.engine == "verl":
-        return count_processes(config.ray)
+        return count_verl_devices(config)
     is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
     return int(os.environ.get("WORLD_SIZE", "1")) if is_sharded else 1
 
@@ -177,14 +170,9 @@ def _count_shards(config: TrainConfig) -> int:
 def _describe_launch(config: TrainConfig, target: Path) -> str | None:
     if config.engine != "verl":
         return None
-    from microcoder.train.verl.translate import Place, translate
+    from microcoder.train.verl.translate import describe_command, translate
 
-    ray = config.ray
-    devices = Devices(ray.device, ray.num_nodes, count_processes(ray) // ray.num_nodes)
-    model = config.model.path if isinstance(config.model, HuggingFaceModel) else "MODEL"
-    place = Place(RunDirectory(target), model, longest_prompt_tokens(config))
-    words = translate(config, devices=devices, place=place).words
-    return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, words)])
+    return describe_command(translate(config, RunDirectory(target)))
 
 
 def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shards: int) -> MemoryTable | None:
@@ -205,7 +193,7 @@ def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
     lines = [
         *describe_batches(
             config,
-            num_processes=count_processes(config.ray)
+            num_processes=count_verl_devices(config)
             if config.engine == "verl"
             else int(os.environ.get("WORLD_SIZE", "1")),
         ),

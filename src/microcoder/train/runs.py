@@ -6,11 +6,13 @@
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
     evaluations/step_*.parquet  every held-out sample, same columns
-    checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with the engine's state for resuming
+    checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with TRL's state for resuming; of a verl run its
+                             own, global_step_*/, with such a folder in actor/huggingface
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        the viewer's page, made of the files above; opens from disk
-    logs/                    files of TensorBoard or Weights & Biases, if configured
+    trl/, verl/              TRL's model card and files of TensorBoard; the problems as verl reads them
+    logs/                    verl's log
     .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
@@ -49,6 +51,7 @@ class RunDirectory(WorkFolder):
         self.rollouts = root / "rollouts"
         self.evaluation_samples = root / "evaluations"
         self.checkpoints = root / "checkpoints"
+        self.trl = root / "trl"
         self.model = root / "model"
         self.report = root / "report" / "index.html"
         self.logs = root / "logs"
@@ -75,8 +78,9 @@ class RunDirectory(WorkFolder):
         return self.evaluation_samples / f"step_{step:06d}.parquet"
 
     def checkpoint(self, step: int) -> Path:
-        """Return the folder of a step's checkpoint."""
-        return self.checkpoints / f"step_{step:06d}"
+        """Return the Hugging Face folder of a step's checkpoint; verl's is in a checkpoint of its own layout."""
+        theirs = self.checkpoints / f"global_step_{step}" / "actor" / "huggingface"
+        return theirs if theirs.exists() else self.checkpoints / f"step_{step:06d}"
 
     def checkpoint_steps(self) -> list[int]:
         """Return the steps with a whole checkpoint, ascending."""
@@ -84,6 +88,9 @@ class RunDirectory(WorkFolder):
 
     def latest_checkpoint_step(self) -> int | None:
         """Return the step of the newest whole checkpoint; None when there is none."""
+        latest_of_verl = self.checkpoints / "latest_checkpointed_iteration.txt"
+        if latest_of_verl.exists():
+            return int(latest_of_verl.read_text())
         return max(self.checkpoint_steps(), default=None)
 
     def read_manifest(self) -> dict[str, Any]:

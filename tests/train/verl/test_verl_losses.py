@@ -23,7 +23,7 @@ def actor_config(loss: Loss, **changes: str) -> Any:
     from verl.utils.config import omega_conf_to_dataclass
 
     options = {f"algorithm.loss.{name}": str(value) for name, value in loss if value is not None}
-    whole_update = {"batch.micro_batch_rollouts": "16"} if loss.kind == "geo_mean" else {}
+    whole_update = {"batch.micro_batch_rollouts": "32"} if loss.kind == "geo_mean" else {}
     verl = translated(
         **{
             "rollout.length_stages": "[]",
@@ -134,7 +134,7 @@ def test_clip_cov_and_kl_cov_touch_the_tokens_of_high_covariance_alone() -> None
 def test_what_verl_computes_otherwise_is_refused() -> None:
     from microcoder.judge.core.errors import ConfigError
 
-    with pytest.raises(ConfigError, match=r"it would be too large; use --batch\.micro_batch_rollouts 16"):
+    with pytest.raises(ConfigError, match=r"it would be too large; use --batch\.micro_batch_rollouts 32"):
         translated(**{"algorithm.loss": "geo_mean", "algorithm.masking.leave_out_of": "gradient"})
 
 

@@ -16,37 +16,35 @@ from verl_runs import ON_CPU, RECIPE, needs_verl
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.keys import list_keys
-from microcoder.train.recipe.recipe import RayConfig, TrainConfig
+from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.devices import Devices, find_devices
 
 pytestmark = needs_verl
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from microcoder.train.verl.translate import Launch
 
-
-CPUS, GPUS = Devices("cpu", 1, 2), Devices("cuda", 1, 8)
+GPUS = {"rollout.backend": "vllm"}
+"""Without the recipe of a run on a CPU."""
 OF_THE_GRADIENT = {"algorithm.masking.leave_out_of": "gradient"}
 """For losses that do not divide by tokens."""
 ONE_LENGTH = {"rollout.length_stages": "[]"}
 
 
-def launched(devices: Devices = CPUS, /, **changes: str) -> Launch:
-    from microcoder.train.verl.translate import Place, translate
+def options_of(**changes: str) -> dict[str, Any]:
+    from microcoder.train.verl.translate import translate
 
-    recipes = [ON_CPU] if devices.kind == "cpu" else []
+    recipes = [] if changes.get("rollout.backend") == "vllm" else [ON_CPU]
     config = load_config(TrainConfig, recipes, overrides={**RECIPE, "model.path": "tiny", **changes})
-    return translate(config, devices=devices, place=Place(RunDirectory(Path("runs/test")), "/tiny", 77))
+    return translate(config, RunDirectory(Path("runs/test")), model="/tiny")
 
 
 def translated(**changes: str) -> DictConfig:
-    """verl's whole configuration, as its command line makes it of a launch."""
+    """verl's whole configuration, as its command line makes it of a recipe."""
     from microcoder.train.verl.translate import check
 
-    return check(launched(**changes))
+    return check(options_of(**changes))
 
 
 def test_the_recipe_decides_what_it_names() -> None:
@@ -55,7 +53,7 @@ def test_the_recipe_decides_what_it_names() -> None:
     verl = translated(**{"algorithm.kl_coefficient": "0.01", "optimizer.beta2": "0.95"})
     expected: dict[str, Any] = {
         "data.train_batch_size": 8,
-        "data.max_prompt_length": 77,
+        "data.max_prompt_length": 128,
         "data.max_response_length": 32,
         "actor_rollout_ref.rollout.n": 4,
         "actor_rollout_ref.actor.clip_ratio_low": 0.2,
@@ -65,7 +63,8 @@ def test_the_recipe_decides_what_it_names() -> None:
         "actor_rollout_ref.actor.kl_loss_coef": 0.01,
         "actor_rollout_ref.actor.optim.lr": 1e-3,
         "actor_rollout_ref.actor.optim.betas": [0.9, 0.95],
-        "trainer.n_gpus_per_node": 2,
+        "trainer.max_actor_ckpt_to_keep": 3,
+        "trainer.n_gpus_per_node": 1,
     }
     assert {name: OmegaConf.select(verl, name) for name in expected} == expected
 
@@ -88,16 +87,14 @@ def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: i
 
 
 def test_optimizer_schedule_and_attention_have_their_counterparts() -> None:
-    from microcoder.train.verl.translate import check
-
     keys = {
+        **GPUS,
         "optimizer.name": "adamw_8bit",
         "optimizer.schedule": "cosine_with_min_lr",
         "optimizer.schedule_options.min_lr": "1e-4",
         "model.attn_implementation": "eager",
-        "rollout.backend": "vllm",
     }
-    verl = check(launched(GPUS, **keys))
+    verl = translated(**keys)
     optim = verl.actor_rollout_ref.actor.optim
     assert (optim.optimizer_impl, optim.optimizer) == ("bitsandbytes.optim", "AdamW8bit")
     assert (optim.lr_scheduler_type, optim.num_cycles) == ("cosine", 0.5)
@@ -143,7 +140,10 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
         ({"verl.actor_rollout_ref.rollout.temperature": "0.5"}, "is decided by the recipe"),
         ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, "would change nothing; use algorithm.advantage"),
         ({"verl.reward.custom_reward_function.path": "mine.py"}, r"would change nothing; use \[\[rewards\]\]"),
-        ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "did you mean actor_rollout_ref.actor.clip_ratio_h"),
+        (
+            {"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"},
+            "Could not override .*clip_ratio_hihg",
+        ),
         ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
         ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
         ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
@@ -152,28 +152,13 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
         ({"optimizer.schedule": "linear"}, "is not in verl 0.9.1; use constant_with_warmup, cosine"),
         ({"optimizer.name": "adafactor"}, "cannot be had from verl 0.9.1; use one of adamw_torch_fused"),
         ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
+        ({"model.revision": "main"}, "hf download MODEL"),
+        ({"verl.trainer.device": "cuda"}, "on GPUs verl samples with --rollout.backend vllm"),
     ],
 )
 def test_what_cannot_be_mapped_is_an_error(changes: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         translated(**changes)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (RayConfig(num_nodes=2), "needs a running cluster"),
-        (RayConfig(), "there is none here; give --ray-address, or train with --engine trl"),
-        (RayConfig(address="auto"), "say how many the cluster's have"),
-    ],
-)
-def test_devices_that_cannot_be_seen_are_asked_for(settings: RayConfig, message: str) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("this machine has GPUs")
-    with pytest.raises(ConfigError, match=message):
-        find_devices(settings)
-    assert find_devices(RayConfig(address="auto", num_nodes=2, processes_per_node=8)) == Devices("cuda", 2, 8)
-    assert find_devices(RayConfig(address="auto", device="cpu")) == Devices("cpu", 1, 1)
 
 
 def test_values_survive_hydras_grammar() -> None:
@@ -202,15 +187,14 @@ def test_values_survive_hydras_grammar() -> None:
 
 
 def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
-    changes = {"rollout.backend": "vllm", "rollout.max_response_tokens": "8192", "rollout.length_stages": "[]"}
-    options = launched(GPUS, **changes).options
+    options = options_of(**GPUS, **ONE_LENGTH, **{"rollout.max_response_tokens": "8192"})
     actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
     assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
     assert options[f"{actor}.use_dynamic_bsz"] is True
-    assert options[f"{actor}.ppo_max_token_len_per_gpu"] == 8 * (77 + 8192)
+    assert options[f"{actor}.ppo_max_token_len_per_gpu"] == 8 * (128 + 8192)
     assert options["actor_rollout_ref.rollout.calculate_log_probs"] is True
     assert not any("seeded_sampling" in name for name in options)
-    assert options["trainer.n_gpus_per_node"] == 8
+    assert "trainer.n_gpus_per_node" not in options, "verl's own default is overridden"
 
 
 def test_features_of_verl_are_reached() -> None:
@@ -232,20 +216,17 @@ def test_features_of_verl_are_reached() -> None:
 
 
 ELSEWHERE = {
-    "cpu_threads": "the environment of verl's processes",
     "engine": "chooses verl",
     "evaluation.batch_rollouts": "below samples_per_problem it is one problem at a time",
     "evaluation.comparison": "the problems that are written for verl",
     "evaluator.comparison": "the problems that are written for verl",
     "evaluator.languages": "read with the recipe",
-    "hub": "the launcher, when verl has saved",
-    "logging.to": "the launcher, which reads the metrics",
+    "checkpoint.keep_best": "said as a run begins",
+    "cpu_threads": "the environment of verl's processes",
     "model.kind": "the folder of the model",
     "model.path": "the folder of the model",
-    "model.revision": "the folder of the model",
     "problems": "the rows that are written for verl",
     "prompt": "the rows that are written for verl",
-    "ray": "the devices, and the launcher's patience",
     "trl": "refused where it is not empty",
     "verl": "passed on",
 }
@@ -280,22 +261,21 @@ def changes_of(table: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
         yield from ((kind[1], kind[2]) for kind in found if kind)
 
 
-@pytest.mark.parametrize("devices", [CPUS, GPUS])
-def test_every_key_of_the_recipe_acts_or_is_refused(devices: Devices) -> None:
-    """Change each key: the launch changes, or the error says why it cannot."""
-    base = {"model.lora.rank": "8", "algorithm.kl_coefficient": "0.1", **ONE_LENGTH}
-    base["rollout.backend"] = "vllm" if devices is GPUS else "transformers"
+@pytest.mark.parametrize("backend", ["vllm", "transformers"])
+def test_every_key_of_the_recipe_acts_or_is_refused(backend: str) -> None:
+    """Change each key: the command changes, or the error says why it cannot."""
+    base = {"model.lora.rank": "8", "algorithm.kl_coefficient": "0.1", "rollout.backend": backend, **ONE_LENGTH}
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **base})
-    usual, silent, changed = launched(devices, **base).words, [], 0
+    usual, silent, changed = options_of(**base), [], 0
     for key, other in changes_of(config):
         if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
             continue
         try:
-            words = launched(devices, **{**base, key: other}).words
+            options = options_of(**{**base, key: other})
         except ConfigError:
             continue
         changed += 1
-        if words == usual and f"{key} = {other}" not in AS_IT_WAS:
+        if options == usual and f"{key} = {other}" not in AS_IT_WAS:
             silent.append(f"{key} = {other}")
     assert silent == []
     assert changed > 60
@@ -307,10 +287,10 @@ def test_every_key_of_verl_acts_or_is_refused() -> None:
     from omegaconf import OmegaConf
 
     from microcoder.judge.core.config import flatten
-    from microcoder.train.verl.translate import Place, translate
+    from microcoder.train.verl.translate import as_words, translate
 
     config = load_config(TrainConfig, [ON_CPU], overrides={**RECIPE, "model.path": "tiny"})
-    place = Place(RunDirectory(Path("runs/test")), "/tiny", 77)
+    run = RunDirectory(Path("runs/test"))
     accepted: dict[str, Any] = {}
     refused: dict[str, str] = {}
     with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
@@ -320,13 +300,13 @@ def test_every_key_of_verl_acts_or_is_refused() -> None:
                 continue
             other = not value if isinstance(value, bool) else value * 2 + 1
             try:
-                translate(config.model_copy(update={"verl": {key: other}}), devices=CPUS, place=place)
+                translate(config.model_copy(update={"verl": {"trainer.device": "cpu", key: other}}), run)
             except ConfigError as error:
                 refused[key] = str(error)
             else:
                 accepted[key] = other
-        launch = translate(config.model_copy(update={"verl": accepted}), devices=CPUS, place=place)
-        composed = compose(config_name="ppo_trainer", overrides=launch.words)
+        options = translate(config.model_copy(update={"verl": {"trainer.device": "cpu", **accepted}}), run)
+        composed = compose(config_name="ppo_trainer", overrides=as_words(options))
     assert {key: OmegaConf.select(composed, key) for key in accepted} == accepted
     assert all(key in message for key, message in refused.items())
     assert len(accepted) > 200

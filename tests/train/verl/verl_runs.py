@@ -65,7 +65,7 @@ RECIPE = {
 
 
 ADAPTED = {
-    "ray.processes_per_node": "2",
+    "verl.trainer.n_gpus_per_node": "2",
     "verl.+ray_kwargs.ray_init.num_gpus": "2",
     "verl.actor_rollout_ref.rollout.tensor_model_parallel_size": "2",
     "evaluator.backend": "ray",
@@ -132,7 +132,7 @@ def make_runs(checkpoint: Path, root: Path) -> Runs:
     dumps = {"verl.trainer.rollout_data_dir": str(root / "dumps")}
     adapted = start_training(checkpoint, found.adapted.root, **ADAPTED, **dumps)
     first = start_training(checkpoint, found.resumed.root)
-    while not found.resumed.checkpoint(1).exists():
+    while found.resumed.latest_checkpoint_step() != 1:
         assert first.poll() is None, first.communicate()[0]
         time.sleep(0.05)
     first.send_signal(signal.SIGKILL)

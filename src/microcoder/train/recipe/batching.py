@@ -51,6 +51,11 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
     )
 
 
+def count_verl_devices(config: TrainConfig) -> int:
+    """Return how many training processes verl starts, by its own options or their defaults: eight of one machine."""
+    return int(config.verl.get("trainer.nnodes", 1)) * int(config.verl.get("trainer.n_gpus_per_node", 8))
+
+
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
     """Return the table of batch sizes as lines: what each bounds, in problems, rollouts and tokens."""
     cut = cut_batches(config, num_processes=num_processes)

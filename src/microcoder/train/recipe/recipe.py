@@ -397,45 +397,11 @@ class CheckpointConfig(Config):
 
 
 class LoggingConfig(Config):
-    """Loggers besides the run directory; each needs its package: the extra of its name."""
+    """Further records; loggers are the engine's own: `[trl] report_to`, `[verl] "trainer.logger"`."""
 
-    to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
-    project: str = "microcoder"
-    """`trackio`, `wandb`: the project of the run."""
     token_rollouts: int = Field(default=0, ge=0, le=64)
     """Rollouts a step and process whose tokens are recorded with log-prob, entropy and ratio, for `microcoder view`:
     two more forward passes over them. Engine trl."""
-
-
-class HubConfig(Config):
-    """Push the model with its card to a Hugging Face Hub repository; see `hf auth login`."""
-
-    repo_id: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
-    """`owner/name`, created if missing. None: push nothing."""
-    private: bool = True
-    """Whether a created repository is private."""
-    push: Literal["end", "checkpoints"] = "end"
-    """`end`: the final model, to main; `checkpoints`: also each checkpoint when it was written, to a branch of its own
-    name (step_000010); training waits for the upload."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.push == "checkpoints" and self.repo_id is None:
-            yield 'push = "checkpoints" needs a repository; give hub.repo_id = "owner/name"'
-
-
-class RayConfig(Config):
-    """The Ray cluster of engine verl, see docs/cluster.md."""
-
-    address: str | None = Field(default=None, min_length=1)
-    """Address of a running cluster: `auto` or host:port; none: start Ray on this machine for this run."""
-    device: Literal["cuda", "cpu"] = "cuda"
-    """verl has no `cpu`: it is for tests, which add it (docs/cluster.md)."""
-    num_nodes: int = Field(default=1, ge=1)
-    """Machines with training processes."""
-    processes_per_node: int | None = Field(default=None, ge=1)
-    """Training processes per machine, one per GPU; none: as many as this machine has GPUs."""
-    start_seconds: float = Field(default=600.0, gt=0)
-    """Time to wait for the devices to join a running cluster."""
 
 
 class TrainConfig(Config):
@@ -462,8 +428,6 @@ class TrainConfig(Config):
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
-    hub: HubConfig = HubConfig()
-    ray: RayConfig = RayConfig()
     verl: Mapping[str, Any] = Field(default={}, validate_default=True)
     """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
     the recipe decides are refused."""
@@ -479,6 +443,10 @@ class TrainConfig(Config):
                 raise ValueError(f"[trl] {name} is decided by the recipe; use {RECIPE_KEYS[name]}")
             if name in WITHOUT_EFFECT:
                 raise ValueError(f"[trl] {name} is not TRL's to decide here: {WITHOUT_EFFECT[name]}")
+        if options.get("hub_strategy", "every_save") not in ("end", "every_save"):
+            raise ValueError(
+                f'[trl] hub_strategy = "{options["hub_strategy"]}" pushes folders that are moved; use "end"'
+            )
         return dict(options)
 
     @field_validator("verl")
@@ -539,7 +507,6 @@ class TrainConfig(Config):
                 yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
             return
         foreign = [
-            *(f"ray.{name}" for name, value in self.ray if value != RayConfig.model_fields[name].default),
             *(f"verl.{name}" for name in self.verl),
             *(['rollout.backend = "sglang"'] if self.rollout.backend == "sglang" else []),
         ]

@@ -57,9 +57,8 @@ _BY_ADVICE: Mapping[str, str] = {
         "do_eval do_predict eval_accumulation_steps eval_delay eval_do_concat_batches include_for_metrics"
     ),
     _OURS: (
-        "do_train eval_on_start hub_always_push hub_model_id hub_private_repo hub_revision hub_strategy "
-        "hub_token ignore_data_skip log_completions_hub_repo logging_first_step logging_strategy "
-        "logging_steps max_tool_calling_iterations min_p num_completions_to_print push_to_hub "
+        "do_train eval_on_start ignore_data_skip log_completions_hub_repo logging_first_step logging_strategy "
+        "logging_steps max_tool_calling_iterations min_p num_completions_to_print "
         "remove_unused_columns repetition_penalty restore_callback_states_from_checkpoint save_on_each_node "
         "save_only_model top_k top_p"
     ),
@@ -67,16 +66,14 @@ _BY_ADVICE: Mapping[str, str] = {
     "use seed and cpu_threads": "full_determinism",
     "use checkpoint.keep_best": "greater_is_better load_best_model_at_end metric_for_best_model",
     "use the rollouts of the run directory": "log_completions",
-    "use logging.to": "logging_dir report_to",
+    "it would be in the manifest; type `hf auth login`": "hub_token",
     'use algorithm.masking.kind = "all"': "mask_truncated_completions",
     "use [model]": "model_init_kwargs",
     "use rewards.weight": "multi_objective_aggregation reward_weights",
     "use batch.ppo_mini_batch_size": "num_iterations steps_per_generation",
     "use num_steps": "num_train_epochs",
     "use evaluation.batch_rollouts": "per_device_eval_batch_size",
-    "use logging.project": "project",
     "the same command resumes": "resume_from_checkpoint",
-    "use --run-dir": "run_name",
     "use checkpoint.every_steps": "save_steps save_strategy",
     "use checkpoint.keep": "save_total_limit",
     "use rollout.temperature": "temperature",

@@ -103,10 +103,8 @@ def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[
 
 STATE_FILE = "microcoder.json"
 """Our part of a checkpoint, beside the engine's state: the step and the run's clock."""
-STAGING = ".staging"
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "*.json", "*.jinja", "*.txt", "*.model")
-_ENGINE_FILES = {"trainer_state.json", STATE_FILE}
 
 
 def model_folder(name: str) -> Path | None:
@@ -151,7 +149,8 @@ def publish_checkpoint(
     The checkpoint of step `best` is never deleted.
     """
     write_json(staged / STATE_FILE, {"step": step, **clock})
-    published = run.checkpoint(step)
+    published = run.checkpoints / f"step_{step:06d}"
+    published.parent.mkdir(exist_ok=True)
     if published.exists():
         shutil.rmtree(published)
     staged.replace(published)
@@ -162,15 +161,11 @@ def publish_checkpoint(
 
 
 def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
-    """Return the run's clock as it was at a checkpoint: `wall_seconds` and `cpu_seconds`."""
-    state: dict[str, Any] = read_json(run.checkpoint(step) / STATE_FILE, what="checkpoint state")
+    """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint; of verl's, the time of the steps before."""
+    if not (path := run.checkpoint(step) / STATE_FILE).exists():
+        return {"wall_seconds": sum(row["seconds"]["total"] for row in run.read_metrics() if row["step"] <= step)}
+    state: dict[str, Any] = read_json(path, what="checkpoint state")
     return {name: state[name] for name in ("wall_seconds", "cpu_seconds")}
-
-
-def list_model_files(checkpoint: Path) -> list[Path]:
-    """Return a checkpoint's weights and tokenizer, without the engine's state."""
-    found = {file for pattern in _MODEL_FILES for file in checkpoint.glob(pattern)}
-    return sorted(file for file in found if file.name not in _ENGINE_FILES)
 
 
 def copy_model(checkpoint: Path, target: Path) -> None:
@@ -181,5 +176,6 @@ def copy_model(checkpoint: Path, target: Path) -> None:
             "`accelerate merge-weights`, or train with FSDP's FULL_STATE_DICT"
         )
     with new_folder(target) as partial:
-        for file in list_model_files(checkpoint):
-            shutil.copy2(file, partial / file.name)
+        for file in {file for pattern in _MODEL_FILES for file in checkpoint.glob(pattern)}:
+            if file.name not in ("trainer_state.json", STATE_FILE):
+                shutil.copy2(file, partial / file.name)

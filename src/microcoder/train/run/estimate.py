@@ -10,8 +10,8 @@ The memory of a run on one GPU, part by part, and whether it fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from statistics import median
 from typing import Any
@@ -23,13 +23,12 @@ from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.recipe.recipe import (
     WEIGHT_BYTES,
-    HuggingFaceModel,
     MicroProblems,
     ProblemFiles,
     TrainConfig,
 )
 from microcoder.train.run.manifest import count_problems
-from microcoder.train.run.shapes import PassSettings, count_model, count_pass, find_architecture, head_size
+from microcoder.train.run.shapes import count_model, count_pass, find_architecture, head_size
 from microcoder.train.runs import RunDirectory
 
 RESERVE_GIB = 2.0
@@ -74,12 +73,6 @@ class MemoryTable:
         }
 
 
-def fits(config: TrainConfig, device_memory_gib: float, *, num_shards: int = 1) -> bool | None:
-    """Return whether a recipe fits on GPUs of that size; None if the model's shape is unknown."""
-    table = count_memory(config, device_memory_gib=device_memory_gib, num_shards=num_shards)
-    return None if table is None else table.fits
-
-
 def count_memory(
     config: TrainConfig, *, device_memory_gib: float | None = None, num_shards: int = 1
 ) -> MemoryTable | None:
@@ -93,24 +86,12 @@ def count_memory(
     Returns:
         None if the model's shape is unknown.
     """
-    architecture = find_architecture(config.model)
-    if architecture is None:
+    if (architecture := find_architecture(config.model)) is None:
         return None
-    prompt_tokens, is_on_gpu = longest_prompt_tokens(config), isinstance(config.model, HuggingFaceModel)
-    model, lora = config.weights, config.weights.lora
-    count = count_pass(
-        architecture,
-        PassSettings(
-            rows=config.batch.micro_batch_rollouts,
-            prompt_tokens=prompt_tokens,
-            response_tokens=config.rollout.longest_response_tokens,
-            weight_dtype=model.dtype,
-            compute_dtype=model.compute_dtype,
-            gradient_checkpointing=model.gradient_checkpointing,
-            lora=lora,
-            has_triton=is_on_gpu,
-        ),
-    )
+    model, lora, rollout = config.weights, config.weights.lora, config.rollout
+    prompt_tokens, response_tokens = longest_prompt_tokens(config), rollout.longest_response_tokens
+    rows = config.batch.micro_batch_rollouts
+    count = count_pass(architecture, model, rows=rows, prompt_tokens=prompt_tokens, response_tokens=response_tokens)
     if count is None:
         return None
     size = WEIGHT_BYTES[model.dtype]
@@ -119,6 +100,8 @@ def count_memory(
         "weights": count.parameters * size / num_shards,
         "gradients": count.trained_parameters * trained_size / num_shards,
         "optimizer": count.trained_parameters * config.optimizer.moment_bytes(trained_size) / num_shards,
+        "kept for backward": count.kept,
+        "working space of a pass": count.peak - count.kept,
     }
     if config.algorithm.kl_coefficient and lora is None:
         parts["reference model"] = count.parameters * size / num_shards
@@ -127,25 +110,20 @@ def count_memory(
         per_layer = (count.parameters - count.embedding_parameters) / architecture["num_hidden_layers"]
         gathered = count.embedding_parameters + 2 * per_layer
         parts["gathered layers"] = gathered * (WEIGHT_BYTES[model.compute_dtype] + 4)
-    parts["kept for backward"] = count.kept
-    parts["working space of a pass"] = count.peak - count.kept
     cached = None
-    if config.rollout.backend == "vllm" and config.engine == "trl":
-        vllm = config.rollout.vllm
-        share = 0.0 if vllm.mode == "server" else vllm.gpu_memory_utilization
-        longest = max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
+    if config.engine == "verl" and rollout.backend != "transformers":
+        parts["sampler, asleep"] = ASLEEP_GIB * _GIB
+    elif rollout.backend == "vllm" and rollout.vllm.mode == "colocate":
+        weights, longest = 2 * count.parameters, max(response_tokens, config.evaluation.max_response_tokens or 0)
         # Keys and values of a token, over all layers, two bytes each.
         heads = architecture.get("num_key_value_heads") or architecture["num_attention_heads"]
         token_bytes = 2 * architecture["num_hidden_layers"] * heads * head_size(architecture) * 2
-        needed = 2 * count.parameters + (vllm.max_model_tokens or prompt_tokens + longest) * token_bytes
-        taken = needed if device_memory_gib is None else share * device_memory_gib * _GIB
-        parts["vLLM (weights and cache)"] = taken
+        response = (rollout.vllm.max_model_tokens or prompt_tokens + longest) * token_bytes
+        parts["vLLM (weights and cache)"] = weights + response
         if device_memory_gib is not None:
+            parts["vLLM (weights and cache)"] = taken = rollout.vllm.gpu_memory_utilization * device_memory_gib * _GIB
             # One GiB for vLLM's own buffers and graphs.
-            room = taken - 2 * count.parameters - _GIB
-            cached = max(0, int(room // (needed - 2 * count.parameters)))
-    if config.rollout.backend != "transformers" and config.engine == "verl":
-        parts["sampler, asleep"] = ASLEEP_GIB * _GIB
+            cached = max(0, int((taken - weights - _GIB) // response))
     parts = {name: number / _GIB for name, number in parts.items()} | {"CUDA and fragments": RESERVE_GIB}
     return MemoryTable(parts, sum(parts.values()), count.parameters, prompt_tokens, device_memory_gib, cached)
 
@@ -167,15 +145,19 @@ def describe_memory(table: MemoryTable, config: TrainConfig, *, is_counted_for: 
 
 
 def advise(config: TrainConfig, table: MemoryTable, *, num_shards: int = 1) -> str:
-    """Return which changes make a recipe fit, verified by the same count."""
-    assert table.device_gib is not None
-    for keys in _savings(config):
+    """Return the mildest changes that make a recipe fit, verified by the same count."""
+    checkpointing = {} if config.weights.gradient_checkpointing else {"model.gradient_checkpointing": "true"}
+    fewer = [{"batch.micro_batch_rollouts": str(n)} for n in (4, 2, 1) if n < config.batch.micro_batch_rollouts]
+    adapter = {} if config.weights.lora else {"model.lora.rank": "32", "model.dtype": "bfloat16"}
+    for change in ({}, *fewer, adapter, {**adapter, **(fewer[-1] if fewer else {})}):
+        keys = {**checkpointing, **change}
         try:
-            changed = load_config(TrainConfig, layers=[config.model_dump(mode="json"), keys])
+            changed = load_config(TrainConfig, layers=[config.model_dump(mode="json")], overrides=keys)
         except ConfigError:
             continue
-        if fits(changed, table.device_gib, num_shards=num_shards):
-            return "try " + " ".join(f"--{key} {_as_text(value)}" for key, value in keys.items())
+        counted = count_memory(changed, device_memory_gib=table.device_gib, num_shards=num_shards)
+        if keys and counted is not None and counted.fits:
+            return "try " + " ".join(f"--{key} {value}" for key, value in keys.items())
     return "try several GPUs with shards (recipes/accelerate/fsdp.yaml), a smaller model, or a shorter limit"
 
 
@@ -200,26 +182,6 @@ def detect_device_gib() -> float | None:
     return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
 
 
-def _savings(config: TrainConfig) -> Iterator[dict[str, Any]]:
-    """Changes, in the order in which they are tried: the mildest first."""
-    if not isinstance(config.model, HuggingFaceModel):
-        return
-    checkpointing = {} if config.model.gradient_checkpointing else {"model.gradient_checkpointing": True}
-    if checkpointing:
-        yield checkpointing
-    rollouts = [n for n in (4, 2, 1) if n < config.batch.micro_batch_rollouts]
-    for number in rollouts:
-        yield {**checkpointing, "batch.micro_batch_rollouts": number}
-    if config.model.lora is None:
-        adapter = {**checkpointing, "model.lora.rank": 32, "model.dtype": "bfloat16"}
-        yield adapter
-        yield {**adapter, "batch.micro_batch_rollouts": 1}
-
-
-def _as_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Speeds:
     """Medians over the steps of a run."""
@@ -232,28 +194,24 @@ class Speeds:
     """Wall time, waited for or beside the sampling: an upper bound of what one core takes."""
     mean_length: float
     """Response tokens, as they were and not at their limit."""
-    max_response_tokens: int
-    num_steps: int
+    max_response_tokens: float
     source: str
 
 
 def read_speeds(run: RunDirectory) -> Speeds:
     """Return the speeds of a run, without its first step if there are more: it warms up."""
     rows = run.read_metrics() if run.metrics.exists() else []
-    rows = rows[1:] or rows
-    measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]
+    measured = [row for row in rows[1:] or rows if row["seconds"].get("generate") and row["seconds"].get("update")]
     if not measured:
         raise ConfigError(f"{run.root} has no measured step; pass the folder of a run that has, or leave it out")
     counted = [(row["seconds"], sum(row["outcomes"].values()), row["length_mean"]) for row in measured]
-    judged = [(s.get("judge", 0.0) + s.get("judge_beside", 0.0)) / rollouts for s, rollouts, _ in counted]
     return Speeds(
-        sampled_per_second=median(length * rollouts / s["generate"] for s, rollouts, length in counted),
-        trained_per_second=median(length * rollouts / s["update"] for s, rollouts, length in counted),
-        judge_seconds_per_rollout=median(judged),
-        mean_length=median(row["length_mean"] for row in measured),
-        max_response_tokens=int(median(row["max_response_tokens"] for row in measured)),
-        num_steps=len(measured),
-        source=f"measured over {len(measured)} steps of {run.root}",
+        median(length * rollouts / s["generate"] for s, rollouts, length in counted),
+        median(length * rollouts / s["update"] for s, rollouts, length in counted),
+        median((s.get("judge", 0.0) + s.get("judge_beside", 0.0)) / rollouts for s, rollouts, _ in counted),
+        median(length for _, _, length in counted),
+        median(row["max_response_tokens"] for row in measured),
+        f"measured over {len(measured)} steps of {run.root}",
     )
 
 
@@ -268,7 +226,7 @@ CPU_SECONDS_PER_TEST = 0.0026
 """Measured on two quiet cores (docs/sandbox.md, Cost)."""
 CPU_SECONDS_PER_PROGRAM = 0.002
 """Before its first test."""
-ASSUMED_TESTS_PER_PROBLEM = 20
+ASSUMED_HELDOUT_PROBLEMS, ASSUMED_TESTS_PER_PROBLEM = 100, 20
 """Where the problem files are not here; most wrong programs end at their first tests, so this is an upper bound."""
 
 
@@ -280,7 +238,6 @@ class RunEstimate:
     updates: int
     rollouts_per_step: int
     rollouts: int
-    max_tokens_per_step: int
     max_tokens: int
     heldout_rollouts: int
     """Of all evaluations and the probe together."""
@@ -296,10 +253,6 @@ class RunEstimate:
     source: str
     """Where the hours come from."""
 
-    def as_record(self) -> dict[str, Any]:
-        """Return the estimate as plain values."""
-        return asdict(self)
-
 
 def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = None) -> RunEstimate:
     """Estimate a run on one device.
@@ -309,90 +262,69 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
         device: "gpu" (one H100 is assumed) or "cpu" (two cores).
         speeds: measured in a run; without them speeds are assumed.
     """
-    rollouts_per_step = config.batch.train_batch_size * config.rollout.num_samples
+    batch, filtering = config.batch, config.algorithm.group_filtering
+    rollouts_per_step = batch.train_batch_size * config.rollout.num_samples
     rollouts = rollouts_per_step * config.num_steps
-    limits = config.rollout.length_limits
-    tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
-    parameters = count_model(config.model)
-    filtering = config.algorithm.group_filtering
+    limits = [staged_value(config.rollout.length_limits, step=step) for step in range(1, config.num_steps + 1)]
+    tokens = rollouts_per_step * sum(limits)
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
     heldout, heldout_tokens = count_heldout(config)
-    generate, after, update = _hours(config, parameters, device, speeds, rounds * tokens, heldout_tokens, tokens)
-    tests = (rounds * rollouts + heldout) * (
-        CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * _tests_per_problem(config)
-    )
-    judging = tests if speeds is None else (rounds * rollouts + heldout) * speeds.judge_seconds_per_rollout
+    parameters, judged = count_model(config.model), rounds * rollouts + heldout
+    hours: Sequence[float | None] = [None] * 3
+    judge_seconds = CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * _tests_per_problem(config)
+    if speeds is not None:
+        judge_seconds = speeds.judge_seconds_per_rollout
+        share = speeds.mean_length / speeds.max_response_tokens / 3600
+        sampled, trained = speeds.sampled_per_second / share, speeds.trained_per_second / share
+        hours = [rounds * tokens / sampled, heldout_tokens / sampled, tokens / trained]
+    elif parameters is not None:
+        speed, flops = CPU_TOKENS_PER_SECOND_PER_BILLION, CPU_FLOPS_PER_SECOND
+        if device == "gpu":
+            speed, flops = GPU_TOKENS_PER_SECOND_PER_BILLION[config.rollout.backend], GPU_FLOPS_PER_SECOND
+        sampled = 3600 * speed / (parameters / 1e9)
+        # TRL takes old log-probs after vLLM's sampling in any case, verl always.
+        takes_old_logps = (
+            batch.train_batch_size != batch.ppo_mini_batch_size
+            or config.rollout.backend == "vllm"
+            or config.engine == "verl"
+        )
+        forwards = config.weights.gradient_checkpointing + takes_old_logps + bool(config.algorithm.kl_coefficient)
+        per_token = parameters * (6 + 2 * forwards)
+        hours = [rounds * tokens / sampled, heldout_tokens / sampled, tokens * per_token / flops / 3600]
     return RunEstimate(
         num_steps=config.num_steps,
-        updates=config.num_steps * (config.batch.train_batch_size // config.batch.ppo_mini_batch_size),
+        updates=config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size),
         rollouts_per_step=rollouts_per_step,
         rollouts=rollouts,
-        max_tokens_per_step=rollouts_per_step * limits[-1][1],
         max_tokens=tokens,
         heldout_rollouts=heldout,
         max_heldout_tokens=heldout_tokens,
         num_parameters=parameters,
         device=device,
-        generate_hours=generate,
-        heldout_hours=after,
-        update_hours=update,
-        judge_core_hours=judging / 3600,
+        generate_hours=hours[0],
+        heldout_hours=hours[1],
+        update_hours=hours[2],
+        judge_core_hours=judged * judge_seconds / 3600,
         source=speeds.source if speeds else "assumed, not measured (docs/resources.md)",
     )
 
 
-def _hours(
-    config: TrainConfig,
-    parameters: int | None,
-    device: str,
-    speeds: Speeds | None,
-    sampled: int,
-    heldout: int,
-    trained: int,
-) -> Sequence[float | None]:
-    if speeds is not None:
-        share = speeds.mean_length / speeds.max_response_tokens
-        return [
-            share * sampled / speeds.sampled_per_second / 3600,
-            share * heldout / speeds.sampled_per_second / 3600,
-            share * trained / speeds.trained_per_second / 3600,
-        ]
-    if parameters is None:
-        return [None] * 3
-    is_gpu = device == "gpu"
-    per_billion = (
-        GPU_TOKENS_PER_SECOND_PER_BILLION[config.rollout.backend] if is_gpu else CPU_TOKENS_PER_SECOND_PER_BILLION
-    )
-    flops = GPU_FLOPS_PER_SECOND if is_gpu else CPU_FLOPS_PER_SECOND
-    per_second = per_billion / (parameters / 1e9)
-    return [
-        sampled / per_second / 3600,
-        heldout / per_second / 3600,
-        trained * parameters * _flops_per_token(config) / flops / 3600,
-    ]
-
-
 def count_heldout(config: TrainConfig) -> tuple[int, int]:
     """Return the responses, and their tokens at most, of all evaluations and of the probe."""
-    evaluation, rollout = config.evaluation, config.rollout
-    steps = config.num_steps
+    evaluation, rollout, problems, steps = config.evaluation, config.rollout, config.problems, config.num_steps
+    if isinstance(problems, MicroProblems):
+        number = problems.num_heldout
+    else:
+        counts = None if problems.heldout is None else count_problems(problems.heldout)
+        number = ASSUMED_HELDOUT_PROBLEMS if counts is None else counts.num_problems
     evaluations = 1 + steps // evaluation.every_steps + (steps % evaluation.every_steps > 0)
     temperatures = 1 + len(evaluation.sweep_temperatures)
-    responses = evaluations * temperatures * _count_heldout_problems(config) * evaluation.samples_per_problem
+    responses = evaluations * temperatures * number * evaluation.samples_per_problem
     tokens = responses * (evaluation.max_response_tokens or rollout.longest_response_tokens)
     if isinstance(rollout.temperature, DiversityTemperature):
         probed = len(rollout.temperature.grid) * rollout.temperature.num_problems * rollout.num_samples
         return responses + probed, tokens + probed * rollout.max_response_tokens
     return responses, tokens
-
-
-def _count_heldout_problems(config: TrainConfig) -> int:
-    """Return the held-out problems; where their file is not here yet, 100."""
-    problems = config.problems
-    if isinstance(problems, MicroProblems):
-        return problems.num_heldout
-    counts = None if problems.heldout is None else count_problems(problems.heldout)
-    return 100 if counts is None else counts.num_problems
 
 
 def _tests_per_problem(config: TrainConfig) -> float:
@@ -401,10 +333,3 @@ def _tests_per_problem(config: TrainConfig) -> float:
     counts = count_problems(config.problems.train) if isinstance(config.problems, ProblemFiles) else None
     known = None if counts is None else counts.tests_per_problem
     return ASSUMED_TESTS_PER_PROBLEM if known is None else known
-
-
-def _flops_per_token(config: TrainConfig) -> int:
-    is_off_policy = config.batch.train_batch_size != config.batch.ppo_mini_batch_size
-    # TRL takes old log-probs after vLLM's sampling in any case, verl always.
-    takes_old_logps = is_off_policy or config.rollout.backend == "vllm" or config.engine == "verl"
-    return 6 + 2 * (config.weights.gradient_checkpointing + takes_old_logps + bool(config.algorithm.kl_coefficient))

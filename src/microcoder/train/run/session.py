@@ -11,18 +11,18 @@ from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.extensions import ExtensionSource, describe_file
-from microcoder.judge.core.files import check_unchanged, check_writable, read_json, write_json, write_text
+from microcoder.judge.core.files import check_unchanged, check_writable, read_json, write_json
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import OwnMasking
 from microcoder.train.recipe.batching import describe_batches
 from microcoder.train.recipe.prompts import build_asker
 from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards
-from microcoder.train.run.checkpoints import STAGING, RunClock, best_step, read_clock
+from microcoder.train.run.checkpoints import RunClock, best_step, read_clock
 from microcoder.train.run.engines import EngineInputs, load_engine
 from microcoder.train.run.failures import check_room, explain_failures
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.manifest import ROUNDING_KEYS, build_manifest, changed_keys, describe_changes
-from microcoder.train.run.observer import LoggingObserver, Observer, Relay, check_loggers, open_loggers
+from microcoder.train.run.observer import Observer
 from microcoder.train.run.probe import Probe, has_probe, probe_digest, read_probe
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import RunDirectory
@@ -57,7 +57,6 @@ def run_training(
     check_run_directory(run, config)
     if run.is_finished:
         return _report_finished(run, observer)
-    check_loggers(config.logging)
     extensions = find_extensions(config)
     check_room(config, run.root)
     with explain_failures(config, run):
@@ -73,9 +72,6 @@ def _run(
     callbacks: Sequence[Any],
     extensions: Sequence[ExtensionSource],
 ) -> dict[str, Any]:
-    # The Hub's library comes with training; the recipe can be read without it.
-    from microcoder.train.run.publish import CheckpointPusher, open_repository, push_model, render_card
-
     tasks = load_tasks(config)
     for reason, number in tasks.left_out.items():
         observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
@@ -107,26 +103,11 @@ def _run(
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
         for line in describe_batches(config, num_processes=engine.describe_machine(config)["num_processes"]):
             observer.note(line)
+        if resume_step != config.num_steps:
+            inputs = EngineInputs(config, policy, tasks, judge, run, observer)
+            engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
         if leads:
-            open_repository(config.hub)
-        pushes = leads and config.hub.repo_id is not None and config.hub.push == "checkpoints"
-        pushers = [CheckpointPusher(config.hub, run, tell=observer.note)] if pushes else []
-        loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
-        try:
-            if resume_step != config.num_steps:
-                watching = Relay(*pushers, LoggingObserver(loggers), observer)
-                inputs = EngineInputs(config, policy, tasks, judge, run, watching)
-                engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
-        finally:
-            for logger in loggers:
-                logger.close()
-        if leads:
-            for pusher in pushers:
-                pusher.phase("end")
             engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
-            write_text(run.model / "README.md", render_card(run))
-            if place := push_model(config.hub, run):
-                observer.note(f"pushed to {place}")
             write_json(run.summary, summarise(run, run_clock))
         engine.wait_for_everyone()
     return read_json(run.summary, what="run summary")
@@ -179,9 +160,7 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
         return
     check_writable(run.root, TrainingError)
     ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure, run.logs)}
-    ours.add("verl")  # what engine verl's probe asked
-    if not run.checkpoint_steps():
-        ours.add(run.checkpoints.name)  # an engine's scratch folder, left by a probe
+    ours |= {run.trl.name, "verl"}  # left by a probe, or an engine that failed before it had begun
     if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
         raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
 
@@ -240,7 +219,8 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         observer.note(
             f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
         )
-    shutil.rmtree(run.checkpoints / STAGING, ignore_errors=True)
+    for unfinished in run.trl.glob("checkpoint-*"):
+        shutil.rmtree(unfinished)
     step = run.latest_checkpoint_step()
     run.rewind(-1 if step is None else step)
     observer.note(f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}")

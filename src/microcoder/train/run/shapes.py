@@ -8,86 +8,92 @@ up to 20 % above it for one row, whose attention needs no mask.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
+from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.recipe import WEIGHT_BYTES, HuggingFaceModel, LoraAdapter, MicroModel
+from microcoder.train.run.checkpoints import model_folder
 
 Architecture = Mapping[str, Any]
 """A config.json, as far as it decides shapes."""
-
-
-def _qwen(
-    kind: str,
-    hidden: int,
-    layers: int,
-    heads: int,
-    kv_heads: int,
-    intermediate: int,
-    *,
-    tied: bool,
-    vocab: int = 151936,
-) -> Architecture:
-    head = {"head_dim": 128} if kind == "qwen3" else {}
-    return MappingProxyType(
-        {
-            "model_type": kind,
-            "hidden_size": hidden,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "num_key_value_heads": kv_heads,
-            "intermediate_size": intermediate,
-            "vocab_size": vocab,
-            "tie_word_embeddings": tied,
-            **head,
-        }
-    )
-
-
-_QWEN3_8B = _qwen("qwen3", 4096, 36, 32, 8, 12288, tied=False)
+_DIMENSIONS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
+_QWEN3 = {"model_type": "qwen3", "vocab_size": 151936, "head_dim": 128}
 # From the models' config.json on the hub, so that an estimate needs no network.
-KNOWN: Mapping[str, Architecture] = MappingProxyType(
-    {
-        "Qwen/Qwen3-0.6B": _qwen("qwen3", 1024, 28, 16, 8, 3072, tied=True),
-        "Qwen/Qwen3-1.7B": _qwen("qwen3", 2048, 28, 16, 8, 6144, tied=True),
-        "Qwen/Qwen3-4B": _qwen("qwen3", 2560, 36, 32, 8, 9728, tied=True),
-        "Qwen/Qwen3-4B-Instruct-2507": _qwen("qwen3", 2560, 36, 32, 8, 9728, tied=True),
-        "Qwen/Qwen3-8B": _QWEN3_8B,
-        "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": _QWEN3_8B,
-        "Qwen/Qwen2.5-0.5B-Instruct": _qwen("qwen2", 896, 24, 14, 2, 4864, tied=True),
-        "Qwen/Qwen2.5-1.5B-Instruct": _qwen("qwen2", 1536, 28, 12, 2, 8960, tied=True),
-        "Qwen/Qwen2.5-3B-Instruct": _qwen("qwen2", 2048, 36, 16, 2, 11008, tied=True),
-        "Qwen/Qwen2.5-7B-Instruct": _qwen("qwen2", 3584, 28, 28, 4, 18944, tied=False, vocab=152064),
-        "Qwen/Qwen2.5-Coder-7B-Instruct": _qwen("qwen2", 3584, 28, 28, 4, 18944, tied=False, vocab=152064),
-    }
-)
+KNOWN: Mapping[str, Architecture] = {
+    name: {**_QWEN3, **dict(zip(_DIMENSIONS, dimensions, strict=True)), "tie_word_embeddings": dimensions[0] < 4096}
+    for name, dimensions in {
+        "Qwen/Qwen3-0.6B": (1024, 28, 16, 8, 3072),
+        "Qwen/Qwen3-1.7B": (2048, 28, 16, 8, 6144),
+        "Qwen/Qwen3-4B": (2560, 36, 32, 8, 9728),
+        "Qwen/Qwen3-4B-Instruct-2507": (2560, 36, 32, 8, 9728),
+        "Qwen/Qwen3-8B": (4096, 36, 32, 8, 12288),
+        "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": (4096, 36, 32, 8, 12288),
+    }.items()
+}
+_BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)B(?![a-z])", re.IGNORECASE)
 
 
 def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | None:
-    """Return the shape of a recipe's model; None for a hub id that is not known here."""
+    """Return the shape of a recipe's model, from its files or the size in its name; None if neither is known here."""
     if isinstance(model, MicroModel):
         dims = model.warm_start
+        values = (dims.hidden_size, dims.num_layers, dims.num_heads, dims.num_kv_heads, dims.intermediate_size)
         return {
             "model_type": "qwen3",
-            "hidden_size": dims.hidden_size,
-            "num_hidden_layers": dims.num_layers,
-            "num_attention_heads": dims.num_heads,
-            "num_key_value_heads": dims.num_kv_heads,
-            "head_dim": dims.hidden_size // dims.num_heads,
-            "intermediate_size": dims.intermediate_size,
+            **dict(zip(_DIMENSIONS, values, strict=True)),
             "vocab_size": dims.vocab_size,
             "tie_word_embeddings": True,
         }
     if model.path in KNOWN:
         return KNOWN[model.path]
+    found = read_json(find_file(model.path, "config.json"))
+    if "num_hidden_layers" in found:
+        return found
+    named = _BILLIONS.search(model.path.replace("_", "-").rpartition("/")[2])
+    return scale_shape(float(named[1]) * 1e9) if named else None
+
+
+def scale_shape(parameters: float) -> Architecture:
+    """Return about the shape of a model of so many parameters: Qwen3-8B, made narrower and shallower alike."""
+    known, factor, count = KNOWN["Qwen/Qwen3-8B"], 1.0, 8.19e9
+    shape: dict[str, Any] = {}
+    for _ in range(4):
+        factor *= (parameters / count) ** (1 / 3)
+        scaled = {name: max(1, round(known[name] * factor)) for name in (*_DIMENSIONS, "vocab_size")}
+        shape = {**known, **scaled, "num_key_value_heads": 8}
+        count = count_parameters(shape) or parameters
+    return shape
+
+
+def find_file(model: str, name: str) -> Path | None:
+    """Return a file of a model's folder, or of a hub id as far as it was downloaded; None if it is not here."""
+    if (folder := model_folder(model)) is not None:
+        return folder / name if (folder / name).is_file() else None
     try:
-        found = json.loads((Path(model.path).expanduser() / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RuntimeError):
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+    except ImportError:
         return None
-    return found if isinstance(found, dict) and "num_hidden_layers" in found else None
+    try:
+        found = try_to_load_from_cache(model, name)
+    except HFValidationError as error:
+        raise ConfigError(f"model {model!r} is neither a folder here nor an id of the Hub ({error})") from None
+    return Path(found) if isinstance(found, str) else None
+
+
+def read_json(path: Path | None) -> dict[str, Any]:
+    """Return a model's file; empty without one."""
+    if path is None:
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}); download the model again") from None
+    return value if isinstance(value, dict) else {}
 
 
 def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
@@ -101,16 +107,14 @@ def count_parameters(architecture: Architecture) -> int | None:
     if architecture.get("num_experts") or architecture.get("num_local_experts"):
         return None
     try:
-        hidden, layers = architecture["hidden_size"], architecture["num_hidden_layers"]
-        heads, kv_heads = architecture["num_attention_heads"], architecture["num_key_value_heads"]
+        hidden, layers, heads, kv_heads, intermediate = (architecture[name] for name in _DIMENSIONS)
         size = head_size(architecture)
         attention = hidden * size * (2 * heads + 2 * kv_heads)
-        attention += {"qwen2": size * (heads + 2 * kv_heads), "qwen3": 2 * size}.get(
-            architecture.get("model_type", ""), 0
-        )
-        mlp = 3 * hidden * architecture["intermediate_size"]
+        biases = {"qwen2": size * (heads + 2 * kv_heads), "qwen3": 2 * size}
+        attention += biases.get(architecture.get("model_type", ""), 0)
         embeddings = 1 if architecture.get("tie_word_embeddings", False) else 2
-        return layers * (attention + mlp + 2 * hidden) + embeddings * architecture["vocab_size"] * hidden + hidden
+        per_layer = attention + 3 * hidden * intermediate + 2 * hidden
+        return layers * per_layer + embeddings * architecture["vocab_size"] * hidden + hidden
     except (KeyError, TypeError):
         return None
 
@@ -122,8 +126,6 @@ def head_size(architecture: Architecture) -> int:
 
 _TILE_ROWS, _TILE_COLUMNS = 4096, 32768
 """Tile of TRL's fused head: logits are made for so many tokens and so much of the vocabulary at a time."""
-_CPU_TILE_COPIES = 7
-"""Float32 tiles beside it where torch folds a tile without Triton, as measured."""
 _KEPT = {
     (2, 2, True): (20.0, 6.0, 18.5), (2, 2, False): (19.5, 7.0, 17.5), (4, 2, True): (32.5, 6.4, 17.5),
     (4, 2, False): (22.5, 7.4, 16.5), (4, 4, True): (27.0, 14.0, 32.0), (4, 4, False): (14.5, 16.0, 27.0),
@@ -147,47 +149,37 @@ class PassMemory:
     """Parameters of the embeddings and the head."""
     kept: int
     """Bytes between forward and backward: what backward needs (with checkpointing, the input of each layer)."""
-    forward: int
-    head: int
-    backward: int
-
-    @property
-    def peak(self) -> int:
-        """Most bytes at a time, `kept` included."""
-        return max(self.forward, self.head, self.backward)
+    peak: int
+    """Most bytes at a time, `kept` included."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassSettings:
-    """Options that decide the memory of a pass, besides the architecture."""
+def count_pass(
+    architecture: Architecture,
+    model: HuggingFaceModel,
+    *,
+    rows: int,
+    prompt_tokens: int,
+    response_tokens: int,
+) -> PassMemory | None:
+    """Count a forward and backward pass of a decoder like Qwen's; None if a dimension is not said.
 
-    rows: int
-    prompt_tokens: int
-    response_tokens: int
-    weight_dtype: str
-    compute_dtype: str
-    gradient_checkpointing: bool
-    lora: LoraAdapter | None = None
-    """None trains all weights."""
-    has_triton: bool = True
-    """A GPU: TRL's head then scores a tile in place."""
-
-
-def count_pass(architecture: Architecture, settings: PassSettings) -> PassMemory | None:
-    """Count a forward and backward pass of a decoder like Qwen's; None if a dimension is not said."""
+    Args:
+        architecture: its shape.
+        model: precision, adapters and checkpointing.
+        rows: rollouts of the pass.
+        prompt_tokens: of each rollout.
+        response_tokens: of each rollout.
+    """
     parameters = count_parameters(architecture)
     if parameters is None:
         return None
-    hidden, layers = int(architecture["hidden_size"]), int(architecture["num_hidden_layers"])
-    mlp, vocabulary = int(architecture["intermediate_size"]), int(architecture["vocab_size"])
-    queries, keys = (
-        head_size(architecture) * int(architecture[f"num_{kind}_heads"]) for kind in ("attention", "key_value")
-    )
-    stored, product = WEIGHT_BYTES[settings.weight_dtype], WEIGHT_BYTES[settings.compute_dtype]
-    trains_all = settings.lora is None
+    hidden, layers, heads, kv_heads, mlp = (int(architecture[name]) for name in _DIMENSIONS)
+    queries, keys = head_size(architecture) * heads, head_size(architecture) * kv_heads
+    stored, product = WEIGHT_BYTES[model.dtype], WEIGHT_BYTES[model.compute_dtype]
+    vocabulary, trains_all = int(architecture["vocab_size"]), model.lora is None
     embeddings = vocabulary * hidden * (1 if architecture.get("tie_word_embeddings") else 2)
-    length = settings.prompt_tokens + settings.response_tokens
-    tokens = settings.rows * length
+    length = prompt_tokens + response_tokens
+    tokens = rows * length
 
     def of_layer(coefficients: Mapping[tuple[int, int, bool], tuple[float, float, float]]) -> float:
         of_hidden, of_mlp, of_heads = coefficients[stored, product, trains_all]
@@ -195,8 +187,8 @@ def count_pass(architecture: Architecture, settings: PassSettings) -> PassMemory
 
     # The ends of the stack: embeddings, the last norm; with checkpointing the mask is counted apart from the layers.
     kept = tokens * hidden * (2 * stored + 4.0)
-    if settings.gradient_checkpointing:
-        kept += layers * tokens * hidden * stored + settings.rows * length**2
+    if model.gradient_checkpointing:
+        kept += layers * tokens * hidden * stored + rows * length**2
         worked = of_layer(_RECOMPUTED)
     else:
         kept += layers * of_layer(_KEPT)
@@ -206,30 +198,24 @@ def count_pass(architecture: Architecture, settings: PassSettings) -> PassMemory
         forward += product * parameters  # autocast keeps its casts of weights until the pass has ended
     elif product < stored:
         casts = product * (parameters - embeddings)  # of frozen weights it keeps none, but backward needs them
-        worked, kept = (worked + casts / layers, kept) if settings.gradient_checkpointing else (worked, kept + casts)
+        worked, kept = (worked + casts / layers, kept) if model.gradient_checkpointing else (worked, kept + casts)
     head_gradient = 4 * vocabulary * hidden if trains_all else 0
-    scored = settings.rows * settings.response_tokens if settings.has_triton else tokens
-    tile = min(scored, _TILE_ROWS) * min(vocabulary, _TILE_COLUMNS)
-    tiles = tile * (product if settings.has_triton else product + 4 * _CPU_TILE_COPIES)
-    trained = parameters
-    if settings.lora is not None:
-        trained = layers * _count_adapters(settings.lora, hidden, mlp, queries, keys)
+    scored = rows * response_tokens
+    tile = product * min(scored, _TILE_ROWS) * min(vocabulary, _TILE_COLUMNS)
+    head = tile + scored * hidden * (product + stored + 4) + head_gradient
+    adapters = 0 if model.lora is None else layers * _count_adapters(model.lora, hidden, mlp, queries, keys)
     return PassMemory(
-        parameters=parameters if trains_all else parameters + trained,
-        trained_parameters=trained,
+        parameters=parameters + adapters,
+        trained_parameters=parameters if trains_all else adapters,
         embedding_parameters=embeddings,
         kept=round(kept),
-        forward=round(kept + forward),
-        head=round(kept + tiles + scored * hidden * (product + stored + 4) + head_gradient),
-        backward=round(kept + worked + head_gradient),
+        peak=round(kept + max(forward, head, worked + head_gradient)),
     )
 
 
 def _count_adapters(lora: LoraAdapter, hidden: int, mlp: int, queries: int, keys: int) -> int:
     """Return the parameters of one layer's adapters."""
-    ends = {
-        "q_proj": hidden + queries, "k_proj": hidden + keys, "v_proj": hidden + keys, "o_proj": queries + hidden,
-        "gate_proj": hidden + mlp, "up_proj": hidden + mlp, "down_proj": mlp + hidden,
-    }  # fmt: skip
+    ends = {"q_proj": hidden + queries, "k_proj": hidden + keys, "v_proj": hidden + keys, "o_proj": queries + hidden}
+    ends |= dict.fromkeys(("gate_proj", "up_proj", "down_proj"), hidden + mlp)
     is_all = lora.target_modules == "all-linear"
     return lora.rank * sum(size for name, size in ends.items() if is_all or name.endswith(tuple(lora.target_modules)))

@@ -1,22 +1,15 @@
-"""`microcoder init`: a commented recipe for the user's model and problems, with the published settings.
-
-A model for `microcoder init`: its size and chat template from local files, and the largest settings that fit a GPU.
-
-Rules of thumb (`count_gib`) find the candidates, for any model whose size is known; where its shape is known too, the
-count of the dry run (`estimate`) decides.
-"""
+"""`microcoder init`: a commented recipe for the user's model and problems, published but for what does not fit."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -25,106 +18,12 @@ from microcoder.judge.core.config import SHIPPED
 from microcoder.judge.core.errors import ConfigError, explain_fault
 from microcoder.train.algorithm.config import ConditionalMasking
 from microcoder.train.algorithm.sampling import ConstantTemperature, RolloutConfig
+from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import BatchConfig, CheckpointConfig, EvaluationConfig, OptimizerConfig, TrainConfig
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
-from microcoder.train.run.estimate import fits
+from microcoder.train.run.estimate import count_memory
 from microcoder.train.run.manifest import find_missing
-from microcoder.train.run.shapes import KNOWN, count_parameters
-
-_BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)B(?![a-z])", re.IGNORECASE)
-_HYBRID = re.compile(r"Qwen3-\d+(\.\d+)?B(-A\d+B)?", re.IGNORECASE)
-"""Qwen3 of 2025-04 thinks unless told not to; the models of 2025-07 are either -Instruct or -Thinking."""
-# Qwen3-1.7B, which models whose config.json is not here are scaled from.
-_REFERENCE_PARAMETERS, _REFERENCE_LAYERS, _REFERENCE_HIDDEN, _REFERENCE_KV = 1.72e9, 28, 2048, 1024
-
-
-@dataclass(frozen=True, slots=True)
-class StarterModel:
-    """The known properties of a model."""
-
-    name: str
-    """A folder or an id of the Hub, as it was given."""
-    parameters: float
-    num_layers: int
-    hidden_size: int
-    kv_size: int
-    """Keys of one token in one layer: heads times their size."""
-    max_context_tokens: int | None
-    """None without a config.json."""
-    is_hybrid: bool
-    """It thinks before it answers unless `enable_thinking = false` is given."""
-    has_chat_template: bool | None
-    """None if unknown."""
-
-
-def inspect_model(name: str) -> StarterModel:
-    """Return a model's properties from its folder, the Hub's cache or its name."""
-    folder = model_folder(name)
-    if folder is not None:
-        check_model_folder(folder)
-    dims = _read_json(_find_file(name, folder, "config.json"))
-    parameters = _count(name, dims)
-    if parameters is None:
-        raise ConfigError(
-            f"the size of {name} is unknown: no folder here, not in the Hub's cache, no size such as 1.7B in its "
-            f"name; type: hf download {name}, and try again"
-        )
-    scale = (parameters / _REFERENCE_PARAMETERS) ** (1 / 3)
-    hidden = dims.get("hidden_size") or round(_REFERENCE_HIDDEN * scale)
-    head_size = dims.get("head_dim") or hidden // (dims.get("num_attention_heads") or 16)
-    return StarterModel(
-        name,
-        parameters,
-        dims.get("num_hidden_layers") or round(_REFERENCE_LAYERS * scale),
-        hidden,
-        (dims["num_key_value_heads"] * head_size) if dims.get("num_key_value_heads") else _REFERENCE_KV,
-        dims.get("max_position_embeddings"),
-        *_read_template(name, folder),
-    )
-
-
-def _count(name: str, dims: Mapping[str, Any]) -> float | None:
-    counted = count_parameters(KNOWN.get(name) or dims)
-    if counted is None and (said := _BILLIONS.search(name.replace("_", "-").rpartition("/")[2])):
-        return float(said[1]) * 1e9
-    return counted
-
-
-def _read_template(name: str, folder: Path | None) -> tuple[bool, bool | None]:
-    file = _find_file(name, folder, "chat_template.jinja")
-    settings = _find_file(name, folder, "tokenizer_config.json")
-    if file is not None:
-        return "enable_thinking" in file.read_text(encoding="utf-8"), True
-    if settings is not None:
-        template = _read_json(settings).get("chat_template")
-        return "enable_thinking" in json.dumps(template), template is not None
-    return _HYBRID.fullmatch(name.rpartition("/")[2]) is not None, None
-
-
-def _find_file(name: str, folder: Path | None, file: str) -> Path | None:
-    if folder is not None:
-        return folder / file if (folder / file).is_file() else None
-    try:
-        from huggingface_hub import try_to_load_from_cache
-        from huggingface_hub.errors import HFValidationError
-    except ImportError:
-        return None
-    try:
-        found = try_to_load_from_cache(name, file)
-    except HFValidationError as error:
-        raise ConfigError(f"model {name!r} is neither a folder here nor an id of the Hub ({error})") from None
-    return Path(found) if isinstance(found, str) else None
-
-
-def _read_json(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read ({error}); download the model again") from None
-    return value if isinstance(value, dict) else {}
-
+from microcoder.train.run.shapes import find_file, read_json
 
 GPUS: Mapping[str, float | None] = MappingProxyType(
     {
@@ -141,99 +40,14 @@ GPUS: Mapping[str, float | None] = MappingProxyType(
     }
 )
 """Memory in GB, as sold. No GPU: to try a recipe out with a tiny model."""
-RESPONSE_TOKENS = (8192, 4096, 2048, 1024)
-"""The published limit, and what is tried where it does not fit."""
-PROMPT_TOKENS = 1024
-"""Room for the statement; longer ones are cut by no one and take more."""
-PASSES = (8, 4, 2, 1)
-"""Rollouts in one forward and backward pass."""
-_SEQUENCES = 8
-"""The sampler's cache must hold at least so many whole sequences, or sampling crawls."""
-_RESERVE_GIB = 4.0
-"""CUDA's context, fragmentation, and the logits of one chunk."""
-_LAYER_VALUES = 34
-"""Values per token and unit of width that one layer holds for its backward pass, the layers being recomputed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Settings that fit."""
-
-    is_whole: bool
-    """All weights are trained, in float32; otherwise LoRA adapters on bfloat16 weights."""
-    max_response_tokens: int
-    micro_batch_rollouts: int
-    gib: float
-    """What it takes."""
-
-
-def fit_model(
-    model: StarterModel, gpu: str, *, holds: Callable[[Fit, float], bool | None] = lambda fit, gib: None
-) -> Fit | None:
-    """Return the setting nearest to the published one that fits on one GPU; None on the CPU, if nothing is fitted.
-
-    All weights at 4K tokens or more come before adapters, a longer limit before larger passes.
-
-    Args:
-        model: what it is fitted for.
-        gpu: one of `GPUS`.
-        holds: whether a GPU of so many GiB holds a setting, by an exact count; None if that cannot be counted.
-    """
-    if gpu not in GPUS:
-        raise ConfigError(f"gpu {gpu!r} is unknown; use one of {', '.join(GPUS)}, the one with as much memory")
-    memory_gb = GPUS[gpu]
-    if memory_gb is None:
-        return None
-    has_gib = memory_gb * 1e9 / 2**30
-    limits = [n for n in RESPONSE_TOKENS if n + PROMPT_TOKENS <= (model.max_context_tokens or n + PROMPT_TOKENS)]
-    settings = [
-        *product((True,), [n for n in limits if n >= 4096], PASSES),
-        *product((False,), limits, PASSES),
-    ]
-    for is_whole, tokens, rollouts in settings:
-        gib = count_gib(model, is_whole=is_whole, response_tokens=tokens, rollouts_per_pass=rollouts)
-        fit = Fit(is_whole, tokens, rollouts, round(gib, 1))
-        if gib <= has_gib and holds(fit, has_gib) is not False:
-            return fit
-    raise ConfigError(
-        f"{model.name} ({model.parameters / 1e9:.1f} B parameters) does not fit on one {gpu} even with adapters; "
-        "choose a larger GPU, or several: --engine verl (docs/cluster.md)"
-    )
-
-
-def count_gib(model: StarterModel, *, is_whole: bool, response_tokens: int, rollouts_per_pass: int) -> float:
-    """Return about how much memory training and sampling take on one GPU that holds both.
-
-    Weights, gradients and two AdamW moments in float32 (16 bytes a parameter), or bfloat16 weights (2) with adapters
-    (0.2); the sampler's own bfloat16 weights and its cache; what gradient checkpointing keeps, and one layer whole.
-    """
-    tokens = response_tokens + PROMPT_TOKENS
-    weights = model.parameters * (16 if is_whole else 2.2)
-    sampler = model.parameters * 2 + _SEQUENCES * tokens * model.num_layers * model.kv_size * 2 * 2
-    kept = rollouts_per_pass * tokens * model.hidden_size * 2 * (model.num_layers + _LAYER_VALUES)
-    return (weights + sampler + kept) / 2**30 + _RESERVE_GIB
-
-
-def detect_gpu() -> str:
-    """Return the name in `GPUS` of this machine's first GPU, by NVIDIA's driver; `cpu` if there is none."""
-    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        lines = file.read_text(encoding="utf-8", errors="replace").lower().splitlines()
-        words = next((line for line in lines if line.startswith("model")), "").replace("rtx ", "rtx-")
-        for name in GPUS:
-            family, _, size = name.partition("-") if name.startswith("a100") else (name, "", "")
-            if family in words and size in words:
-                return name
-    return "cpu"
-
-
+_HYBRID = re.compile(r"Qwen3-\d+(\.\d+)?B(-A\d+B)?", re.IGNORECASE)
+"""Qwen3 of 2025-04 thinks unless told not to; the models of 2025-07 are either -Instruct or -Thinking."""
 _USUAL = "microcoder-grpo"
 _RECIPES = {path.stem: path for path in sorted((SHIPPED / "recipes" / "algorithms").glob("*.toml"))}
 ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
 """The recipes that come with the package and change the algorithm alone; the first is the default."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_CPU_TOKENS, _CPU_PROBLEMS = 512, 8
 _EVALUATION_TOKENS = 8192
-_PUBLISHED = "published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,33 +62,91 @@ class Wishes:
     """A problem file, LiveCodeBench, or a split of the data set."""
     gpu: str
     algorithm: str = _USUAL
+    engine: str = "trl"
+    """`trl`, or `verl`: a Ray cluster, or this machine's GPUs together."""
     format: str | None = None
     """Of a data set's rows; None: known by its name."""
     command: str = "microcoder init"
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a recipe may change for it to fit."""
+
+    is_whole: bool
+    """All weights are trained, in float32; otherwise LoRA adapters on bfloat16 weights."""
+    max_response_tokens: int
+    micro_batch_rollouts: int
+
+
 def write_recipe(wishes: Wishes) -> str:
-    """Return the text of a recipe (TOML)."""
-    if wishes.algorithm not in ALGORITHMS:
-        raise ConfigError(f"algorithm {wishes.algorithm!r} is unknown; use one of {', '.join(ALGORITHMS)}")
-    problems = _problems(wishes)
-    model = inspect_model(wishes.model)
+    """Return the text of a recipe (TOML): the setting nearest to the published one that fits on the GPU.
 
-    def write(fit: Fit | None) -> str:
-        return "\n".join(_lines(wishes, model, fit, problems)) + "\n"
+    All weights at 4K tokens or more come before adapters, a longer limit before larger passes. On a CPU nothing is
+    counted.
+    """
+    for name, value, known in (
+        ("algorithm", wishes.algorithm, ALGORITHMS),
+        ("engine", wishes.engine, ("trl", "verl")),
+        ("gpu", wishes.gpu, tuple(GPUS)),
+    ):
+        if value not in known:
+            raise ConfigError(f"{name} {value!r} is unknown; use one of {', '.join(known)}")
+    memory_gb, problems = GPUS[wishes.gpu], _problems(wishes)
+    if wishes.engine == "verl" and memory_gb is None:
+        raise ConfigError("engine verl trains on GPUs; pass --gpu h100, say, or leave out --engine verl")
+    if (folder := model_folder(wishes.model)) is not None:
+        check_model_folder(folder)
+    context = read_json(find_file(wishes.model, "config.json")).get("max_position_embeddings")
+    if memory_gb is None:
+        text = _render(wishes, problems, Setting(True, min(512, (context or 1024) // 2), 8), context)
+        _resolve(text)
+        return text
+    limits = [tokens for tokens in (8192, 4096, 2048, 1024) if tokens + 1024 <= (context or tokens + 1024)]
+    whole = product([True], [tokens for tokens in limits if tokens >= 4096], (8, 4, 2, 1))
+    for setting in (*whole, *product([False], limits, (8, 4, 2, 1))):
+        text = _render(wishes, problems, Setting(*setting), context)
+        config = _resolve(text)
+        num_shards = count_verl_devices(config) if config.engine == "verl" else 1
+        table = count_memory(config, device_memory_gib=memory_gb * 1e9 / 2**30, num_shards=num_shards)
+        if table is None:
+            raise ConfigError(
+                f"the size of {wishes.model} is unknown: no folder here, not in the Hub's cache, no size such as 1.7B "
+                f"in its name; type: hf download {wishes.model}, and try again"
+            )
+        if table.fits:
+            return text
+    raise ConfigError(
+        f"{wishes.model} does not fit on one {wishes.gpu} even with adapters; choose a larger GPU, or several: "
+        "--engine verl (docs/cluster.md)"
+    )
 
-    def resolve(fit: Fit | None) -> TrainConfig:
-        return TrainConfig.model_validate(tomllib.loads(write(fit)))
 
+def _resolve(text: str) -> TrainConfig:
     try:
-        # Before the count, which reads the problems.
-        if missing := find_missing(resolve(None)):
-            raise ConfigError("; ".join(missing))
-        text = write(fit_model(model, wishes.gpu, holds=lambda fit, gib: fits(resolve(fit), gib)))
+        config = TrainConfig.model_validate(tomllib.loads(text))
     except ValidationError as error:
         fault = error.errors()[0]
         raise ConfigError(explain_fault(fault, ".".join(map(str, fault["loc"])))) from None
-    return text
+    if missing := find_missing(config):
+        raise ConfigError("; ".join(missing))
+    return config
+
+
+def detect_gpu() -> str:
+    """Return the name in `GPUS` of this machine's first GPU, by NVIDIA's driver; `cpu` if there is none."""
+    for file in _find_gpus():
+        lines = file.read_text(encoding="utf-8", errors="replace").lower().splitlines()
+        words = next((line for line in lines if line.startswith("model")), "").replace("rtx ", "rtx-")
+        for name in GPUS:
+            family, _, size = name.partition("-") if name.startswith("a100") else (name, "", "")
+            if family in words and size in words:
+                return name
+    return "cpu"
+
+
+def _find_gpus() -> list[Path]:
+    return sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
 
 
 def _problems(wishes: Wishes) -> dict[str, str]:
@@ -285,121 +157,93 @@ def _problems(wishes: Wishes) -> dict[str, str]:
     row_format = wishes.format or find_format(wishes.problems)
     check_format(row_format, is_trained_on=True)
     is_file = Path(wishes.heldout).expanduser().exists() or "." in wishes.heldout or "/" in wishes.heldout
-    return {
-        "kind": "hub",
-        "id": wishes.problems,
-        "format": row_format,
-        "heldout" if is_file else "heldout_split": wishes.heldout,
-    }
+    heldout = "heldout" if is_file else "heldout_split"
+    return {"kind": "hub", "id": wishes.problems, "format": row_format, heldout: wishes.heldout}
 
 
-def _lines(wishes: Wishes, model: StarterModel, fit: Fit | None, problems: Mapping[str, str]) -> Iterator[str]:
-    rollout, checkpoint = RolloutConfig(), CheckpointConfig()
-    tokens = fit.max_response_tokens if fit else min(_CPU_TOKENS, (model.max_context_tokens or 2 * _CPU_TOKENS) // 2)
-    yield f"# {wishes.algorithm} on {model.name}, written by `{wishes.command}`."
-    yield "# Values marked as published are those of the paper (arXiv 2603.07777, section 5.1). Change what you like:"
-    yield "# docs/reference.md lists every key. See what the run takes, then start it; the same command resumes it."
-    yield "#     microcoder train -c THIS_FILE --dry-run"
-    yield "#     microcoder train -c THIS_FILE"
-    yield _line("num_steps", TrainConfig.model_fields["num_steps"].default, "sampling rounds of the published run")
-    yield from _model_lines(model, fit)
-    yield from _prompt_lines(model)
-    yield ""
-    yield "[problems]"
-    for key, value in problems.items():
-        yield _line(key, value)
-    if problems["kind"] == "hub":
-        yield '# revision = "main" # name a commit to train on the same problems another day'
-    yield ""
-    yield "[rollout]"
-    yield _line("num_samples", rollout.num_samples, f"responses to each problem; {_PUBLISHED}")
-    yield _line("max_response_tokens", tokens, _length_note(tokens, rollout, fit))
-    backend_note = "needs the extra vllm, see docs/install.md; transformers works without, and is slower"
-    yield _line("backend", "vllm" if fit else "transformers", backend_note if fit else "vllm needs a GPU")
-    yield ""
-    yield "[rollout.temperature]"
-    yield _line("kind", "constant", "or diversity: chosen by `microcoder probe` before the first step")
-    yield _line("value", ConstantTemperature().value, _PUBLISHED)
-    yield from _batch_lines(fit)
-    yield from _algorithm_lines(wishes.algorithm)
-    yield ""
-    yield "[optimizer]"
-    rate = OptimizerConfig().learning_rate
-    if fit is None or fit.is_whole:
-        yield _line("learning_rate", rate, _PUBLISHED)
+def _read_template(model: str) -> tuple[bool, bool]:
+    """Return whether a model thinks unless told not to, and whether its tokenizer lacks a chat template."""
+    if (file := find_file(model, "chat_template.jinja")) is not None:
+        return "enable_thinking" in file.read_text(encoding="utf-8"), False
+    if (settings := find_file(model, "tokenizer_config.json")) is not None:
+        template = read_json(settings).get("chat_template")
+        return "enable_thinking" in json.dumps(template), template is None
+    return _HYBRID.fullmatch(model.rpartition("/")[2]) is not None, False
+
+
+def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None) -> str:
+    is_on_gpu, rollout, batch, evaluation = wishes.gpu != "cpu", RolloutConfig(), BatchConfig(), EvaluationConfig()
+    tokens, rate, masking = setting.max_response_tokens, OptimizerConfig().learning_rate, ConditionalMasking()
+    is_hybrid, is_bare = _read_template(wishes.model)
+    is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (context or _EVALUATION_TOKENS)
+    quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in {"path": wishes.model, **problems}.items()}
+    lines = [
+        f"# {wishes.algorithm} on {wishes.model}, written by `{wishes.command}`.",
+        "# Values marked as published are those of the paper (arXiv 2603.07777, section 5.1). Change what you like:",
+        "# docs/reference.md lists every key. See what the run takes, then start it; the same command resumes it.",
+        "#     microcoder train -c THIS_FILE --dry-run",
+        "#     microcoder train -c THIS_FILE",
+        *(['engine = "verl" # docs/cluster.md'] if wishes.engine == "verl" else []),
+        f"num_steps = {TrainConfig.model_fields['num_steps'].default} # sampling rounds of the published run",
+        "",
+        "[model]",
+        'kind = "hugging_face"',
+        f"path = {quoted.pop('path')}",
+    ]
+    if not is_on_gpu:
+        lines.append('compute_dtype = "float32" # on the CPU: for a trial run')
+    elif setting.is_whole:
+        lines.append('dtype = "float32" # an update at rate 1e-6 is lost in bfloat16 weights')
     else:
-        yield _line("learning_rate", 10 * rate, f"{rate} published for all weights; adapters take ten times as much")
-    yield ""
-    yield "[evaluation]"
-    yield _line("every_steps", EvaluationConfig().every_steps)
-    yield _line("samples_per_problem", EvaluationConfig().samples_per_problem, _PUBLISHED)
-    if fit and fit.max_response_tokens < _EVALUATION_TOKENS <= (model.max_context_tokens or _EVALUATION_TOKENS):
-        yield _line("max_response_tokens", _EVALUATION_TOKENS, "longer than in training, as in the paper")
-    yield ""
-    yield "[checkpoint]"
-    yield _line("every_steps", checkpoint.every_steps)
-    yield _line("keep", checkpoint.keep, "the latest, and the best by held-out accuracy")
-
-
-def _model_lines(model: StarterModel, fit: Fit | None) -> Iterator[str]:
-    yield ""
-    yield "[model]"
-    yield _line("kind", "hugging_face")
-    yield _line("path", model.name)
-    billions = model.parameters / 1e9
-    size = f"{billions:.1f} B parameters" if billions >= 0.1 else f"{1000 * billions:.1f} M parameters"
-    if fit is None:
-        yield _line("compute_dtype", "float32", f"{size}, on the CPU: for a trial run")
-        return
-    yield f"# {size}: about {fit.gib:.0f} GiB with the sampler beside it; the dry run counts"
-    if fit.is_whole:
-        yield _line("dtype", "float32", "an update at rate 1e-6 is lost in bfloat16 weights")
-        return
-    yield _line("dtype", "bfloat16", "all weights in float32 do not fit: adapters are trained, in float32")
-    yield ""
-    yield "[model.lora]"
-    yield _line("rank", 32)
-    yield _line("alpha", 64)
-
-
-def _prompt_lines(model: StarterModel) -> Iterator[str]:
-    if model.has_chat_template is False:
-        yield "# The tokenizer has no chat template: problems are asked in plain text, as base models are."
-    if model.is_hybrid:
-        yield ""
-        yield "[prompt]"
-        yield "# This model thinks before it answers unless told not to; the paper trains it without."
-        yield "chat_template_options = { enable_thinking = false }"
-
-
-def _batch_lines(fit: Fit | None) -> Iterator[str]:
-    batch = BatchConfig()
-    yield ""
-    yield "[batch]"
-    problems = batch.train_batch_size if fit else _CPU_PROBLEMS
-    note = _PUBLISHED if fit else f"{batch.train_batch_size} published"
-    yield _line("train_batch_size", problems, f"problems a step; {note}")
-    yield _line("ppo_mini_batch_size", problems, "problems an update: one update a step")
-    passes = fit.micro_batch_rollouts if fit else batch.micro_batch_rollouts
-    yield _line("micro_batch_rollouts", passes, "rollouts a pass: bounds memory, changes no result")
-
-
-def _algorithm_lines(name: str) -> Iterator[str]:
-    yield ""
-    yield from _RECIPES[name].read_text(encoding="utf-8").splitlines()
-    if name == _USUAL:
-        ours = ConditionalMasking()
-        yield _line("rho", ours.rho, _PUBLISHED)
-        yield _line("repeat_window_tokens", ours.repeat_window_tokens, _PUBLISHED)
-
-
-def _length_note(tokens: int, rollout: RolloutConfig, fit: Fit | None) -> str:
-    if tokens == rollout.max_response_tokens:
-        return _PUBLISHED
-    why = "longer ones do not fit" if fit else "longer ones take hours on a CPU"
-    return f"{rollout.max_response_tokens} published; {why}"
-
-
-def _line(key: str, value: str | float, note: str = "") -> str:
-    # JSON's strings, numbers and booleans are TOML's, 1e-06 included.
-    return f"{key} = {json.dumps(value, ensure_ascii=False)}" + (f" # {note}" if note else "")
+        lines += ['dtype = "bfloat16" # all weights in float32 do not fit: adapters are trained, in float32', ""]
+        lines += ["[model.lora]", "rank = 32", "alpha = 64"]
+    if is_bare:
+        lines.append("# The tokenizer has no chat template: problems are asked in plain text, as base models are.")
+    if is_hybrid:
+        lines += ["", "[prompt]", "# This model thinks before it answers unless told not to, as in the paper."]
+        lines.append("chat_template_options = { enable_thinking = false }")
+    lines += ["", "[problems]", *(f"{key} = {value}" for key, value in quoted.items())]
+    if problems["kind"] == "hub":
+        lines.append('# revision = "main" # name a commit to train on the same problems another day')
+    why = "longer ones do not fit" if is_on_gpu else "longer ones take hours on a CPU"
+    shorter = f"{rollout.max_response_tokens} published; {why}"
+    asked = batch.train_batch_size if is_on_gpu else 8
+    lines += [
+        "",
+        "[rollout]",
+        f"num_samples = {rollout.num_samples} # responses to each problem; published",
+        f"max_response_tokens = {tokens} # {'published' if tokens == rollout.max_response_tokens else shorter}",
+        'backend = "vllm" # needs the extra vllm, see docs/install.md; transformers works without, and is slower'
+        if is_on_gpu
+        else 'backend = "transformers" # vllm needs a GPU',
+        "",
+        "[rollout.temperature]",
+        'kind = "constant" # or diversity: chosen by `microcoder probe` before the first step',
+        f"value = {ConstantTemperature().value} # published",
+        "",
+        "[batch]",
+        f"train_batch_size = {asked} # problems a step; {'' if is_on_gpu else f'{batch.train_batch_size} '}published",
+        f"ppo_mini_batch_size = {asked} # problems an update: one update a step",
+        f"micro_batch_rollouts = {setting.micro_batch_rollouts} # rollouts a pass: bounds memory, changes no result",
+        "",
+        *_RECIPES[wishes.algorithm].read_text(encoding="utf-8").splitlines(),
+    ]
+    if wishes.algorithm == _USUAL:
+        lines.append(f"rho = {masking.rho} # published")
+        lines.append(f"repeat_window_tokens = {masking.repeat_window_tokens} # published")
+    lines += ["", "[optimizer]"]
+    if setting.is_whole:
+        lines.append(f"learning_rate = {rate} # published")
+    else:
+        lines.append(f"learning_rate = {10 * rate} # {rate} published for all weights; adapters take ten times as much")
+    lines += ["", "[evaluation]", f"every_steps = {evaluation.every_steps}"]
+    lines.append(f"samples_per_problem = {evaluation.samples_per_problem} # published")
+    if is_longer:
+        lines.append(f"max_response_tokens = {_EVALUATION_TOKENS} # longer than in training, as in the paper")
+    lines += ["", "[checkpoint]", f"every_steps = {CheckpointConfig().every_steps}"]
+    lines.append(f"keep = {CheckpointConfig().keep} # the latest, and under TRL the best by held-out accuracy")
+    if wishes.engine == "verl":
+        gpus = len(_find_gpus()) or 8
+        lines += ["", "[verl]", f'"trainer.n_gpus_per_node" = {gpus} # by verl\'s names; docs/cluster.md']
+        lines.append('"trainer.nnodes" = 1')
+    return "\n".join(lines) + "\n"

@@ -75,13 +75,14 @@ def build_arguments(
         # Checkpoints are asked for at step boundaries by the trainer, and evaluation is ours.
         save_strategy="no",
         eval_strategy="no",
-        report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=on_gpu,
     )
     check_options(config.trl, decided)
     try:
-        return GRPOConfig(**decided, **config.trl)
+        name = output_dir.absolute().parent.name
+        options: dict[str, Any] = {"report_to": "none", "run_name": name, "hub_model_id": name, **config.trl}
+        return GRPOConfig(**decided, **options)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"TRL refuses this recipe: {str(error).strip().splitlines()[0]}") from None
 

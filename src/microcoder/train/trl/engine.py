@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import torch
 from accelerate import PartialState
+from huggingface_hub import HfApi
 from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
@@ -18,12 +22,13 @@ from microcoder.judge.core.files import new_folder
 from microcoder.train.recipe.batching import cut_batches
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.chat import check_options, encode_prompts
-from microcoder.train.run.checkpoints import STAGING, RunClock, copy_model, stop_between_steps
+from microcoder.train.run.checkpoints import RunClock, copy_model, stop_between_steps
 from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.observer import Observer
 from microcoder.train.run.tasks import Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import load_checkpoint, silence_transformers
+from microcoder.train.runs import RunDirectory
 from microcoder.train.trl.arguments import build_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.train.trl.vllm_backend import check_model_length, check_sampler_logps, name_lost_server, require_vllm
@@ -68,6 +73,10 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     cut_batches(config, num_processes=_processes().num_processes)
     require_optimizer(config.optimizer)
     require_vllm(config)
+    loggers = config.trl.get("report_to", "none")
+    for name in [loggers] if isinstance(loggers, str) else loggers:
+        if name not in ("none", "all") and find_spec(name) is None:
+            raise ConfigError(f"[trl] report_to names {name}, which is not installed; type: pip install {name}")
     source, model = find_model(config, observer), config.weights
     weights, tokenizer = load_checkpoint(
         source, revision=model.revision, dtype=model.dtype, attn_implementation=model.attn_implementation
@@ -94,6 +103,14 @@ def train(
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
+    if trainer.args.push_to_hub:
+        try:
+            trainer.push_to_hub()
+        except httpx.HTTPError as error:
+            reason = " ".join(str(error).split())[:200]
+            inputs.observer.note(
+                f"the model was not pushed ({reason}); type: hf upload {trainer.args.hub_model_id} {run.model}"
+            )
 
 
 def probe(inputs: EngineInputs) -> None:
@@ -117,14 +134,22 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
     )
     try:
         with name_lost_server(config):
-            staging = inputs.run.checkpoints / STAGING
             trainer = MicroCoderTrainer(
                 inputs,
                 batches=batches,
-                arguments=build_arguments(config, batches, output_dir=staging, longest_prompt_tokens=longest),
+                arguments=build_arguments(config, batches, output_dir=inputs.run.trl, longest_prompt_tokens=longest),
                 peft_config=build_adapter(config),
                 run_clock=run_clock,
             )
+        if trainer.args.push_to_hub:
+            # Of a repository that exists, creating it says nothing of who may write.
+            HfApi().auth_check(str(trainer.hub_model_id), write=True)
+    except httpx.HTTPError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(
+            f"[trl] push_to_hub cannot push to {config.trl.get('hub_model_id', 'the Hub')} ({reason}); type "
+            "`hf auth login`, check hub_model_id and the network, or leave push_to_hub out"
+        ) from None
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
@@ -143,6 +168,7 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     """Write a checkpoint as an ordinary Hugging Face folder, adapters merged into the weights they adapt."""
     if config.weights.lora is None:
         copy_model(checkpoint, target)
+        _copy_card(target)
         return
     # Loaded anew: TRL has put the adapter's layers into `policy.model` itself.
     base = AutoModelForCausalLM.from_pretrained(
@@ -152,6 +178,14 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     with new_folder(target) as partial:
         adapted.merge_and_unload().save_pretrained(partial)
         policy.tokenizer.save_pretrained(partial)
+    _copy_card(target)
+
+
+def _copy_card(target: Path) -> None:
+    """Copy the card that TRL writes as it saves, beside the model."""
+    card = RunDirectory(target.parent).trl / "README.md"
+    if card.exists():
+        shutil.copy2(card, target)
 
 
 def build_adapter(config: TrainConfig) -> LoraConfig | None:

@@ -16,17 +16,18 @@ from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
+from microcoder.judge.core.config import flatten
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.train.algorithm.config import DynamicFiltering
 from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import order_problems, staged_value
 from microcoder.train.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.chat import RolloutReader, opens_thinking, render_chat
-from microcoder.train.run.checkpoints import STAGING, PhaseClock, RunClock, best_step, publish_checkpoint
+from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
@@ -298,6 +299,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             if metrics is not None:
                 self.observer.evaluation(metrics)
+                self._report(metrics, prefix="eval_heldout/")
 
     def probe_temperatures(self) -> None:
         """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
@@ -366,6 +368,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()
 
+    def _report(self, metrics: StepMetrics | EvaluationMetrics, *, prefix: str) -> None:
+        """Hand the numbers of a row to TRL's loggers (`[trl] report_to`)."""
+        numbers = {key: value for key, value in flatten(metrics.as_row()).items() if isinstance(value, int | float)}
+        del numbers["step"]
+        logs = {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items()}
+        self.callback_handler.on_log(self.args, self.state, self.control, logs)
+
     def _record_step(self) -> None:
         step = self.steps_done
         if self._watched is not None:
@@ -383,6 +392,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             recorded = self.recorder.record_step(everyone, metrics)
             self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
+            self._report(recorded.metrics, prefix="")
             for alarm in recorded.new_alarms:
                 self.observer.note(f"step {step}: {alarm}")
         self._updates.clear()
@@ -401,7 +411,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self.accelerator.wait_for_everyone()
             if self.accelerator.is_main_process:
                 publish_checkpoint(
-                    self.run.checkpoints / STAGING / f"checkpoint-{self.state.global_step}",
+                    self.run.trl / f"checkpoint-{self.state.global_step}",
                     self.run,
                     step=self.steps_done,
                     clock=self.run_clock.read(),

@@ -1,39 +1,46 @@
-"""The verl engine: checks a recipe, writes its data for verl, launches stock verl with our plug-in and watches it."""
+"""The verl engine: writes a recipe's data for verl, runs verl's command, shows what our plug-in writes in the run."""
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
+import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import torch
-from huggingface_hub import snapshot_download
-from transformers import GenerationConfig, PreTrainedTokenizerBase
+from safetensors.torch import load_file, save_file
 
-from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.files import write_parquet
+from microcoder.judge.core.errors import ConfigError, TrainingError
+from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.installation import how_to_install
-from microcoder.train.algorithm.schedules import order_problems
-from microcoder.train.recipe.batching import cut_batches
+from microcoder.judge.fleet.ray import allow_slow_start
+from microcoder.train.algorithm.schedules import order_problems, transitions
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
-from microcoder.train.run.chat import check_options, encode_prompts, end_token_ids
+from microcoder.train.run.alarms import find_alarms, select_new
 from microcoder.train.run.checkpoints import RunClock, copy_model
 from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.observer import Observer
-from microcoder.train.run.probe import probe_digest
+from microcoder.train.run.probe import read_probe
 from microcoder.train.run.tasks import Task, Tasks
 from microcoder.train.run.warm import find_model
-from microcoder.train.run.weights import load_tokenizer, silence_transformers
+from microcoder.train.run.weights import silence_transformers
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.devices import CPU, Devices, await_devices, find_devices
-from microcoder.train.verl.launch import build_environment, run_verl
-from microcoder.train.verl.settings import RunSettings
-from microcoder.train.verl.translate import Launch, Place, check, translate
+from microcoder.train.verl.translate import as_words, check, translate
 
+POLL_SECONDS = 0.5
+PATIENCE_SECONDS = 20.0
+"""For verl's processes to end by themselves."""
 SOURCE = "microcoder"
 _TEXT = pa.string()
 _SCHEMA = pa.schema(
@@ -85,16 +92,6 @@ def _rows(tasks: Sequence[Task], order: Sequence[int], *, split: str) -> list[di
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class StartingWeights:
-    """The starting weights' folder, and their tokenizer."""
-
-    folder: str
-    tokenizer: PreTrainedTokenizerBase
-    end_ids: tuple[int, ...]
-    """Tokens that end a response."""
-
-
 def is_main_process() -> bool:
     """Return whether this process writes the run's files: the others are verl's."""
     return True
@@ -106,123 +103,137 @@ def wait_for_everyone() -> None:
 
 def describe_machine(config: TrainConfig) -> dict[str, Any]:
     """Return what the results may depend on: devices, processes and threads."""
-    devices = find_devices(config.ray)
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return {"gpus": gpus, "num_processes": devices.number, "num_threads": torch.get_num_threads()}
+    return {"gpus": gpus, "num_processes": count_verl_devices(config), "num_threads": torch.get_num_threads()}
 
 
-def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
-    """Find the starting weights, and check that verl takes the recipe; the micro lab's are built when not cached."""
-    if config.cpu_threads is not None:
-        torch.set_num_threads(config.cpu_threads)
+def load_policy(config: TrainConfig, *, observer: Observer) -> str:
+    """Return the starting weights' folder or Hub id, the micro lab's built when not cached; check that verl takes the
+    recipe.
+    """
     silence_transformers()
     if find_spec("verl") is None or find_spec("transfer_queue") is None:
         raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
-    devices = find_devices(config.ray)
-    cut_batches(config, num_processes=devices.number)
     require_optimizer(config.optimizer)
-    _require_packages(config, devices)
     source = find_model(config, observer)
-    local = Path(source).is_dir()
-    folder = str(Path(source).absolute()) if local else snapshot_download(source, revision=config.weights.revision)
-    tokenizer = load_tokenizer(folder)
-    check_options(tokenizer, config.prompt.chat_template_options)
-    try:
-        generation: GenerationConfig | None = GenerationConfig.from_pretrained(folder)
-    except OSError:
-        generation = None
-    check(translate(config, devices=devices, place=Place(RunDirectory(Path("runs/new")), folder, 1)))
-    return StartingWeights(folder, tokenizer, tuple(end_token_ids(tokenizer, generation)))
-
-
-def _require_packages(config: TrainConfig, devices: Devices) -> None:
-    backend = config.rollout.backend
-    if devices.kind == CPU:
-        if "VERL_USE_EXTERNAL_MODULES" not in os.environ:
-            raise ConfigError(
-                'ray.device = "cpu", which verl 0.9.1 does not know; leave it out, or name the module that teaches it '
-                "in VERL_USE_EXTERNAL_MODULES (docs/cluster.md has that of our tests)"
-            )
-        return
-    if backend != "transformers" and find_spec(backend) is None:
-        raise ConfigError(
-            f"rollout.backend = '{backend}', but it is not installed; make an environment of its own on GPU machines, "
-            f"as verl pins another torch for {backend} than the extra `train`: "
-            f"{how_to_install('insights', f'verl[{backend}]==0.9.1')}"
-        )
-    if config.weights.attn_implementation is None and find_spec("flash_attn") is None:
-        raise ConfigError(
-            "verl computes without padding by flash_attn, which is not installed; type: pip install flash-attn "
-            "--no-build-isolation, or pass --model.attn-implementation sdpa (padded: slower, and more memory)"
-        )
-
-
-def plan_launch(
-    config: TrainConfig,
-    *,
-    policy: StartingWeights,
-    tasks: Tasks,
-    run: RunDirectory,
-    resume_step: int | None = None,
-    settings: RunSettings | None = None,
-) -> Launch:
-    """Return what `train` launches, checked by hydra and verl."""
-    prompts = [task.prompt for task in (*tasks.train, *tasks.heldout)]
-    encoded = encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)
-    step, every = resume_step or 0, config.evaluation.every_steps
-    evaluated = {row["step"] for row in run.read_evaluations()} if run.evaluations.exists() else set()
-    place = Place(
-        run,
-        policy.folder,
-        max(map(len, encoded)),
-        resume_step=resume_step,
-        validates_first=step % every == 0 and step not in evaluated and not (settings and settings.probe_only),
-        settings=settings or RunSettings(),
-    )
-    launch = translate(config, devices=find_devices(config.ray), place=place)
-    check(launch)
-    return launch
+    model = str(Path(source).absolute()) if Path(source).is_dir() else source
+    check(translate(config, RunDirectory(Path("runs/new")), model=model))
+    return model
 
 
 def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any] = ()) -> None:
-    """Run the steps that are missing.
+    """Run verl, which resumes from its own latest checkpoint; Ctrl-C ends it at once.
 
     Raises:
         ConfigError: there are callbacks; verl has none.
-        KeyboardInterrupt: the user asked to stop; the last whole step was saved.
+        TrainingError: verl failed.
     """
+    config, run, observer = inputs.config, inputs.run, inputs.observer
     if callbacks:
         raise ConfigError("engine verl takes no callbacks; leave them out, or use --engine trl")
-    settings = RunSettings(probe_digest=probe_digest(inputs.config), **run_clock.read())
-    _launch(inputs, resume_step=resume_step, settings=settings)
-    if inputs.run.latest_checkpoint_step() != inputs.config.num_steps:
-        raise KeyboardInterrupt
+    if config.checkpoint.keep_best:
+        observer.note(f"verl keeps its newest checkpoints ({config.checkpoint.keep}); keep_best is engine trl's")
+    write_data(config, inputs.tasks, run.root / "verl")
+    words = as_words(translate(config, run, model=inputs.policy))
+    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "HYDRA_FULL_ERROR": "1"}
+    if config.cpu_threads is not None:
+        environment["OMP_NUM_THREADS"] = str(config.cpu_threads)
+    allow_slow_start(environment)
+    run.logs.mkdir(parents=True, exist_ok=True)
+    log_file = run.logs / "verl.log"
+    observer.phase("start verl")
+    shown = _Shown(inputs)
+    with log_file.open("ab") as log:
+        begins = log.tell()
+        command = [sys.executable, "-m", "verl.trainer.main_ppo", *words]
+        process = subprocess.Popen(
+            command, env=environment, stdout=log, stderr=subprocess.STDOUT, preexec_fn=_die_with_parent
+        )
+        try:
+            while process.poll() is None:
+                shown.update()
+                time.sleep(POLL_SECONDS)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(PATIENCE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+    shown.update()
+    if process.returncode:
+        cause = find_cause(log_file, begins) or f"it ended with code {process.returncode}"
+        raise TrainingError(
+            f"verl failed: {cause}; its log is {log_file}; the same command resumes from the last checkpoint"
+        )
 
 
 def probe(inputs: EngineInputs) -> None:
-    """Probe the untrained model and record the temperature that was chosen; train nothing."""
-    settings = RunSettings(probe_digest=probe_digest(inputs.config), probe_only=True)
-    _launch(inputs, resume_step=None, settings=settings)
+    """Refuse: verl would be started for it alone."""
+    raise ConfigError("engine verl probes as a run begins; type `microcoder train`, or probe with --engine trl")
 
 
-def _launch(inputs: EngineInputs, *, resume_step: int | None, settings: RunSettings) -> None:
-    config, tasks, run, observer = inputs.config, inputs.tasks, inputs.run, inputs.observer
-    launch = plan_launch(config, policy=inputs.policy, tasks=tasks, run=run, resume_step=resume_step, settings=settings)
-    write_data(config, tasks, run.root / "verl")
-    devices = find_devices(config.ray)
-    await_devices(config.ray, devices, observer=observer)
-    # The last bits of a matrix product depend on the number of threads: those of the first start hold.
-    machine = run.read_manifest()["machine"] if run.manifest.exists() else describe_machine(config)
-    num_threads = machine["num_threads"] if devices.kind == CPU else config.cpu_threads
-    run_verl(
-        launch,
-        run=run,
-        config=config,
-        environment=build_environment(num_threads=num_threads),
-        observer=observer,
-    )
-
-
-def export_model(config: TrainConfig, *, policy: StartingWeights, checkpoint: Path, target: Path) -> None:
-    """Write a checkpoint as an ordinary Hugging Face folder."""
+def export_model(config: TrainConfig, *, policy: str, checkpoint: Path, target: Path) -> None:
+    """Write a checkpoint as an ordinary Hugging Face folder, an adapter added to the weights that it adapts."""
     copy_model(checkpoint, target)
+    files = sorted(target.glob("*.safetensors"))
+    found = {name: tensor for file in files for name, tensor in load_file(str(file)).items()}
+    # verl builds the model it saves with in bfloat16 and says so in the config, whatever type the weights have.
+    described = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    described["dtype"] = str(next(iter(found.values())).dtype).removeprefix("torch.")
+    write_json(target / "config.json", described)
+    if (lora := config.weights.lora) is None:
+        return
+    merged = {}
+    for name, tensor in found.items():
+        if ".lora_" in name:
+            continue
+        down, up = (found.get(name.replace(".base_layer.", f".lora_{side}.default.")) for side in "AB")
+        if ".base_layer." in name and down is not None and up is not None:
+            tensor = (tensor.float() + lora.alpha / lora.rank * (up.float() @ down.float())).to(tensor.dtype)
+        merged[name.removeprefix("base_model.model.").replace(".base_layer.", ".")] = tensor.contiguous()
+    for file in (*files, target / "model.safetensors.index.json"):
+        file.unlink(missing_ok=True)
+    save_file(merged, str(target / "model.safetensors"), metadata={"format": "pt"})
+
+
+def find_cause(log_file: Path, begins: int) -> str | None:
+    """Return the last error that a log names, from a place on; one of ours before what others made of it."""
+    with log_file.open("rb") as file:
+        file.seek(begins)
+        text = re.sub(r"\x1b\[\d+m", "", file.read().decode("utf-8", "replace"))
+    found = re.findall(r"(?m)^(?:\(.*?\) ?)?(?:[\w.]+\.)?(\w*(?:Error|Fault|Exception)): (.+)", text)
+    ours = [one for one in found if one[0] in ("ConfigError", "DataError", "EvaluatorFault", "TrainingError")]
+    return f"{(ours or found)[-1][1].strip()} ({(ours or found)[-1][0]})" if found else None
+
+
+class _Shown:
+    """What an observer was shown of a run directory so far: all that was there when this began."""
+
+    def __init__(self, inputs: EngineInputs) -> None:
+        self._run, self._config, self._observer = inputs.run, inputs.config, inputs.observer
+        self._has_probe = self._run.probe.exists()
+        self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
+
+    def update(self) -> None:
+        """Show what is new."""
+        if not self._has_probe and self._run.probe.exists():
+            self._has_probe = True
+            self._observer.probe(read_probe(self._run))
+        evaluations = self._run.read_evaluations()
+        for row in evaluations[self._evaluations :]:
+            self._observer.evaluation(EvaluationMetrics(**row))
+        rows, rollout = self._run.read_metrics(), self._config.rollout
+        for number in range(self._steps, len(rows)):
+            metrics, before = StepMetrics(**rows[number]), rows[:number]
+            self._observer.step(metrics, num_steps=self._config.num_steps)
+            breaks = transitions(rollout.temperature)
+            alarms = find_alarms(metrics, history=before, watch=rollout.diversity_watch, breaks=breaks)
+            for alarm in select_new(alarms, before):
+                self._observer.note(f"step {metrics.step}: {alarm}")
+        self._steps, self._evaluations = len(rows), len(evaluations)
+
+
+def _die_with_parent() -> None:
+    """Let a launcher that is killed leave nothing behind: the run can be resumed at once (prctl's PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)

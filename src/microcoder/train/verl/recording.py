@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from microcoder.train.metrics import ScoredRollout
 from microcoder.train.run.recorder import Groups, summarise_step
-from microcoder.train.runs import RunDirectory
 
 # verl's names -> ours.
 OPTIMIZER_METRICS = {
@@ -22,11 +20,6 @@ OPTIMIZER_METRICS = {
 }
 FILTERED = "training/filter_groups/evicted_samples"
 UPDATE_PHASES = ("reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor", "update_weights")
-
-
-def stop_file(run: RunDirectory) -> Path:
-    """Return the file whose presence asks a run to end after its step."""
-    return run.root / ".stop"
 
 
 def choose_rows(dataset: Any, *, number: int, seed: int) -> list[int]:
@@ -76,7 +69,6 @@ def read_seconds(timing: Mapping[str, float]) -> dict[str, float]:
     seconds = {
         "generate": timing.get("gen", 0.0),
         "update": sum(timing.get(name, 0.0) for name in UPDATE_PHASES),
-        "checkpoint": timing.get("save_checkpoint", 0.0),
         "evaluate": timing.get("testing", 0.0),
         "total": timing.get("step", 0.0) + timing.get("testing", 0.0),
     }

@@ -15,6 +15,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils
 
+from microcoder.judge.core.errors import DataError
 from microcoder.train.run.chat import encode_chats
 from microcoder.train.verl.names import COLUMN, Sampling, problem_name, sampling_seed
 
@@ -72,6 +73,10 @@ class SingleTurn(AgentLoopBase):
         """Return the response to a row's prompt."""
         options = dict(self.config.data.get("apply_chat_template_kwargs") or {})
         (prompt_ids,) = encode_chats(self.tokenizer, [kwargs["raw_prompt"]], options)
+        if len(prompt_ids) > (longest := self.config.data.max_prompt_length):
+            raise DataError(
+                f"a prompt has {len(prompt_ids)} tokens, more than data.max_prompt_length = {longest}; raise it"
+            )
         start = time.perf_counter()
         answer = await self.server_manager.generate(
             request_id=uuid4().hex, prompt_ids=prompt_ids, sampling_params=sampling_params

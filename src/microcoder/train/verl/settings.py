@@ -26,19 +26,6 @@ OWN_ESTIMATOR = f"{ESTIMATORS}own"
 """The advantage that `microcoder.advantage` names."""
 
 
-class RunSettings(Config):
-    """Contents of a run directory besides the metrics, where `microcoder train` launched the run."""
-
-    keep: int = Field(default=2, ge=1)
-    keep_best: bool = True
-    wall_seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    """CPU time of the attempts before, and of this one's launcher."""
-    probe_digest: str = ""
-    """See `microcoder.train.run.probe`."""
-    probe_only: bool = False
-
-
 class PluginSettings(Config):
     """Defaults are the published recipe."""
 
@@ -72,7 +59,6 @@ class PluginSettings(Config):
     """Seed of validation and probe."""
     run_dir: Path | None = None
     """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
-    run: RunSettings | None = None
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
         """Return the part of a recipe that decides about rollouts."""

@@ -29,13 +29,11 @@ from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
-from microcoder.train.run.checkpoints import RunClock, best_step
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.run.probe import has_probe, measure_grid, write_probe
+from microcoder.train.run.probe import measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl import recording
-from microcoder.train.verl.checkpoints import publish
 from microcoder.train.verl.judged import build_reader
 from microcoder.train.verl.names import MANAGER, TRAINER_MODE, Sampling
 from microcoder.train.verl.rows import (
@@ -78,13 +76,9 @@ class MicroCoder(PPOTrainer):
             config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
         folder = self.settings.run_dir or Path(config.trainer.default_local_dir) / "microcoder"
         self.run = RunDirectory(folder)
-        before = self.settings.run
-        self.run_clock = RunClock(
-            wall_seconds=before.wall_seconds if before else 0.0, cpu_seconds=before.cpu_seconds if before else 0.0
-        )
         self._scored: dict[str, ScoredRollout] = {}
         self._groups: list[list[str]] = []
-        self._saved_step: int | None = None
+        self._saves = False
         usual = ConstantTemperature(value=float(config.actor_rollout_ref.rollout.temperature))
         self.recorder = Recorder(
             self.run,
@@ -104,16 +98,15 @@ class MicroCoder(PPOTrainer):
     def _load_checkpoint(self) -> None:
         super()._load_checkpoint()
         self.run.root.mkdir(parents=True, exist_ok=True)
-        if self.settings.run is None:
-            self.run.rewind(self.global_steps)
+        self.run.rewind(self.global_steps)
+        if self.run.read_evaluations():
+            with open_dict(self.config):
+                self.config.trainer.val_before_train = False  # what a resumed run begins with was evaluated then
 
     def on_train_begin(self) -> None:
         """Choose the temperature where it is left to a probe, before anything is sampled with it."""
         if isinstance(self.settings.temperature, DiversityTemperature):
             self._probe(self.settings.temperature)
-        if self.settings.run is not None and self.settings.run.probe_only:
-            self.total_training_steps = 0
-            return
         self._use_step_sampling()
         super().on_train_begin()
 
@@ -286,8 +279,7 @@ class MicroCoder(PPOTrainer):
 
     def _probe(self, settings: DiversityTemperature) -> None:
         """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
-        digest = self.settings.run.probe_digest if self.settings.run else ""
-        if has_probe(self.run, digest):
+        if self.run.probe.exists():
             return
         num_samples = self.config.actor_rollout_ref.rollout.n
         limit = self.settings.max_response_tokens or self.config.data.max_response_length
@@ -299,7 +291,7 @@ class MicroCoder(PPOTrainer):
 
         with self._asking_training_problems(settings.num_problems):
             points = measure_grid(settings, sample)
-        write_probe(self.run, settings, points, digest=digest)
+        write_probe(self.run, settings, points, digest="")
 
     @contextmanager
     def _asking_training_problems(self, number: int) -> Any:
@@ -321,7 +313,7 @@ class MicroCoder(PPOTrainer):
     # --- what is written ---------------------------------------------------------------------------------------
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any) -> None:
-        """Record the step, after all that belongs to it; then verl's checkpoint becomes the run's."""
+        """Record the step, after all that belongs to it, and save it where it is due."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         scored_P_G = [[self._scored[name] for name in group] for group in self._groups]
         optimizer = {
@@ -338,32 +330,13 @@ class MicroCoder(PPOTrainer):
             num_filtered=int(metrics.get(recording.FILTERED, 0)),
         )
         self.recorder.record_step(scored_P_G, step_metrics)
-        if self.settings.run is not None:
-            self._finish_step()
-
-    def _finish_step(self) -> None:
-        settings, step = self.settings.run, self.global_steps
-        assert settings is not None
-        best = best_step(self.run.read_evaluations()) if settings.keep_best else None
-        asked_to_stop = recording.stop_file(self.run).exists()
-        if self._saved_step != step and (best == step or asked_to_stop):
-            self._save_checkpoint()
-        if self._saved_step == step:
-            model = self.config.actor_rollout_ref.model
-            publish(
-                self.run,
-                step=step,
-                clock=self.run_clock.read(),
-                keep=settings.keep,
-                best=best,
-                lora_scale=model.lora_alpha / model.lora_rank if model.lora_rank else None,
-            )
-        if asked_to_stop:
-            self.total_training_steps = step
+        if self._saves:
+            super()._save_checkpoint()
+            self._saves = False
 
     def _save_checkpoint(self) -> None:
-        super()._save_checkpoint()
-        self._saved_step = self.global_steps
+        """Save once the step is recorded: a run that is killed before has neither, and resuming repeats it whole."""
+        self._saves = True
 
     def _dump_generations(
         self,
