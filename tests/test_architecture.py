@@ -24,7 +24,7 @@ BUDGETS = {
     "judge/fleet": 2610,
     "judge/serve": 1870,
     "judge": 60,
-    "data/formats": 5880,
+    "data/formats": 5270,
     "data": 1430,
     "data/micro": 1160,
     "data/clean": 2340,
