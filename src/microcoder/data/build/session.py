@@ -203,7 +203,7 @@ def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
             "benchmarks": [source.prefix for source in config.benchmarks],
             "rows_compared": by_step["filter"].num_in,
             "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
-            "thresholds": {**config.filter.contamination.model_dump(mode="json"), **THRESHOLDS},
+            "thresholds": THRESHOLDS,
         },
         "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
     }

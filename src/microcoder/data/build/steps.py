@@ -26,7 +26,6 @@ from microcoder.data.difficulty.selection import select, with_pass_rate
 from microcoder.data.filter import (
     ContaminationIndex,
     DuplicateGroup,
-    DuplicateSettings,
     FilterSettings,
     Fingerprint,
     QualitySettings,
@@ -52,7 +51,7 @@ _HITS_SHOWN = 3
 
 
 class CollectSettings(Config):
-    """No settings: a shard itself says how it is read."""
+    """No settings: a shard itself says how it is read, and duplicates are found by constants."""
 
 
 @contextmanager
@@ -83,7 +82,7 @@ def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work
     """Apply the rules, the benchmarks' index and, where there is one, the judging model to each row."""
     with ExitStack() as opened:
         endpoint = resources.open_endpoint(settings.judge, opened)
-        index = read_benchmarks(resources.benchmarks, settings) if resources.benchmarks else None
+        index = read_benchmarks(resources.benchmarks) if resources.benchmarks else None
         yield lambda candidates: _map(
             "filter", lambda one: filter_row(one, settings, index, endpoint), candidates, endpoint
         )
@@ -141,9 +140,9 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
         yield work
 
 
-def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
+def read_benchmarks(sources: Sequence[SourceSettings]) -> ContaminationIndex:
     """Index the problems of benchmarks; raises like `read_benchmark_problems`."""
-    return build_index(read_benchmark_problems(sources), settings.contamination)
+    return build_index(read_benchmark_problems(sources))
 
 
 def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
@@ -195,17 +194,16 @@ _DECIDING = ("id", "dataset", "difficulty", "pass_rates")
 class DuplicateBarrier(Barrier):
     """Keeps the best record of each problem, with the tests and solutions of all."""
 
-    def __init__(self, settings: DuplicateSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: CollectSettings) -> None:
         self._groups: dict[str, DuplicateGroup] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
         """Return what shows that two records are one problem."""
-        return describe(candidates, self._settings)
+        return describe(candidates)
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
         """Find the groups."""
-        for group in find_duplicates(looks, self._settings):
+        for group in find_duplicates(looks):
             self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
 
     def needs(self, name: str) -> Sequence[str]:
@@ -307,7 +305,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if benchmarks else ())),
             inputs=(compared,),
         ),
-        BarrierStep("deduplicate", "filter", config.filter.duplicates, DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
+        BarrierStep("deduplicate", "filter", CollectSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
     ]
     if difficulty.endpoint is not None:
         # What else is set of difficulty decides nothing about a score.
