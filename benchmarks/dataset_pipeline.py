@@ -25,8 +25,7 @@ from typing import Any
 
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.inputs import FileDigests, list_inputs
-from microcoder.data.build.steps import DuplicateBarrier, collect_step
-from microcoder.data.filter import DuplicateSettings
+from microcoder.data.build.steps import CollectSettings, DuplicateBarrier, collect_step
 from microcoder.data.pipeline.engine import run_steps
 from microcoder.data.pipeline.steps import BarrierStep, MapStep, Row, Work
 from microcoder.data.pipeline.workers import Runner
@@ -131,7 +130,7 @@ def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
         BarrierStep(
             "deduplicate",
             "filter",
-            DuplicateSettings(),
+            CollectSettings(),
             DuplicateBarrier,
             ("microcoder.data.filter",),
         ),

@@ -28,35 +28,52 @@ def pass_through(settings: DifficultySettings) -> list[object]:
     return [barrier.apply(row, {}) for row in rows()]
 
 
-def test_by_default_the_offline_predictor_drops_nothing_and_a_model_drops_as_published() -> None:
+def test_without_a_selection_nothing_is_dropped() -> None:
     assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
-    scored = DifficultySettings.model_validate({"predictor": "model", "endpoint": ENDPOINT})
-    assert not any(isinstance(row, Candidate) for row in pass_through(scored))
+    scored = DifficultySettings.model_validate({"endpoint": ENDPOINT})
+    assert all(isinstance(row, Candidate) for row in pass_through(scored))
 
 
-@pytest.mark.parametrize("given", [{"keep": "selected"}, {"selection": {"easy_share": 0.5}}])
-def test_the_papers_boundaries_are_not_for_the_offline_predictor(given: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r'difficulty\.keep = "all", difficulty\.predictor = "model", or boundaries'):
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"selection": {}}, r"set difficulty\.endpoint\.model"),
+        ({"selection": {"by": "pass_rate", "boundaries": [0.5]}}, "name a model with pass_rates_of"),
+        ({"pass_rates_of": "m", "selection": {"by": "pass_rate"}}, "give numbers between 0 and 1"),
+        ({"checkpoint": "step-7"}, "name it with pass_rates_of"),
+    ],
+)
+def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
         DifficultySettings.model_validate(given)
 
 
-def test_boundaries_of_ones_own_are_selected_by() -> None:
-    settings = DifficultySettings.model_validate({"selection": {"boundaries": [1.4, 1.6]}})
-    assert [isinstance(row, Candidate) for row in pass_through(settings)] == [False, True, True]
-
-
-def test_boundaries_that_no_pass_rate_reaches_are_refused() -> None:
-    with pytest.raises(ValueError, match="give numbers between 0 and 1"):
-        DifficultySettings.model_validate({"calibrate_by": "m", "selection": {"by": "pass_rate"}})
+def test_problems_are_selected_by_scores_and_by_pass_rates() -> None:
+    papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
+    assert not any(isinstance(row, Candidate) for row in pass_through(papers))
+    scored = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {"boundaries": [1.4, 1.6]}})
+    assert [isinstance(row, Candidate) for row in pass_through(scored)] == [False, True, True]
+    rated = {"pass_rates_of": "m", "selection": {"by": "pass_rate", "boundaries": [0.1], "easy_share": 0.4}}
+    assert [isinstance(row, Candidate) for row in pass_through(DifficultySettings.model_validate(rated))] == [
+        True,
+        True,
+        True,
+    ]
+    rated["selection"]["boundaries"] = [0.2]
+    rated["selection"]["easy_share"] = 0.2
+    assert [isinstance(row, Candidate) for row in pass_through(DifficultySettings.model_validate(rated))] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
-    given = {"calibrate_by": "m", "checkpoint": "step-7", "max_tokens": 4096}
-    published = pass_through(DifficultySettings.model_validate(given))[0]
-    judged = pass_through(DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"}))[0]
+    given = {"pass_rates_of": "m", "checkpoint": "step-7"}
+    published = pass_through(DifficultySettings.model_validate(given))[1]
+    judged = pass_through(DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"}))[1]
     assert isinstance(published, Candidate)
     assert isinstance(judged, Candidate)
-    assert published.difficulty.measured_on == "m@step-7 max_tokens=4096 evaluator=unknown"
-    assert judged.difficulty.measured_on == f"m@step-7 max_tokens=4096 evaluator={evaluator_version()}"
-    with pytest.raises(ValueError, match="name it with calibrate_by"):
-        DifficultySettings(checkpoint="step-7")
+    assert published.difficulty.pass_rate == 0.75
+    assert published.difficulty.measured_on == "m@step-7 evaluator=unknown"
+    assert judged.difficulty.measured_on == f"m@step-7 evaluator={evaluator_version()}"

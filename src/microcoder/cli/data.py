@@ -327,7 +327,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
 
 def require_data() -> None:
     """Check that the packages of the data extra and pandoc are installed."""
-    missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
+    missing = [name for name in ("pyarrow", "ftfy", "py3langid") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
     from microcoder.data.clean.tex import find_pandoc

@@ -9,7 +9,6 @@ from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.completeness import find_flags, parse_bounds
 from microcoder.data.clean.markup import prose
 from microcoder.data.clean.translation import protect
-from microcoder.data.difficulty.predictor import measure_text
 from microcoder.data.formats.candidates import Candidate, Rejection
 
 LENGTH = 20_000
@@ -28,7 +27,6 @@ def test_a_long_run_ends(unit: str) -> None:
     for read in (clean, protect, parse_bounds, prose):
         read(text)
     find_flags(candidate(text))
-    measure_text(candidate(f"10{text}"))
 
 
 def test_a_page_is_turned_away_before_it_is_read() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from real_texts import ALL
 
-from microcoder.data.clean import ProcessSettings, process
+from microcoder.data.clean import process
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.judge.core.types import TestCase
 
@@ -38,12 +38,6 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
         "clean/2", "arrange_sections/1", "normalise_tests/2", "identify_language/1"
     }  # fmt: skip
     assert process(done) == done
-
-
-def test_the_instruction_is_appended_where_that_is_asked_for() -> None:
-    done = process(RAW, ProcessSettings(instruction="append"))
-    assert isinstance(done, Candidate)
-    assert done.statement.rstrip().endswith("(```python ... ```).")
 
 
 def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:

@@ -41,8 +41,8 @@ def without_a_mark(number: int, messages: list[dict[str, str]]) -> str:
     return re.sub(r"\[\[P1\]\]", "", good(number, messages))
 
 
-def run(settings: EndpointSettings, attempts: int = 3, cache: Path | None = None) -> Candidate | Rejection:
-    wanted = ProcessSettings(translation=TranslationSettings(endpoint=settings, attempts=attempts))
+def run(settings: EndpointSettings, cache: Path | None = None) -> Candidate | Rejection:
+    wanted = ProcessSettings(translation=TranslationSettings(endpoint=settings))
     return process(CANDIDATE, wanted, Endpoint(settings, cache=cache))
 
 
@@ -80,11 +80,11 @@ def test_a_lost_placeholder_is_asked_for_again() -> None:
 )
 def test_replies_that_stay_bad_turn_the_row_away(reply: Reply, said: str) -> None:
     with endpoint_of(reply) as (settings, asked):
-        done = run(settings, attempts=2)
+        done = run(settings)
     assert isinstance(done, Rejection)
     assert (done.reason, done.stage) == ("translation_failed", "process")
     assert said in done.detail
-    assert len(asked) == 2
+    assert len(asked) == 3
     assert done.candidate is not None
     assert done.candidate.statement_found == FOUND
 

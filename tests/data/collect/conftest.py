@@ -44,7 +44,7 @@ def write_row() -> Callable[[Path, str, dict[str, Any]], Path]:
     """Write one raw row where its format has it, a line or a folder; return what is to be read."""
 
     def write(target: Path, format_name: str, values: dict[str, Any]) -> Path:
-        if FORMATS[format_name].folders is None:
+        if format_name in FORMATS and FORMATS[format_name].folders is None:
             file = target / "rows.jsonl"
             file.write_text(json.dumps(values) + "\n")
             return file

@@ -19,6 +19,8 @@ from microcoder.judge import check_problem, judge
 from microcoder.judge.core.types import Outcome, Program
 
 IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
+EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
+OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs")
 IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
 PLACE = {"id", "source_row"}
 
@@ -36,12 +38,12 @@ def show(found: list[Any], *, without: set[str] | None = None) -> list[dict[str,
 
 
 def test_every_format_of_the_issue_is_there_and_every_format_has_golden_rows(golden: Path) -> None:
-    assert set(FORMATS) == {path.stem for path in golden.glob("*.jsonl")}
-    assert set(FORMATS) == {path.stem for path in (golden / "expected").glob("*.json")}
+    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in golden.glob("*.jsonl")}
+    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in (golden / "expected").glob("*.json")}
     assert set(FORMATS) >= {
         *("apps", "taco", "codecontests", "codecontests_plus", "livecodebench", "deepcoder", "eurus", "synthetic"),
         *("openr1_verifiable", "openr1_codeforces", "kodcode", "rstar", "hardtests", "leetcodedataset"),
-        *("deepseek_leetcode", "doocs", "humaneval", "mbpp", "odex", "verl", "trl", "kattis"),
+        *("deepseek_leetcode", "humaneval", "mbpp", "odex", "verl", "trl", "kattis"),
     }
 
 
@@ -52,6 +54,17 @@ def test_golden_rows_become_what_is_expected(golden: Path, name: str) -> None:
     format = pickle.loads(pickle.dumps(FORMATS[name]))
     found = [format.read_row(row, f"{name}.jsonl:{number}") for number, row in enumerate(rows, 1)]
     assert show(found) == json.loads((golden / "expected" / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("name", OF_EXAMPLES)
+def test_golden_folders_are_read_by_the_examples(
+    golden: Path, name: str, collect: Any, write_row: Callable[..., Path], tmp_path: Path
+) -> None:
+    for row in rows_of(golden, name):
+        write_row(tmp_path, name, row)
+    found = collect(tmp_path, f"{EXAMPLES}/{name}.py:{name}", 1)
+    expected = sorted(show(expected_of(golden, name), without=PLACE), key=lambda row: row["title"])
+    assert sorted(show(found, without=PLACE), key=lambda row: row["title"]) == expected
 
 
 @pytest.mark.parametrize("name", IN_FILES)

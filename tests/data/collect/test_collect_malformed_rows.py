@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.row import REASONS
 from microcoder.data.rowfiles import RawRow
 from microcoder.data.sources import Source, collect_row
 
+EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
 IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
 IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
 HUGE = b"9" * 200_000
@@ -360,7 +361,6 @@ def test_nothing_that_a_row_holds_is_run(golden: Path, tmp_path: Path, name: str
 
 FOLDER_FILES = {
     "apps_folder": {"question.txt": b"Add.", "input_output.json": b"{}", "metadata.json": b"{}"},
-    "doocs": {"README_EN.md": b"<!-- description:start -->Add.<!-- description:end -->"},
     "kattis": {"problem.yaml": b"name: Sum", "statement/problem.en.md": b"Add.", "data/1.in": b"1", "data/1.ans": b"1"},
 }
 BAD_FILES = [
@@ -374,16 +374,6 @@ BAD_FILES = [
     ("apps_folder", "metadata.json", b'{"url": ', "bad_encoding"),
     ("apps_folder", "metadata.json", b"[1]", "wrong_type"),
     ("apps_folder", "metadata.json", b'{"url": 1}', "wrong_type"),
-    ("doocs", "README_EN.md", b"\xff", "not_utf8"),
-    ("doocs", "README_EN.md", b"# nothing", "no_statement"),
-    (
-        "doocs",
-        "README_EN.md",
-        b"---\na: [\n---\n<!-- description:start -->Add.<!-- description:end -->",
-        "bad_encoding",
-    ),
-    ("doocs", "README_EN.md", b"---\n- 1\n---\n<!-- description:start -->Add.<!-- description:end -->", "wrong_type"),
-    ("doocs", "Solution.py", b"\xff", "not_utf8"),
     ("kattis", "problem.yaml", b"\xff", "not_utf8"),
     ("kattis", "problem.yaml", b"a: [", "bad_encoding"),
     ("kattis", "problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"),
@@ -435,7 +425,7 @@ def test_a_statement_made_to_be_slow_is_read(text: bytes) -> None:
     """Each took minutes or more with an expression that looks back; the time limit of all tests is the bound."""
     files = {"README.md": HEAD + text + FOOT, "Solution.py": SOLUTION}
     row = RawRow("a", {"name": "a", "files": files})
-    assert isinstance(collect_row(Source(Path(), FORMATS["doocs"], "doocs"), row), Candidate)
+    assert isinstance(collect_row(Source(Path(), load_format(f"{EXAMPLES}/doocs.py:doocs"), "doocs"), row), Candidate)
 
 
 @pytest.mark.parametrize(

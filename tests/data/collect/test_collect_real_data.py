@@ -13,6 +13,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import REASONS
 from microcoder.data.rowfiles import unpack
 
+EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
 DATA_VARIABLE = "MICROCODER_DATA"
 
 
@@ -29,7 +30,7 @@ ARCHIVES = {
     "apps_sample": Real("apps_folder", 5, 5, 5),
     "codecontests_test": Real("humaneval", 165, 165, 0),
     "deepseek_leetcode": Real("deepseek_leetcode", 2 * 180, 360, 360),
-    "doocs": Real("doocs", 486, 486, 367),
+    "doocs": Real(f"{EXAMPLES}/doocs.py:doocs", 486, 486, 367),
     "humaneval": Real("humaneval", 164, 155, 155),
     "humaneval_xl": Real("humaneval", 560, 546, 546),
     "kodsport": Real("kattis", 353, 353, 334),

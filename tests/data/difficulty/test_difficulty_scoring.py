@@ -10,21 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from microcoder.data import Candidate
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
-from microcoder.data.difficulty.predictor import (
-    ScoringSettings,
-    answer_schema,
-    read_scores,
-    score_difficulty,
-    weigh,
-    write_prompt,
-)
+from microcoder.data.difficulty.scoring import DIMENSIONS, read_scores, score_difficulty
 from microcoder.judge.core.errors import ConfigError
 
-SETTINGS = ScoringSettings()
 CANDIDATE = Candidate(id="made/p", dataset="made", statement="Sum {two} numbers.")
 
 
@@ -77,7 +68,7 @@ def open_endpoint(server: Server, cache: Path | None = None) -> Endpoint:
 def test_a_problem_is_scored_three_times_and_answers_are_kept(server: Server, tmp_path: Path) -> None:
     for _ in range(2):
         endpoint = open_endpoint(server, tmp_path / "cache" / "answers")
-        scored = score_difficulty(CANDIDATE, endpoint, SETTINGS)
+        scored = score_difficulty(CANDIDATE, endpoint)
         endpoint.close()
         assert scored.difficulty.predicted == 2.0
         assert scored.difficulty.predictor.startswith("tiny ")
@@ -89,39 +80,26 @@ def test_a_problem_is_scored_three_times_and_answers_are_kept(server: Server, tm
 def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_error(server: Server) -> None:
     server.is_broken = True
     endpoint = open_endpoint(server)
-    assert score_difficulty(CANDIDATE, endpoint, SETTINGS) == CANDIDATE
+    assert score_difficulty(CANDIDATE, endpoint) == CANDIDATE
     assert [request["seed"] for request in server.asked] == [0, 3, 6]
     endpoint.close()
     nowhere = Endpoint(EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=0))
     with pytest.raises(ConfigError, match="check that it is up"):
-        score_difficulty(CANDIDATE, nowhere, SETTINGS)
+        score_difficulty(CANDIDATE, nowhere)
     nowhere.close()
 
 
 def test_scores_are_weighted_onto_one_to_five() -> None:
-    names = [dimension.name for dimension in SETTINGS.dimensions]
-    lowest, highest = (dict.fromkeys(names, score) for score in (1, 5))
-    assert weigh([lowest], SETTINGS) == 1.0
-    assert weigh([highest], SETTINGS) == pytest.approx(5.0)
-    assert weigh([lowest, highest], SETTINGS) == pytest.approx(3.0)
-    assert weigh([{**lowest, "algorithmic_thinking": 5}], SETTINGS) == pytest.approx(1 + 4 * 0.35)
+    assert sum(weight for weight, _ in DIMENSIONS.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("scores", [{}, {"implementation": 1}])
 def test_an_answer_must_follow_the_schema(scores: dict[str, int]) -> None:
     with pytest.raises(BadReply, match="wanted are algorithmic_thinking"):
-        read_scores(scores, SETTINGS)
+        read_scores(scores)
 
 
 @pytest.mark.parametrize("score", [0, 6, 2.5, True, "3", None])
 def test_a_score_must_be_on_the_scale(score: object) -> None:
-    names = answer_schema(SETTINGS)["required"]
     with pytest.raises(BadReply, match="wanted is 1 to 5"):
-        read_scores(dict.fromkeys(names, score), SETTINGS)
-
-
-def test_the_prompt_is_ones_own_to_write() -> None:
-    own = ScoringSettings(prompt="{statement}: {lowest} to {highest}? {dimensions} {{}}")
-    assert write_prompt(CANDIDATE, own).startswith("Sum {two} numbers.: 1 to 5? - algorithmic_thinking:")
-    with pytest.raises(ValidationError, match="its places are"):
-        ScoringSettings(prompt="{problem}")
+        read_scores(dict.fromkeys(DIMENSIONS, score))

@@ -7,7 +7,7 @@ import pytest
 from decontamination import arranged, known_copies, measure
 from real_texts import ALL, deepseek, kodsport, livecodebench, members, rows
 
-from microcoder.data.filter import ContaminationIndex, ContaminationSettings, build_index, find_hits
+from microcoder.data.filter import ContaminationIndex, build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import TestCase
 
@@ -152,13 +152,6 @@ def test_a_signature_needs_something_else_in_common() -> None:
     assert evidence(row(starter_code=code)) == []
     sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
     assert evidence(row(starter_code=code, tests=sample)) == ["signature"]
-
-
-def test_thresholds_are_the_config_s() -> None:
-    strict = build_index([BENCHMARK], ContaminationSettings(min_word_share=1.0, min_literal_share=1.0))
-    story = " ".join(STORY.split()[:40])
-    assert evidence(row(story), strict) == ["words"]
-    assert evidence(row(f"{OTHER}\n{story}"), strict) == []
 
 
 def test_each_problem_is_named_once() -> None:

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import deepseek, doocs, livecodebench
 
-from microcoder.data.filter import DuplicateGroup, DuplicateSettings, describe, find_duplicates
+from microcoder.data.filter import DuplicateGroup, describe, find_duplicates
 from microcoder.data.filter.contamination import words
 from microcoder.data.filter.duplicates import (
     are_duplicated,
     band_keys,
     candidate_pairs,
-    read_signatures,
     sign,
     similarity,
 )
@@ -205,14 +204,6 @@ def test_two_languages_are_one_problem_by_their_source() -> None:
     found = groups_of(*english, *chinese)
     assert len(found) >= 0.95 * len(english)
     assert all(set(group.why.values()) == {"source"} for group in found)
-
-
-def test_thresholds_are_the_config_s() -> None:
-    rows = [row("a/1"), row("b/1", STORY.replace("baker", "miller").replace("bread", "flour"))]
-    (score,) = {similarity(*read_signatures(one.signature for one in describe(rows)))}
-    for bar, num in ((score - 0.01, 1), (score + 0.01, 0)):
-        chosen = DuplicateSettings(min_similarity=bar, num_bands=125)
-        assert len(find_duplicates(describe(rows, chosen), chosen)) == num
 
 
 @settings(max_examples=50)

@@ -63,11 +63,6 @@ def test_what_the_model_surely_saw_goes(published: str, expected: str | None) ->
     assert reason(published, model_cutoff="2024-05") == expected
 
 
-def test_slack_moves_the_cutoff_back() -> None:
-    assert reason("2024-05-15", model_cutoff="2024-05-31", slack_days=20) is None
-    assert reason("2024-05-10", model_cutoff="2024-05-31", slack_days=20) == "before_cutoff"
-
-
 def test_rows_without_a_date_go_where_that_is_asked_for() -> None:
     assert reason("", model_cutoff="2024") is None
     assert reason("", model_cutoff="2024", undated="reject") == "no_date"

@@ -12,8 +12,7 @@ from microcoder.data.behaviour import BehaviourSettings
 from microcoder.data.clean import ProcessSettings
 from microcoder.data.columns import JoinSettings
 from microcoder.data.completions import EndpointSettings
-from microcoder.data.difficulty.predictor import ScoringSettings
-from microcoder.data.difficulty.selection import CalibrationSettings, SelectionSettings
+from microcoder.data.difficulty.selection import SelectionSettings
 from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.catalogue import load_format
 from microcoder.data.tests.answers import GenerateSettings
@@ -50,47 +49,29 @@ class SourceSettings(Config):
 class DifficultySettings(Config):
     """How difficulty is estimated, and which problems are kept by it."""
 
-    predictor: Literal["offline", "model"] = "offline"
-    """`offline` reads the record itself; `model` asks `endpoint` (the paper's way)."""
     endpoint: EndpointSettings | None = None
-    scoring: ScoringSettings = ScoringSettings()
-    calibrate_by: str = ""
-    """Model whose pass rates calibrate, as its name stands in the candidates' `pass_rates`; empty: no calibration."""
+    """Model that scores how hard each problem is (the paper's way); without one none is scored."""
+    pass_rates_of: str = ""
+    """Model whose pass rates count, as its name stands in the candidates' `pass_rates`; empty: none count."""
     checkpoint: str = ""
-    """Checkpoint of that model, as the records are to name it; empty: unknown."""
-    max_tokens: int | None = Field(default=None, ge=1)
-    """Budget of that model's answers, as the records are to name it; None: unknown."""
+    """Checkpoint of that model and budget of its answers, as the records are to name them; empty: unknown."""
     responses: Path | None = None
-    """JSON lines of a model's attempts (`{"id", "responses": [...]}`); they are judged, and their pass rates count as
-    those of `calibrate_by`."""
-    calibration: CalibrationSettings = CalibrationSettings()
-    keep: Literal["by_predictor", "selected", "all"] = "by_predictor"
-    """Whether problems are dropped by their difficulty. `by_predictor`: as published where a model predicts; nothing is
-    dropped by the offline predictor, unless `selection` says what is wanted."""
-    selection: SelectionSettings = SelectionSettings()
-
-    @property
-    def selects(self) -> bool:
-        """Whether problems are dropped by their difficulty."""
-        if self.keep == "by_predictor":
-            return self.predictor == "model" or self.selection != SelectionSettings()
-        return self.keep == "selected"
+    """JSON lines of that model's attempts (`{"id", "responses": [...]}`), which are judged."""
+    selection: SelectionSettings | None = None
+    """Which problems are kept by their difficulty; without it all are."""
 
     @model_validator(mode="after")
     def _has_what_it_asks_for(self) -> DifficultySettings:
-        if self.predictor == "model" and self.endpoint is None:
-            raise ValueError('predictor = "model" needs difficulty.endpoint.model and difficulty.endpoint.base_url')
-        if self.responses is not None and not self.calibrate_by:
-            raise ValueError("responses are of a model; name it with calibrate_by")
-        if not self.calibrate_by and (self.checkpoint or self.max_tokens):
-            raise ValueError("checkpoint and max_tokens are of a model; name it with calibrate_by")
-        if self.selects and self.selection.by == "pass_rate" and not self.calibrate_by:
-            raise ValueError('selection.by = "pass_rate" needs pass rates; name a model with calibrate_by')
-        if self.selects and self.predictor == "offline" and self.selection.has_the_papers_boundaries:
+        if (self.responses is not None or self.checkpoint) and not self.pass_rates_of:
+            raise ValueError("responses and checkpoint are of a model; name it with pass_rates_of")
+        if self.selection is None:
+            return self
+        if self.selection.by == "pass_rate" and not self.pass_rates_of:
+            raise ValueError('selection.by = "pass_rate" needs pass rates; name a model with pass_rates_of')
+        if self.selection.by == "predicted" and self.endpoint is None:
             raise ValueError(
-                f"selection.boundaries = {list(self.selection.boundaries)} are the paper's, for difficulties that a "
-                'model scored, and the offline predictor has another scale; set difficulty.keep = "all", '
-                'difficulty.predictor = "model", or boundaries of your own'
+                'selection.by = "predicted" needs difficulties that a model scores; set difficulty.endpoint.model and '
+                'difficulty.endpoint.base_url, or selection.by = "pass_rate"'
             )
         return self
 

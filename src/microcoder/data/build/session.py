@@ -16,7 +16,6 @@ from microcoder.data.build.config import BuildConfig
 from microcoder.data.build.inputs import FileDigests, list_inputs, unpack_sources
 from microcoder.data.build.steps import collect_step, later_steps
 from microcoder.data.build.verification import read_rates
-from microcoder.data.difficulty.predictor import load_predictor
 from microcoder.data.filter.contamination import THRESHOLDS
 from microcoder.data.formats.candidates import STAGES, Candidate, Stage
 from microcoder.data.hub import MARKER
@@ -79,7 +78,6 @@ def estimate_seconds(missing: Mapping[str, Missing], *, workers: int, package_sh
 
 
 _RELEASE_CODE = "microcoder.data.release"
-_OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/difficulty.md)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +197,13 @@ def _kept(parts: Sequence[Part]) -> Iterator[Candidate]:
 
 def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]) -> dict[str, Any]:
     by_step = {step_count.step: step_count for step_count in step_counts}
-    verified, rates, predictor = by_step["verify"], read_rates(config, parts[-2]), load_predictor()
+    verified, rates = by_step["verify"], read_rates(config, parts[-2])
     return {
         "decontamination": {
             "benchmarks": [source.prefix for source in config.benchmarks],
             "rows_compared": by_step["filter"].num_in,
             "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
-            "thresholds": {**config.filter.contamination.model_dump(mode="json"), **THRESHOLDS},
-        },
-        "difficulty": {
-            "predictor": config.difficulty.predictor,
-            **({"quality": predictor.quality, "note": _OFFLINE} if config.difficulty.predictor == "offline" else {}),
+            "thresholds": THRESHOLDS,
         },
         "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
     }

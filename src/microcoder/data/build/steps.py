@@ -21,19 +21,11 @@ from microcoder.data.build.inputs import FileDigests, digest_sources, open_setti
 from microcoder.data.build.verification import Resources, open_attempts, open_verdicts, open_verify
 from microcoder.data.clean import ProcessSettings, process
 from microcoder.data.completions import Endpoint
-from microcoder.data.difficulty.predictor import predict_difficulty, score_difficulty
-from microcoder.data.difficulty.selection import (
-    Calibration,
-    MeasuredOn,
-    calibrate,
-    fit_calibration,
-    published_attempts,
-    select,
-)
+from microcoder.data.difficulty.scoring import score_difficulty
+from microcoder.data.difficulty.selection import select, with_pass_rate
 from microcoder.data.filter import (
     ContaminationIndex,
     DuplicateGroup,
-    DuplicateSettings,
     FilterSettings,
     Fingerprint,
     QualitySettings,
@@ -59,7 +51,7 @@ _HITS_SHOWN = 3
 
 
 class CollectSettings(Config):
-    """No settings: a shard itself says how it is read."""
+    """No settings: a shard itself says how it is read, and duplicates are found by constants."""
 
 
 @contextmanager
@@ -90,7 +82,7 @@ def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work
     """Apply the rules, the benchmarks' index and, where there is one, the judging model to each row."""
     with ExitStack() as opened:
         endpoint = resources.open_endpoint(settings.judge, opened)
-        index = read_benchmarks(resources.benchmarks, settings) if resources.benchmarks else None
+        index = read_benchmarks(resources.benchmarks) if resources.benchmarks else None
         yield lambda candidates: _map(
             "filter", lambda one: filter_row(one, settings, index, endpoint), candidates, endpoint
         )
@@ -98,14 +90,11 @@ def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work
 
 @contextmanager
 def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
-    """Say how hard each problem is."""
+    """Ask a model how hard each problem is."""
     with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.endpoint if settings.predictor == "model" else None, opened)
-
-        def predict(one: Candidate) -> Candidate:
-            return predict_difficulty(one) if endpoint is None else score_difficulty(one, endpoint, settings.scoring)
-
-        yield lambda candidates: _map("filter", predict, candidates, endpoint)
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
+        assert endpoint is not None
+        yield lambda candidates: _map("filter", lambda one: score_difficulty(one, endpoint), candidates, endpoint)
 
 
 @contextmanager
@@ -151,9 +140,9 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
         yield work
 
 
-def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
+def read_benchmarks(sources: Sequence[SourceSettings]) -> ContaminationIndex:
     """Index the problems of benchmarks; raises like `read_benchmark_problems`."""
-    return build_index(read_benchmark_problems(sources), settings.contamination)
+    return build_index(read_benchmark_problems(sources))
 
 
 def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
@@ -205,17 +194,16 @@ _DECIDING = ("id", "dataset", "difficulty", "pass_rates")
 class DuplicateBarrier(Barrier):
     """Keeps the best record of each problem, with the tests and solutions of all."""
 
-    def __init__(self, settings: DuplicateSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: CollectSettings) -> None:
         self._groups: dict[str, DuplicateGroup] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
         """Return what shows that two records are one problem."""
-        return describe(candidates, self._settings)
+        return describe(candidates)
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
         """Find the groups."""
-        for group in find_duplicates(looks, self._settings):
+        for group in find_duplicates(looks):
             self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
 
     def needs(self, name: str) -> Sequence[str]:
@@ -234,11 +222,10 @@ class DuplicateBarrier(Barrier):
 
 
 class SelectionBarrier(Barrier):
-    """Calibrates predicted difficulties by pass rates, and keeps the wanted distribution."""
+    """Writes the pass rate that counts, and keeps the wanted distribution."""
 
     def __init__(self, settings: DifficultySettings) -> None:
         self._settings = settings
-        self._calibration: Calibration | None = None
         self._rejected: dict[str, Rejection] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
@@ -246,39 +233,26 @@ class SelectionBarrier(Barrier):
         return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
 
     def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
-        """Fit, then choose."""
-        settings = self._settings
-        if not (settings.calibrate_by or settings.selects):
-            return
-        rows = [Candidate(**look) for look in looks]
-        if settings.calibrate_by and rows:
-            samples = published_attempts(rows, settings.calibrate_by)
-            if len(samples) < 2:
-                raise DataError(
-                    f"difficulty.calibrate_by = {settings.calibrate_by!r}, but {len(samples)} problems have a pass "
-                    "rate of it; leave it out, or give its attempts with difficulty.responses"
-                )
-            measured_on = MeasuredOn(
-                model=settings.calibrate_by,
-                checkpoint=settings.checkpoint,
-                max_tokens=settings.max_tokens,
-                # Published rates were judged elsewhere.
-                evaluator=evaluator_version() if settings.responses else "",
-            )
-            self._calibration = fit_calibration(samples, measured_on, settings.calibration)
-            rows = [calibrate(row, self._calibration) for row in rows]
-        if settings.selects:
-            found = select(rows, settings.selection)
+        """Choose."""
+        selection = self._settings.selection
+        if selection is not None:
+            found = select([self._measured(Candidate(**look)) for look in looks], selection)
             self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Write the calibrated pass rate; reject what was not chosen."""
-        if self._calibration is not None:
-            candidate = calibrate(candidate, self._calibration)
+        """Write the pass rate; reject what was not chosen."""
+        candidate = self._measured(candidate)
         rejection = self._rejected.get(candidate.id)
         if rejection is None:
             return candidate
         return rejection.model_copy(update={"source_row": candidate.source_row, "candidate": candidate})
+
+    def _measured(self, candidate: Candidate) -> Candidate:
+        settings = self._settings
+        # Published rates were judged elsewhere.
+        evaluator = evaluator_version() if settings.responses else "unknown"
+        measured_on = f"{settings.pass_rates_of}@{settings.checkpoint or 'unknown'} evaluator={evaluator}"
+        return with_pass_rate(candidate, settings.pass_rates_of, measured_on) if settings.pass_rates_of else candidate
 
 
 _READING = (
@@ -315,8 +289,6 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     compared = digest_sources(benchmarks, digests=digests)
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
     quality = _before_generation(config.filter.quality, config.generate)
-    # What else is set of difficulty decides nothing about a prediction.
-    asked = {name: getattr(difficulty, name) for name in ("predictor", "endpoint", "scoring")}
     steps: list[Step] = [
         MapStep(
             "process",
@@ -333,28 +305,27 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if benchmarks else ())),
             inputs=(compared,),
         ),
-        BarrierStep("deduplicate", "filter", config.filter.duplicates, DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
-        MapStep(
-            "predict",
-            "filter",
-            DifficultySettings(**asked) if difficulty.predictor == "model" else DifficultySettings(),
-            partial(open_predict, resources=resources),
-            (_DIFFICULTY, _REASONS, _ENDPOINT),
-        ),
+        BarrierStep("deduplicate", "filter", CollectSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
     ]
+    if difficulty.endpoint is not None:
+        # What else is set of difficulty decides nothing about a score.
+        asked = DifficultySettings(endpoint=difficulty.endpoint)
+        opens = partial(open_predict, resources=resources)
+        steps.append(MapStep("predict", "filter", asked, opens, (_DIFFICULTY, _REASONS, _ENDPOINT)))
     if responses is not None:
         steps.append(
             MapStep(
                 "attempts",
                 "filter",
-                DifficultySettings(calibrate_by=difficulty.calibrate_by),
+                DifficultySettings(pass_rates_of=difficulty.pass_rates_of),
                 partial(open_attempts, resources=resources),
                 (_DIFFICULTY, *_JUDGING),
                 inputs=(digests.find(responses), environment),
                 runs="alone",
             )
         )
-    steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
+    if difficulty.pass_rates_of or difficulty.selection is not None:
+        steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
     if benchmarks and config.behaviour.is_on:
         steps.append(
             MapStep(

@@ -72,14 +72,14 @@ _BYTES_AT_ONCE = 16 << 20
 def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
     """Judge a model's attempts at each problem; its pass rate goes with the problem."""
     assert resources.responses is not None
-    responses, model = read_responses(resources.responses), settings.calibrate_by
+    responses, model = read_responses(resources.responses), settings.pass_rates_of
     with resources.open_judge() as judge:
 
         def work(candidates: Collection[Candidate]) -> Iterable[Row]:
             candidates = list(candidates)
             rates = {
-                item.id: f"{model}={item.passed:g}/{item.attempts}"
-                for item in judge_attempts(candidates, responses, judge)
+                name: f"{model}={passed}/{attempts}"
+                for name, (passed, attempts) in judge_attempts(candidates, responses, judge).items()
             }
             return [_with_rate(candidate, rates.get(candidate.id), model) for candidate in candidates]
 

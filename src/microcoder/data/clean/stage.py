@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Literal
-
-from pydantic import Field
 
 from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.completeness import find_flags
@@ -14,11 +11,10 @@ from microcoder.data.clean.markup import drop_embedded
 from microcoder.data.clean.powers import LOST_IN, restore_moduli, restore_powers
 from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
 from microcoder.data.clean.tests import convert_checker, find_order, normalise_tests, restore_samples
-from microcoder.data.clean.translation import LanguageSettings, TranslationSettings, identify, translate
+from microcoder.data.clean.translation import TranslationSettings, identify, translate
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
-from microcoder.judge.core.prompts import format_instruction
 
 RESTORE_POWERS = "restore_powers/1"
 """The step that puts powers back, as lineage names it."""
@@ -27,6 +23,9 @@ _TITLE_AGAIN = re.compile(r"\A(?P<heading>\s*# (?P<title>[^\n]{1,200}?)[ \t]*\n)
 _EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
 
+_MOST_CHARACTERS = 100_000
+"""A longer statement, as found, is a page and no problem: it is turned away before anything is read in it
+(`filter.quality.max_characters` holds for what is left after cleaning)."""
 _SAMPLE_CHARACTERS = 4_000
 """A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
 says so (our choice)."""
@@ -35,14 +34,7 @@ says so (our choice)."""
 class ProcessSettings(Config):
     """Settings of the process stage."""
 
-    language: LanguageSettings = LanguageSettings()
     translation: TranslationSettings = TranslationSettings()
-    instruction: Literal["leave_out", "append"] = "leave_out"
-    """Whether the stored statement ends with a format instruction. Training's prompts add their own, so by default
-    it is left out; `append` is for other trainers (our choice)."""
-    max_characters: int = Field(default=100_000, ge=1)
-    """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it (our
-    choice; filter.quality.max_characters holds for what is left after cleaning)."""
 
 
 def process(
@@ -57,7 +49,7 @@ def process(
     """
     settings = settings or ProcessSettings()
     length = len(drop_embedded(candidate.statement_found))
-    if length > settings.max_characters:
+    if length > _MOST_CHARACTERS:
         return reject(candidate, "process", "too_long", f"{length} characters as found")
     candidate = _clean(candidate)
     if not candidate.statement.strip():
@@ -66,7 +58,7 @@ def process(
     if isinstance(tests, Rejection):
         return tests
     candidate = convert_checker(_restore_powers(_restore_samples(_find_signature(tests))))
-    candidate = _identify(candidate, settings.language)
+    candidate = _identify(candidate)
     if candidate.natural_language != "en":
         translated = _translate(candidate, settings, endpoint)
         if isinstance(translated, Rejection):
@@ -76,12 +68,6 @@ def process(
         return reject(candidate, "process", "no_signature", candidate.fn_name)
     candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
     candidate = candidate.change("process", "find_flags/1", flags=find_flags(candidate))
-    if settings.instruction == "append":
-        instruction = format_instruction(
-            candidate.programming_language, fn_name=candidate.fn_name, starter_code=candidate.starter_code
-        )
-        asked = f"{candidate.statement.rstrip()}\n\n{instruction}\n"
-        candidate = candidate.change("process", "append_instruction/1", statement=asked)
     return candidate
 
 
@@ -136,8 +122,8 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed), flags=flags)
 
 
-def _identify(candidate: Candidate, settings: LanguageSettings) -> Candidate:
-    found = identify(candidate.statement, settings)
+def _identify(candidate: Candidate) -> Candidate:
+    found = identify(candidate.statement)
     detail = f"probability {found.probability:.2f}"
     if candidate.natural_language and candidate.natural_language != found.code:
         detail += f"; the source says {candidate.natural_language}"
@@ -151,7 +137,7 @@ def _translate(candidate: Candidate, settings: ProcessSettings, endpoint: Endpoi
         endpoint = Endpoint(settings.translation.endpoint)
     if endpoint is None:
         return reject(candidate, "process", "not_english", candidate.natural_language)
-    return translate(candidate, endpoint, attempts=settings.translation.attempts, languages=settings.language)
+    return translate(candidate, endpoint)
 
 
 def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:

@@ -11,8 +11,6 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pydantic import Field
-
 from microcoder.data.clean.completeness import samples_of
 from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH, prose
 from microcoder.data.clean.sections import split
@@ -20,7 +18,7 @@ from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Me
 from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
 
-DEFAULT_LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
+LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
 """Languages of public problem sets (our choice): a short list makes the identification sure."""
 
 
@@ -37,13 +35,6 @@ _LEAST_LETTERS = 12
 """Statements with fewer letters than this are taken for English: too little to say (our choice)."""
 
 
-class LanguageSettings(Config):
-    """How the language of a statement is found."""
-
-    languages: tuple[str, ...] = DEFAULT_LANGUAGES
-    """ISO 639-1 codes to choose from."""
-
-
 class DetectedLanguage(NamedTuple):
     """A language and how sure it is."""
 
@@ -53,18 +44,17 @@ class DetectedLanguage(NamedTuple):
     """0 to 1, among the languages that were allowed."""
 
 
-def identify(text: str, settings: LanguageSettings | None = None) -> DetectedLanguage:
+def identify(text: str) -> DetectedLanguage:
     """Return the language of a statement; code, formulae, examples' numbers and addresses are not read."""
-    settings = settings or LanguageSettings()
     words = _readable(text)
     letters = [char for char in words if char.isalpha()]
     if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
         return DetectedLanguage("en", 0.0)
-    if (code := _by_script(letters)) and code in settings.languages:
+    if code := _by_script(letters):
         return DetectedLanguage(code, 1.0)
-    if "en" in settings.languages and _is_english(prose(text)):
+    if _is_english(prose(text)):
         return DetectedLanguage("en", 1.0)
-    code, probability = _identifier(settings.languages).classify(words)
+    code, probability = _identifier(LANGUAGES).classify(words)
     return DetectedLanguage(str(code), float(probability))
 
 
@@ -152,6 +142,8 @@ _KEPT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _MARKS = "PQXKZWVTRY"
+_ATTEMPTS = 3
+"""Replies asked for before a row is given up."""
 
 
 class TranslationSettings(Config):
@@ -159,13 +151,9 @@ class TranslationSettings(Config):
 
     endpoint: EndpointSettings | None = None
     """Without one, what is not in English is kept apart with the reason `not_english`."""
-    attempts: int = Field(default=3, ge=1)
-    """Replies asked for before a row is given up (our choice)."""
 
 
-def translate(
-    candidate: Candidate, endpoint: Endpoint, *, attempts: int = 3, languages: LanguageSettings | None = None
-) -> Candidate | Rejection:
+def translate(candidate: Candidate, endpoint: Endpoint) -> Candidate | Rejection:
     """Return the candidate with title and statement in English; the original stays in `statement_found`.
 
     Each reply must hold the same placeholders and numbers, keep the examples as they were, and be in English; what
@@ -177,11 +165,11 @@ def translate(
         {"role": "user", "content": f"Title: {candidate.title}\n\n{protected.text}"},
     ]
     faults: list[str] = []
-    for _ in range(attempts):
+    for _ in range(_ATTEMPTS):
         try:
             reply = endpoint.ask(messages, SCHEMA)
             translated, title = str(reply["statement"]), str(reply["title"])
-            faults = check_translation(candidate.statement, translated, protected, languages)
+            faults = check_translation(candidate.statement, translated, protected)
         except BadReply as error:
             translated, title, faults = "", "", [str(error)]
         if not faults:
@@ -193,12 +181,10 @@ def translate(
             {"role": "assistant", "content": translated},
             {"role": "user", "content": f"That is not right: {'; '.join(faults[:8])}. Reply again, in full."},
         ]
-    return reject(candidate, "process", "translation_failed", f"{attempts} attempts: {'; '.join(faults[:4])}")
+    return reject(candidate, "process", "translation_failed", f"{_ATTEMPTS} attempts: {'; '.join(faults[:4])}")
 
 
-def check_translation(
-    original: str, translated: str, protected: Protected, languages: LanguageSettings | None = None
-) -> list[str]:
+def check_translation(original: str, translated: str, protected: Protected) -> list[str]:
     """Return what is wrong with a translation, in words that help to do better; nothing where it holds."""
     if not translated.strip():
         return ["the statement is empty"]
@@ -208,7 +194,7 @@ def check_translation(
     statement = restore(translated, protected)
     if samples_of(split(statement)) != samples_of(split(original)):
         faults.append("the examples are no longer the same")
-    if (found := identify(statement, languages)).code != "en":
+    if (found := identify(statement)).code != "en":
         faults.append(f"the text is still in {found.code}")
     return faults
 

@@ -1,9 +1,8 @@
 """Filter: quality, licence, recency, benchmarks' problems, duplicates; every row that goes says why."""
 
-from microcoder.data.filter.contamination import ContaminationIndex, ContaminationSettings, build_index, find_hits
+from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits
 from microcoder.data.filter.duplicates import (
     DuplicateGroup,
-    DuplicateSettings,
     Fingerprint,
     describe,
     find_duplicates,
@@ -12,7 +11,7 @@ from microcoder.data.filter.duplicates import (
 from microcoder.data.filter.rules import FilterSettings, LicenceSettings, QualitySettings, RecencySettings, filter_row
 
 __all__ = [
-    "ContaminationIndex", "ContaminationSettings", "DuplicateGroup", "DuplicateSettings", "FilterSettings",
+    "ContaminationIndex", "DuplicateGroup", "FilterSettings",
     "Fingerprint", "LicenceSettings", "QualitySettings", "RecencySettings", "build_index", "describe", "filter_row",
     "find_duplicates", "find_hits", "merge",
 ]  # fmt: skip

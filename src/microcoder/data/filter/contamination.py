@@ -16,14 +16,12 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.markup import looks_like_html
 from microcoder.data.clean.sections import normalise, split
 from microcoder.data.clean.tex import looks_like_tex
 from microcoder.data.formats.candidates import Candidate
-from microcoder.judge.core.config import Config
 
 Hashes = NDArray[np.uint64]
 
@@ -217,6 +215,9 @@ _SAME_PROBLEM = 0.8
 
 _WORDS, _LITERALS = 16, 8
 """Lengths of the runs of words (the paper's) and of numbers and quoted strings (our choice) that are compared."""
+_WORD_SHARE, _LITERAL_SHARE = 0.22, 0.3
+"""Share of the shorter text's runs that the other has too: of words the paper's threshold, of literals ours (measured
+in docs/contamination.md)."""
 _LEAST_WORDS, _COPY_SHARE = 5, 0.9
 """Fewer shared 16-grams that say what is asked are never enough; most of a text on input and output is the same in
 problems that have nothing in common. From this share on, 16-grams of any kind are enough (our choices)."""
@@ -231,22 +232,14 @@ _TITLE_WORDS = 4
 """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
 
 THRESHOLDS = {
-    "word_gram_length": _WORDS, "min_shared_words": _LEAST_WORDS, "min_copy_share": _COPY_SHARE,
+    "min_word_share": _WORD_SHARE, "min_literal_share": _LITERAL_SHARE, "word_gram_length": _WORDS,
+    "min_shared_words": _LEAST_WORDS, "min_copy_share": _COPY_SHARE,
     "max_problems": _MOST_PROBLEMS, "literal_gram_length": _LITERALS, "min_shared_literals": _LEAST_LITERALS,
     "min_examples": _LEAST_EXAMPLES, "min_example_values": _LEAST_VALUES, "min_title_words": _TITLE_WORDS,
 }  # fmt: skip
-"""The constants above, for the record of a build, beside the settings."""
+"""The constants above, for the record of a build, by their names."""
 
 Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour"]
-
-
-class ContaminationSettings(Config):
-    """When a problem counts as a benchmark's (thresholds measured in docs/contamination.md)."""
-
-    min_word_share: float = Field(default=0.22, gt=0, le=1)
-    """The paper's threshold: share of the shorter text's 16-grams that the other has too."""
-    min_literal_share: float = Field(default=0.3, gt=0, le=1)
-    """Share of the shorter one's runs of literals (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +284,6 @@ class _Grams:
 class ContaminationIndex:
     """Fingerprints of the benchmarks' problems; made by `build_index`."""
 
-    settings: ContaminationSettings
     ids: tuple[str, ...]
     by_source: dict[str, int]
     by_title: dict[str, list[int]]
@@ -304,16 +296,14 @@ class ContaminationIndex:
     literals: _Grams
 
 
-def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings | None = None) -> ContaminationIndex:
+def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
     """Index the problems of one benchmark or several, each as found and, where it is a page or TeX, as cleaned too."""
-    settings = settings or ContaminationSettings()
     problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
     texts = [_text(problem) for problem in problems]
     tokens = [words(text) for text in texts]
     grams = [gram_hashes(said, _WORDS) for said in tokens]
     boilerplate = _find_boilerplate(grams, [problem.id for problem in problems], _MOST_PROBLEMS)
     return ContaminationIndex(
-        settings=settings,
         ids=tuple(problem.id for problem in problems),
         by_source={key: number for number, problem in enumerate(problems) for key in source_keys(problem)},
         by_title=_owners([title_key(problem.title)] for problem in problems),
@@ -390,7 +380,6 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
 
 
 def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
-    settings = index.settings
     said = words(text)
     runs = np.setdiff1d(gram_hashes(said, _WORDS), index.boilerplate, assume_unique=True)
     telling = index.telling.shared(telling_hashes(said, _WORDS))
@@ -405,9 +394,9 @@ def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> li
             support[number] += bool(says[number] >= 2)
             if by == "words":
                 num = shared[number] if share >= _COPY_SHARE else telling[number]
-                is_hit = num >= _LEAST_WORDS and share >= settings.min_word_share
+                is_hit = num >= _LEAST_WORDS and share >= _WORD_SHARE
             else:
-                is_hit = shared[number] >= _LEAST_LITERALS and share >= settings.min_literal_share
+                is_hit = shared[number] >= _LEAST_LITERALS and share >= _LITERAL_SHARE
             if is_hit:
                 detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
                 hits.append(Hit(index.ids[number], by, round(share, 3), detail))

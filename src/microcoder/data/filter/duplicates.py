@@ -23,12 +23,11 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from microcoder.data.clean.completeness import Bound, parse_bounds
 from microcoder.data.filter.contamination import gram_hashes, hash_text, source_keys, words
 from microcoder.data.formats.candidates import Candidate
-from microcoder.judge.core.config import Config
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Checker, TestCase
 
@@ -133,22 +132,15 @@ _MAX_TESTS = 32
 """First tests whose answers are compared; the statement's examples are among them as a rule."""
 _MAX_CHARACTERS = 1_000_000
 """Longest such test: the words of a longer one would take gigabytes."""
-
-
-class DuplicateSettings(Config):
-    """When two records are one problem."""
-
-    gram_length: int = Field(default=5, ge=1)
-    """Words in a run (the usual choice of datatrove)."""
-    num_permutations: int = Field(default=125, ge=8)
-    """Length of a signature; `num_bands` divides it (our choice: 0.045 standard error at most)."""
-    num_bands: int = Field(default=25, ge=1)
-    """Bands of 5 find a pair of similarity 0.75 in 99.9 % of cases (our choice)."""
-    min_similarity: float = Field(default=0.75, gt=0, le=1)
-    """Estimated Jaccard similarity from which two statements are one (our choice, measured in docs/dataset.md)."""
-    min_words: int = Field(default=12, ge=1)
-    """Shorter statements are compared by source only: too many problems read "see the picture" (our choice)."""
-    seed: int = 1
+_GRAM_LENGTH = 5
+"""Words in a run (the usual choice of datatrove)."""
+_NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
+"""Length of a signature, for a standard error of 0.045 at most; bands of 5 find a pair of similarity 0.75 in 99.9 % of
+cases."""
+_MIN_SIMILARITY = 0.75
+"""Estimated Jaccard similarity from which two statements are one (measured in docs/dataset.md)."""
+_MIN_WORDS = 12
+"""Shorter statements are compared by source only: too many problems read "see the picture"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +173,11 @@ class DuplicateGroup:
     """For each dropped id how it was found: `source`, `text` or `similarity 0.87`."""
 
 
-def describe(candidates: Sequence[Candidate], settings: DuplicateSettings | None = None) -> list[Fingerprint]:
+def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
     """Return one fingerprint per record; shard by shard or all at once, the result is the same."""
-    settings = settings or DuplicateSettings()
     texts = [candidate.statement or candidate.statement_found for candidate in candidates]
     tokens = [words(text) for text in texts]
-    signatures = sign(
-        tokens, num_permutations=settings.num_permutations, gram_length=settings.gram_length, seed=settings.seed
-    )
+    signatures = sign(tokens, num_permutations=_NUM_PERMUTATIONS, gram_length=_GRAM_LENGTH, seed=1)
     found = []
     for candidate, text, said, signature in zip(candidates, texts, tokens, signatures, strict=True):
         found.append(
@@ -196,7 +185,7 @@ def describe(candidates: Sequence[Candidate], settings: DuplicateSettings | None
                 id=candidate.id,
                 rank=_rank(candidate),
                 sources=source_keys(candidate),
-                text=_digest(" ".join(said)) if len(said) >= settings.min_words else "",
+                text=_digest(" ".join(said)) if len(said) >= _MIN_WORDS else "",
                 signature=signature.tobytes(),
                 bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
                 answers=_answers(candidate),
@@ -239,7 +228,7 @@ def _rank(candidate: Candidate) -> tuple[int, ...]:
     )
 
 
-def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | None = None) -> list[DuplicateGroup]:
+def find_duplicates(looks: Iterable[Fingerprint]) -> list[DuplicateGroup]:
     """Return the groups of more than one record, sorted by the id that is kept.
 
     Two records are one problem when they have the same source; or the same words, or words similar enough, and
@@ -249,10 +238,8 @@ def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | 
     Args:
         looks: one per record, gone through twice; those that have nothing in common with another are not held, so
             they may come from disk.
-        settings: what is similar.
     """
-    settings = settings or DuplicateSettings()
-    records = sorted(_with_company(looks, settings), key=lambda look: (look.rank, look.id, look.text))
+    records = sorted(_with_company(looks), key=lambda look: (look.rank, look.id, look.text))
     groups = _Groups(records)
     by_source: dict[str, list[int]] = defaultdict(list)
     by_text: dict[str, list[int]] = defaultdict(list)
@@ -279,15 +266,15 @@ def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | 
         signatures = read_signatures(records[number].signature for number in heads)
         found = [
             (similarity(signatures[a], signatures[b]), heads[a], heads[b])
-            for a, b in candidate_pairs(signatures, num_bands=settings.num_bands)
+            for a, b in candidate_pairs(signatures, num_bands=_NUM_BANDS)
         ]
         for score, a, b in sorted(found, key=lambda pair: (-pair[0], pair[1], pair[2])):
-            if score >= settings.min_similarity:
+            if score >= _MIN_SIMILARITY:
                 groups.join(a, b, f"similarity {score:.2f}", guarded=True)
     return groups.found()
 
 
-def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> list[Fingerprint]:
+def _with_company(looks: Iterable[Fingerprint]) -> list[Fingerprint]:
     """Return the records that share a source, their words or a band with another: no other can be a duplicate."""
     if iter(looks) is looks:
         looks = list(looks)
@@ -299,10 +286,10 @@ def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> 
             keys.extend(map(hash_text, of_look))
             owners.extend([number] * len(of_look))
         signatures = read_signatures(look.signature for look in batch)
-        bands.append(band_keys(signatures, num_bands=settings.num_bands))
+        bands.append(band_keys(signatures, num_bands=_NUM_BANDS))
     wanted = np.zeros(sum(map(len, bands)), dtype=np.bool_)
     wanted[np.array(owners)[are_duplicated(np.array(keys))]] = True
-    for band in range(settings.num_bands if bands else 0):
+    for band in range(_NUM_BANDS if bands else 0):
         wanted |= are_duplicated(np.concatenate([of_batch[:, band] for of_batch in bands]))
     return [look for look, is_wanted in zip(looks, wanted.tolist(), strict=True) if is_wanted]
 

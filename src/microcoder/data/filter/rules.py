@@ -15,7 +15,7 @@ import calendar
 import re
 from collections import Counter
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator
@@ -23,8 +23,7 @@ from pydantic import Field, field_validator
 from microcoder.data.clean.markup import prose
 from microcoder.data.clean.tex import looks_like_tex
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
-from microcoder.data.filter.contamination import ContaminationIndex, ContaminationSettings, find_hits, words
-from microcoder.data.filter.duplicates import DuplicateSettings
+from microcoder.data.filter.contamination import ContaminationIndex, find_hits, words
 from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
@@ -57,6 +56,8 @@ class QualitySettings(Config):
 _REPEATED, _LETTERS = 0.5, 0.2
 """Shares (our choices): of the lines of 30 letters or more those that were there before, at most; of letters among the
 characters that are no space, code and formulae left out, at least."""
+_HITS_SHOWN = 3
+"""Benchmark problems named in a rejection."""
 _RELEVANCE = 0.5
 """With a model as judge: relevance and quality from which a row passes."""
 _EMPTY = re.compile(
@@ -244,10 +245,7 @@ class RecencySettings(Config):
     not_after: str = ""
     """Last day that passes, ISO; empty for no bound."""
     model_cutoff: str = ""
-    """End of the model's training data, ISO. What was surely published before is turned away,
-    unless `slack_days` says so."""
-    slack_days: int = 0
-    """Days before the cutoff that still pass."""
+    """End of the model's training data, ISO. What was surely published before is turned away."""
     undated: Literal["keep", "reject"] = "keep"
     """Whether a row without a date is kept where a window is set (our choice)."""
 
@@ -291,7 +289,7 @@ def check_recency(candidate: Candidate, settings: RecencySettings | None = None)
     if (bound := parse_period(settings.not_after)) and period.first > bound.last:
         return "too_new", f"{candidate.date} is after {settings.not_after}"
     cutoff = parse_period(settings.model_cutoff)
-    if cutoff and period.last <= cutoff.last - timedelta(days=settings.slack_days):
+    if cutoff and period.last <= cutoff.last:
         return "before_cutoff", f"{candidate.date}; the model may have seen all up to {settings.model_cutoff}"
     return None
 
@@ -318,12 +316,8 @@ class FilterSettings(Config):
     quality: QualitySettings = QualitySettings()
     licence: LicenceSettings = LicenceSettings()
     recency: RecencySettings = RecencySettings()
-    contamination: ContaminationSettings = ContaminationSettings()
-    duplicates: DuplicateSettings = DuplicateSettings()
     judge: EndpointSettings | None = None
     """A model that judges relevance and clarity after all rules passed; without one the rules decide."""
-    max_hits_shown: int = Field(default=3, ge=1)
-    """Benchmark problems named in a rejection."""
 
 
 def filter_row(
@@ -349,7 +343,7 @@ def filter_row(
     if found:
         return reject(candidate, "filter", *found)
     if index is not None and (hits := find_hits(candidate, index)):
-        shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[: settings.max_hits_shown])
+        shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
         return reject(candidate, "filter", "contaminated", shown)
     if endpoint is None and settings.judge is not None:
         endpoint = Endpoint(settings.judge)

@@ -51,11 +51,11 @@ class Difficulty(Record):
     """How hard a problem is, and for whom."""
 
     predicted: float | None = None
-    """1 (easiest) to 5."""
+    """A model's score, 1 (easiest) to 5."""
     predictor: str = ""
-    """What predicted it: model and prompt hash, or the offline predictor and its version."""
+    """Model and prompt hash that scored it."""
     pass_rate: float | None = None
-    """Calibrated share of right answers."""
+    """Share of right answers."""
     pass_rate_low: float | None = None
     pass_rate_high: float | None = None
     measured_on: str = ""
@@ -203,7 +203,7 @@ class Candidate(Record):
     `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
-    """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""
+    """`model=rate` where published, `model=passed/attempts` where measured."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that this one stands for."""

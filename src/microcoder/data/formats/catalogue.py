@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from microcoder.data.formats import cms, contests, dmoj, dodona, doocs, functions, kattis, own, polygon, sets, verl
+from microcoder.data.formats import contests, functions, kattis, own, polygon, sets, verl
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.format import Format
+from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 
 # Of two formats that as many of a row's fields speak for, the earlier one is taken.
-_ROWS = (own, sets, contests, functions, doocs, verl)
-_PACKAGES = (kattis, polygon, dmoj, cms, dodona)
+_ROWS = (own, sets, contests, functions, verl)
+_PACKAGES = (kattis, polygon)
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {format.name: format for module in (*_ROWS, *_PACKAGES) for format in module.FORMATS}
@@ -26,7 +26,8 @@ _READERS = {name: format.read for name, format in FORMATS.items()}
 def load_format(name: str) -> Format:
     """Return a format: a key of `FORMATS`, path/to/file.py:function, module:function, or an entry point's name.
 
-    A function of the user's own with `is_benchmark = True` on it reads a benchmark, which is never trained on.
+    A function of the user's own with `is_benchmark = True` on it reads a benchmark, which is never trained on; one with
+    `folders` (`Folders`) reads folders of files.
     """
     if name in FORMATS:
         return FORMATS[name]
@@ -35,10 +36,18 @@ def load_format(name: str) -> Format:
         extension.label,
         f"your own, {name}",
         _Reader(extension),
+        folders=_find_folders(extension),
         is_benchmark=getattr(extension.function, "is_benchmark", False) is True,
         tests_in="what its reader reads",
         shape="tests",
     )
+
+
+def _find_folders(extension: Extension) -> Folders | None:
+    folders = getattr(extension.function, "folders", None)
+    if folders is not None and not isinstance(folders, Folders):
+        raise extension.fault(f'has folders = {folders!r:.80}; write Folders(("problem.yaml",), ("*", "*/*"))')
+    return folders
 
 
 def find_source(name: str) -> ExtensionSource | None:

@@ -106,10 +106,10 @@ class Tally:
         hidden, score = row["num_hidden_tests"], row["mutation_score"]
         self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
         self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
-        difficulty = row["difficulty"]
+        scored, source = row["difficulty"], row["platform_difficulty"]
         self.counts["licence"][row["licence"] or UNKNOWN] += 1
         self.counts["year"][row["date"][:4] or UNKNOWN] += 1
-        self.counts["difficulty"][UNKNOWN if difficulty is None else f"{int(2 * difficulty) / 2:.1f}"] += 1
+        self.counts["difficulty"][(source or UNKNOWN) if scored is None else f"{int(2 * scored) / 2:.1f}"] += 1
         self.counts["dataset"][row["dataset"]] += 1
         style = "function call" if row["fn_name"] else "stdin and stdout"
         self.counts["style"][f"{row['programming_language']}, {style}"] += 1
