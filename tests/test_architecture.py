@@ -34,11 +34,10 @@ BUDGETS = {
     "data/difficulty": 730,
     "data/tests": 1420,
     "data/behaviour": 970,
-    "data/pipeline": 970,
-    "data/release": 780,
+    "data/pipeline": 990,
+    "data/release": 640,
     "data/benchmarks": 580,
-    "data/build": 1080,
-    "data/audit": 570,
+    "data/build": 1230,
     "train": 570,
     "train/algorithm": 1560,
     "train/recipe": 900,
@@ -53,7 +52,7 @@ BUDGETS = {
     "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2610,
+    "cli": 2580,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

@@ -259,7 +259,7 @@ def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
     folder = recipe.parent / "corpus" / ".work"
     folder.mkdir(parents=True)
     with hold_lock(folder / "lock", DataError("held")):
-        _, error = run("collect", "-c", recipe, expect=2)
+        _, error = run("build", "--until", "collect", "-c", recipe, expect=2)
     assert "another build is at work" in error
 
 
@@ -272,7 +272,7 @@ def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], 
 
 
 def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
-    done = json.loads(run("process", "-c", recipe, "--json")[0])
+    done = json.loads(run("build", "--until", "process", "-c", recipe, "--json")[0])
     assert [step["step"] for step in done["steps"]] == ["collect", "process"]
     assert done["corpus"] is None
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
