@@ -77,7 +77,7 @@ def measure(row: Candidate, by_model: str | None, judges: Judges) -> dict[str, o
         return {"id": row.id, "rejected": 1}
     own = time.process_time() - started
     reference = find_references(row)[0]
-    choosing, _ = find_wrong_programs(row, [reference], _SETTINGS, seed=seed_of(_SETTINGS.seed, row.id, "mutants"))
+    choosing, _ = find_wrong_programs(row, [reference], seed=seed_of(_SETTINGS.seed, row.id, "mutants"))
     known = {one.program.code for one in choosing}
     fresh = [one for one in make_mutants(reference.code or "", limit=60, seed=999) if one.code not in known]
     fresh = fresh[:_MOST_MUTANTS]

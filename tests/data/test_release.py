@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,9 +12,8 @@ import yaml
 
 from microcoder.data import Candidate, Rejection, Solution, read_problems
 from microcoder.data.pipeline.engine import StepCounts
-from microcoder.data.pipeline.parts import Part, write_part
 from microcoder.data.release import export, read_released, write_tables
-from microcoder.data.release.tables import MARKER, write_card, write_page
+from microcoder.data.release.tables import MARKER, write_card
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Checker, TestCase
 
@@ -138,30 +136,3 @@ def test_the_card_adds_up(tmp_path: Path) -> None:
     funnel = json.loads((tmp_path / "funnel.json").read_text())
     assert funnel["steps"][0]["in"] == funnel["steps"][-1]["kept"] + tally.num_rejected
     assert (tmp_path / "plots" / "licence.svg").read_text().count("MIT") >= 1
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    hostile = candidate(5, title=HOSTILE, statement_found=HOSTILE)
-    steps = {"collect": [candidate(1), hostile, REJECTED[1]], "filter": [candidate(1), REJECTED[0].model_copy()]}
-    steps["filter"] = [steps["collect"][0], Rejection(id="set/5", dataset="set", stage="filter", reason=HOSTILE)]
-    parts = []
-    for name, rows in steps.items():
-        part = Part.of(tmp_path / "work", name, 0, "key")
-        write_part(part.path, rows)
-        parts.append([part])
-    write_page(tmp_path / "browse", name=HOSTILE, parts_of_steps=parts)
-    return tmp_path / "browse" / "index.html"
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-@pytest.mark.parametrize("row", ["set/1", "set/4", "set/5"])
-def test_a_row_is_shown_as_text_from_disk(page: Path, row: str) -> None:
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", "--dump-dom"]
-    shown = subprocess.run(
-        [*command, f"{page.as_uri()}#{row.replace('/', '%2F')}"], capture_output=True, text=True, check=True
-    ).stdout
-    assert "<title>HARM" not in shown
-    assert "<img" not in shown
-    assert "3 rows" in shown
-    assert {"set/1": "Sum 1", "set/4": "rejected: not_json", "set/5": "rejected: &lt;/script"}[row] in shown

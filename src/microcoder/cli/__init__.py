@@ -43,7 +43,7 @@ VERBS = {
         "Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.",
     ),
     "eval": ("app", "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP."),
-    "data": ("app", "Build a corpus from raw problem sets; export, publish and browse it."),
+    "data": ("app", "Build a corpus from raw problem sets, or audit one; export and publish it."),
     "packages": ("app", "Install and list the third-party packages that programs may import."),
     "study": ("app", "Run controlled experiments and test the paper's claims with them."),
     "serve": ("serve", "Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md."),

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-import webbrowser
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from microcoder.cli.display import StepDisplay, describe_seconds
 from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages.packages import STANDARD
@@ -46,7 +44,7 @@ def audit(
     unsafe_sandbox: Flag = False,
     json: Json = False,
 ) -> None:
-    """Find the flaws of a published dataset without building it; the same command resumes an interrupted audit.
+    """Report what a build would turn away of a published dataset, and why; turns nothing away. Resumes.
 
     Failing references, wrong programs that pass, tests shown in the statement, missing checkers and licences, lost
     bounds, duplicates, benchmark contamination. See docs/dataset-audit.md.
@@ -69,9 +67,9 @@ def audit(
     seed
         Seed of the sample.
     output
-        Folder of report.md, summary.json, rows.jsonl and a list of rows for each finding.
+        Folder of report.md, summary.json and findings.jsonl.
     static
-        Run no program: only static checks.
+        Run no program.
     workers
         Programs in parallel; by default one per core.
     packages
@@ -81,9 +79,9 @@ def audit(
     """
 
     require_data()
-    from microcoder.data.audit import AuditSettings
-    from microcoder.data.audit import audit as look
-    from microcoder.data.build.config import SourceSettings
+    from microcoder.data.build.audit import audit as look
+    from microcoder.data.build.config import BuildConfig, SourceSettings
+    from microcoder.data.tests.answers import GenerateSettings
 
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: use 1 or more, or leave it out for all rows")
@@ -91,44 +89,28 @@ def audit(
     if config:
         if form or inside:
             raise ConfigError("--format and --inside are said by the config; leave them out, or -c")
-        audited_source, benchmarks = _find_source(source, config)
+        build = load_config(BuildConfig, config)
+        found = {one.prefix: one for one in build.sources}
+        if source not in found:
+            raise ConfigError(f"{config[-1]} has no source called {source!r}; use one of {', '.join(found)}")
+        audited, known = found[source], build.benchmarks
     elif form:
-        audited_source, benchmarks = SourceSettings(path=source, format=form, inside=inside), ()
+        audited, known = SourceSettings(path=source, format=form, inside=inside), ()
     else:
         raise ConfigError(_ask_for_format(source, inside))
-    settings = AuditSettings(
-        source=audited_source,
-        benchmarks=(*benchmarks, *named),
-        limit=limit,
-        seed=seed,
-        runs_programs=not static,
-        output=output,
-        workers=workers,
-        packages=packages,
-        unsafe_sandbox=unsafe_sandbox,
-    )
+    # Not validated: a benchmark, which is never trained on, may be looked at.
+    settings = BuildConfig.model_construct(
+        name="audit", output=output, sources=(audited,), benchmarks=(*known, *named), workers=workers,
+        generate=GenerateSettings(mode="off"), packages=packages, unsafe_sandbox=unsafe_sandbox,
+    )  # fmt: skip
     with StepDisplay(unit="rows") as display:
-        audited = look(settings, on_progress=lambda done, total: display.show("audit", done, total))
+        done = look(settings, limit=limit, seed=seed, runs_programs=not static, on_progress=display.show)
     if json:
         print((output / "summary.json").read_text(encoding="utf-8").strip())
         return
-    table = [line for line in audited.report.read_text(encoding="utf-8").split("\n") if line.startswith("| ")]
-    for line in table:
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if not set(cells[0]) <= {"-", " "}:
-            print(f"{cells[0].partition(']')[0].lstrip('['):22} {cells[1]:>7} {cells[2]:>10} {cells[3]:>8}  {cells[4]}")
-    print(f"report: {audited.report}")
-
-
-def _find_source(name: str, recipes: Sequence[Path]) -> tuple[SourceSettings, tuple[SourceSettings, ...]]:
-    from microcoder.data.build.config import BuildConfig
-    from microcoder.judge.core.config import load_config
-
-    build = load_config(BuildConfig, recipes)
-    found = {one.prefix: one for one in build.sources}
-    if name not in found:
-        raise ConfigError(f"{recipes[-1]} has no source called {name!r}; use one of {', '.join(found)}")
-    return found[name], build.benchmarks
+    for one in done.findings:
+        print(f"{one.stage:8} {one.kind:22} {one.num:>7,} {one.share:>8.1%}  {one.low:.1%} to {one.high:.1%}")
+    print(f"{done.num_rows:,} rows; report: {done.report}")
 
 
 def _ask_for_format(source: str, inside: str) -> str:
@@ -151,7 +133,7 @@ def _read_benchmark(text: str) -> SourceSettings:
     return SourceSettings(path=path, format=form)
 
 
-app = App(name="data", help="Build a corpus from raw problem sets; export, publish and browse it.")
+app = App(name="data", help="Build a corpus from raw problem sets, or audit one; export and publish it.")
 
 app.command(audit)
 
@@ -164,26 +146,23 @@ Corpus = Annotated[Path, Parameter(help="Folder that `microcoder data build` fin
 
 
 @app.command
-def build(*overrides: Overrides, config: Recipes = (), dry_run: DryRun = False, json: Json = False) -> None:
+def build(
+    *overrides: Overrides,
+    config: Recipes = (),
+    until: Literal["collect", "process", "filter", "generate", "verify"] = "verify",
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
     """Collect, process, filter, generate, verify, and write the corpus; the same command resumes an interrupted build.
 
     Any key of the config can be given as a flag: `--output corpora/mine --runner ray`. See docs/dataset.md.
+
+    Parameters
+    ----------
+    until
+        Stage to end with; only after `verify` is the corpus written.
     """
-    _run(overrides, config, last="verify", dry_run=dry_run, json=json)
-
-
-def _add_stage(name: Stage, summary: str) -> None:
-    def run(*overrides: Overrides, config: Recipes = (), dry_run: DryRun = False, json: Json = False) -> None:
-        _run(overrides, config, last=name, dry_run=dry_run, json=json)
-
-    app.command(run, name=name, help=summary)
-
-
-_add_stage("collect", "Run the collect stage: raw rows to records.")
-_add_stage("process", "Run up to the process stage: clean statements in English, one layout.")
-_add_stage("filter", "Run up to the filter stage: quality, licences, decontamination, deduplication, difficulty.")
-_add_stage("generate", "Run up to the generate stage: new tests for problems with few hidden ones.")
-_add_stage("verify", "Run all five stages; the same as `build`.")
+    _run(overrides, config, last=until, dry_run=dry_run, json=json)
 
 
 @app.command
@@ -244,16 +223,6 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
     from microcoder.data.hub import push as upload
 
     print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
-
-
-@app.command
-def browse(corpus: Corpus, /) -> None:
-    """Open a page that shows every row of a build, kept and rejected."""
-    page = corpus / "browse" / "index.html"
-    if not page.exists():
-        raise DataError(f"{page} does not exist; pass a folder that `microcoder data build` finished")
-    print(page.absolute().as_uri())
-    webbrowser.open(page.absolute().as_uri())
 
 
 def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, dry_run: bool, json: bool) -> None:
@@ -317,7 +286,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
             print(f"    {', '.join(f'{reason} {num:,}' for reason, num in shown)}{more}")
     if built.corpus:
         state = "already existed" if built.was_finished else "written"
-        print(f"corpus {state}: {built.corpus}; type `microcoder data browse {built.corpus}` to look into it")
+        print(f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it")
         if not built.step_counts[-1].num_kept:
             from microcoder.data.release.tables import describe_first_rejected
 

@@ -15,7 +15,7 @@ SCHEME = "hf://"
 MARKER = "manifest.json"
 """Written last into a corpus: a folder without it is not finished."""
 _NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
-_PUBLISHED = ("README.md", "funnel.json", "reading.html", "*.parquet", "plots/*.svg", "browse/**")
+_PUBLISHED = ("README.md", "funnel.json", "*.parquet", "plots/*.svg")
 _USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
 
 

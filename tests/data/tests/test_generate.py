@@ -12,10 +12,10 @@ from local_endpoint import endpoint_of
 
 from microcoder.data.clean.tests import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Rejection
 from microcoder.data.release.tables import mutation_score
-from microcoder.data.tests import GenerateSettings, Judges, generate
-from microcoder.data.tests.answers import LARGE_BYTES
+from microcoder.data.tests import GenerateSettings, Judges, answers, generate
+from microcoder.data.tests.answers import LARGE_BYTES, MOST_LARGE
 from microcoder.data.verify import VerifySettings, verify
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
@@ -49,7 +49,7 @@ HARD_CODED = """class Solution:
     def rises(self, nums: List[int]) -> int:
         return 2 if nums == [1, 3, 2, 4] else 1
 """
-SMALL = GenerateSettings(max_inputs=24, max_mutants=10, min_hidden_tests=10)
+SMALL = GenerateSettings(min_hidden_tests=10)
 Open = Callable[[], Judges]
 
 
@@ -80,7 +80,7 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert count_hidden(made) >= 10
     assert len(made.origins) == len(made.tests)
     kinds = {one.kind.partition("/")[0] for one in made.origins}
-    assert kinds == {"given", "drawn", "mutated"}
+    assert kinds == {"given", "mutated"}
     assert all(one.parent for one in made.origins if one.kind.startswith("mutated/"))
     for test in made.tests:
         nums = json.loads(test.input)
@@ -113,47 +113,61 @@ def test_enough_hidden_tests_start_no_judge() -> None:
     assert generate(make_candidate(), lambda: pytest.fail("a judge was started"), off) == make_candidate()
 
 
+GENERATOR = """import random, sys
+random.seed(int(sys.argv[1]))
+print([random.randint(1, 1000) for _ in range(50000)])
+"""
+KIT = InputKit(
+    programs=(InputProgram(name="long", role="generator", code=GENERATOR, language="python"),),
+    recipes=tuple(InputRecipe(group="g", generator="long", arguments=(str(seed),)) for seed in range(4)),
+)
+
+
 def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enough_small_ones(judges: Open) -> None:
     tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
     slow = RIGHT.replace("count += 1", "count += 1 + 0 * sum(nums[:i])")
-    wide = STATEMENT.replace("nums.length <= 100", "nums.length <= 100000")
-    candidate = make_candidate(
-        statement=wide, tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}]
-    )
-    made = generate(candidate, judges, SMALL)
+    candidate = make_candidate(tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}])
+    # Without a generator nothing large can be made, and nothing is lacking.
+    assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
+    made = generate(candidate.model_copy(update={"kit": KIT}), judges, SMALL)
     assert isinstance(made, Candidate)
     added = made.origins[len(tests) :]
     large = [test for test in made.tests[len(tests) :] if len(test.input) > LARGE_BYTES]
-    assert 1 <= len(large) <= SMALL.max_large
-    assert all(one.kind.startswith(("drawn/large", "grown/")) for one in added)
+    assert large
+    assert {one.kind for one in added} == {"package/long"}
     assert made.mutants == ()
-    trial = made.to_trial("python", seconds=2.0, memory_mib=1024)
+    trial = made.to_trial("python", seconds=1.0, memory_mib=1024)
     (verdict,) = judges().brief.judge([Program(slow)], [trial])
     assert verdict.outcome is Outcome.TIME_LIMIT
 
 
-def test_large_inputs_that_references_need_longer_for_get_more_time_where_slow_programs_are_known(judges: Open) -> None:
+def test_large_inputs_that_references_need_longer_for_get_more_time_where_slow_programs_are_known(
+    judges: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The reference takes half a second on a long input, and hardly anything on a known one.
+    monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
     steady = "sum(i * i % 7 for i in range(4_000_000 if len(nums) > 50 else 0)) * 0"
     code = RIGHT.replace("return count", f"return count + {steady}")
     tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
-    settings = SMALL.model_copy(update={"answer_seconds": 0.1, "large_answer_seconds": 6.0})
-    candidate = make_candidate(tests=tests, solutions=[{"code": code}, {"code": code, "known": "time_limit"}])
-    made = generate(candidate, judges, settings)
+    solutions = [{"code": code}, {"code": code, "known": "time_limit"}]
+    made = generate(make_candidate(tests=tests, solutions=solutions, kit=KIT), judges, SMALL)
     assert isinstance(made, Candidate)
-    assert 1 <= len(made.tests) - len(tests) <= settings.max_large
+    assert 1 <= len(made.tests) - len(tests) <= MOST_LARGE
     assert "tried again with more time" in made.lineage[-1].detail
     # Nobody is known to be slow, and few tests are hidden: what takes long is left out.
-    made = generate(make_candidate(solutions=[{"code": code}]), judges, settings)
+    made = generate(make_candidate(solutions=[{"code": code}], kit=KIT), judges, SMALL)
     assert isinstance(made, Candidate)
+    assert len(made.tests) > 2
     assert all(len(json.loads(test.input)) <= 50 for test in made.tests)
 
 
-def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(judges: Open) -> None:
+def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
+    judges: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
     slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 9 == 4 else 0)) * 0"
     other = RIGHT.replace("return count", f"return count + {slow}")
-    settings = SMALL.model_copy(update={"answer_seconds": 0.1})
-    made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, settings)
+    made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, SMALL)
     assert isinstance(made, Candidate)
     detail = made.lineage[-1].detail
     num_made, num_answered, num_slow = (
@@ -215,7 +229,7 @@ def test_a_model_writes_generators_for_what_is_not_understood(judges: Open) -> N
     assert len(asked) == 1
     assert "Sum up all numbers" in asked[0][0]["content"]
     assert {one.kind for one in made.origins} == {"given", "model/generator 0"}
-    assert len(made.tests) == 1 + SMALL.runs_per_generator
+    assert len(made.tests) == 1 + 6
     assert "refused by a validator" in made.lineage[-1].detail
     refusing = json.dumps({"validator": "raise SystemExit(1)", "generators": [generator]})
     with endpoint_of(lambda number, messages: refusing) as (where, _):

@@ -9,10 +9,11 @@ from collections import Counter
 
 import pytest
 
-from microcoder.data.formats.candidates import Candidate, InputRecipe, Origin
+from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.formats.input_kits import read_kit
-from microcoder.data.tests.answers import GenerateSettings, MadeInput
-from microcoder.data.tests.makers import find_valid, run_kit, spread_recipes
+from microcoder.data.tests import makers
+from microcoder.data.tests.answers import MadeInput
+from microcoder.data.tests.makers import Validators, find_valid, run_kit, spread_recipes
 from microcoder.judge import Judge
 
 SCRIPT = """#!/usr/bin/env bash
@@ -112,7 +113,7 @@ def test_a_script_is_known_by_its_lines_and_not_by_its_name() -> None:
 def test_generators_run_and_the_validator_decides() -> None:
     dropped: Counter[str] = Counter()
     with Judge(workers=1, cache_size=0) as judge:
-        made = run_kit(judge, make_candidate(PACKAGE), GenerateSettings(), dropped, most=60)
+        made = run_kit(judge, make_candidate(PACKAGE), dropped, most=60)
     assert len(made) == 5
     assert dropped["refused by a validator"] == 1
     assert {one.origin.kind for one in made} == {"package/gen", "package/by hand"}
@@ -142,13 +143,14 @@ def test_reading_a_checktestdata_validator_leaves_python_s_limit_of_digits() -> 
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group() -> None:
+def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(makers, "MOST_PACKAGE_BYTES", 256)
     script = "compile gen.py\ngroup g1 1\n" + "".join(f"tc t{number} gen high=1\n" for number in range(12))
     kit = read_kit({"data/generator.sh": script, "data/gen.py": "print('1 ' * 1000)\n"})
     dropped: Counter[str] = Counter()
     candidate = Candidate(id="made/kit", dataset="made", kit=kit)
     with Judge(workers=1, cache_size=0) as judge:
-        made = run_kit(judge, candidate, GenerateSettings(max_package_bytes=256), dropped, most=60)
+        made = run_kit(judge, candidate, dropped, most=60)
     assert made == []
     assert dropped == {"too long": 8, "like those that were too long": 4, "refused by a validator": 0}
 
@@ -180,3 +182,35 @@ def test_recipes_are_spread_over_groups_with_the_largest_of_each() -> None:
     recipes = [InputRecipe(group=group, text=f"{number}\n") for group in "ab" for number in range(10)]
     chosen = spread_recipes(recipes, 4)
     assert [(one.group, one.text) for one in chosen] == [("a", "9\n"), ("b", "9\n"), ("a", "0\n"), ("b", "0\n")]
+
+
+VALIDATOR = """import sys
+most = int(next(one.split("=")[1] for one in sys.argv if one.startswith("max=")))
+count, *numbers = map(int, sys.stdin.read().split())
+sys.exit(42 if 1 <= count <= most and len(numbers) == count else 1)
+"""
+
+
+def test_the_flags_of_groups_are_read_without_any_recipe() -> None:
+    files = {
+        "data/secret/g1/testdata.yaml": "range: 0 5\ninput_validator_flags: max=5\n",
+        "data/secret/g2/testdata.yaml": "input_validator_flags: 'max=40'\n",
+        "input_validators/v.py": VALIDATOR,
+    }
+    assert read_kit(files).flags == (("max=5",), ("max=40",))
+
+
+def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_a_wrong_way() -> None:
+    programs = (InputProgram(name="v", role="validator", code=VALIDATOR, language="python"),)
+    texts = [MadeInput(f"{n} {'1 ' * n}\n", Origin(kind="given")) for n in (1, 20, 61)]
+    known = [f"{n}\n{' '.join(map(str, range(n)))}\n" for n in (2, 3, 7)]
+    with Judge(workers=1, cache_size=0) as judge:
+        dropped: Counter[str] = Counter()
+        kit = InputKit(programs=programs, flags=(("max=60",), ("max=5",)))
+        validators = Validators(judge, kit, known, dropped)
+        assert validators.accept(texts) == texts[:2]
+        assert dropped == {"refused by a validator": 1}
+        unknown = Counter[str]()
+        other = Validators(judge, InputKit(programs=programs), known, unknown)
+        assert other.accept(texts) == texts
+        assert unknown == {"validators not asked, since they refuse what came with the problem: inputs": 3}

@@ -1,20 +1,21 @@
-"""What inputs look like, learnt from a few of them; what is drawn and mutated meets it."""
+"""What inputs look like, learnt from a few of them; what is mutated meets it and stays inside of what is known."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.data.inputs.constraints import Relation, Term, read_relations
-from microcoder.data.inputs.drawing import PROFILES, draw
+from microcoder.data.inputs.constraints import Relation, Term, read_relations, without_group_rows
 from microcoder.data.inputs.layouts import read_texts
 from microcoder.data.inputs.model import InputModel, learn
 from microcoder.data.inputs.mutating import MUTATIONS, mutate
-from microcoder.data.inputs.shapes import infer_shape
+from microcoder.data.inputs.shapes import FACTS, holds, infer_shape, is_tree
+from microcoder.data.tests.making import find_names
 
 EDGES = """Given a tree of n nodes and its edges, where edges[i] = [u_i, v_i], and a text s of lowercase letters.
 
@@ -65,65 +66,6 @@ def test_bounds_that_are_computed(text: str, bound: float) -> None:
     assert [one.evaluate({}) for one in highs] == [None]
 
 
-def test_what_is_drawn_meets_computed_bounds() -> None:
-    statement = "1 <= nums.length <= 20\n\n1 <= m <= 3\n\n1 <= k <= floor(nums.length / m)"
-    model = learn(("nums", "k", "m"), [([1, 2, 3], 1, 2), ([1, 2, 3, 4], 2, 1)], statement)
-    for seed in range(30):
-        values = draw(model, "small", seed=seed)
-        assert values is not None
-        assert 1 <= values[1] <= len(values[0]) // values[2]
-
-
-def test_a_large_table_is_as_large_as_its_text_may_be_and_meets_a_bound_on_its_size() -> None:
-    statement = "m == mat.length\n\nn == mat[i].length\n\n1 <= m, n <= 10^4\n\n1 <= m * n <= 10^4"
-    squares = [([[1, 2, 3], [4, 5, 6], [7, 8, 9]],), ([[1, 2], [3, 4]],)]
-    values = draw(learn(("mat",), squares, statement), "large", seed=1)
-    assert values is not None
-    assert 2000 < len(values[0]) * len(values[0][0]) <= 10_000
-    # What cannot be small enough is not drawn at all: it would take gigabytes.
-    huge = tuple(Relation(Term("", 20_000), "<=", Term(place, 0)) for place in ("mat#", "mat[]#"))
-    assert draw(replace(learn(("mat",), squares, ""), relations=huge), "large", seed=1) is None
-
-
-def test_letters_of_a_position_are_those_that_the_statement_allows_there() -> None:
-    statement = "s.length == 2\n\n'a' <= s[0] <= 'h'\n\n'1' <= s[1] <= '8'"
-    model = learn(("s",), [("a1",), ("c3",)], statement)
-    drawn = {values[0] for seed in range(60) if (values := draw(model, "small", seed=seed))}
-    assert all(one[0] in "abcdefgh" and one[1] in "12345678" for one in drawn)
-    assert len(drawn) > 20
-
-
-def test_a_bound_that_a_known_input_breaks_was_misread() -> None:
-    model = learn(("a",), [([1, 900],), ([2],)], "1 <= a[i] <= 100")
-    assert not model.find_fault(([900],))
-    assert learn(("a",), [([1, 90],), ([2],)], "1 <= a[i] <= 100").find_fault(([900],))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_what_a_statement_calls_prime_stays_prime(seed: int) -> None:
-    statement = "nums consists of prime integers and nums.length is even\n\n1 <= nums[i] <= 1000\n1 <= nums.length <= 9"
-    model = learn(("nums",), [([2, 3],), ([7, 11, 13, 5],)], statement)
-    assert dict(model.number_facts) == {"nums[]": "prime", "nums#": "even"}
-    values = draw(model, "wide", seed=seed)
-    assert values is not None
-    assert len(values[0]) % 2 == 0
-    assert all(all(one % divisor for divisor in range(2, one)) and one > 1 for one in values[0])
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(0, 1 << 40))
-def test_what_is_drawn_is_a_tree_within_bounds(tree: InputModel, profile: str, seed: int) -> None:
-    values = draw(tree, profile, seed=seed)
-    assert values is not None
-    n, edges, text, k = values
-    assert 2 <= n <= 50
-    assert len(edges) == n - 1
-    assert {node for edge in edges for node in edge} == set(range(n))
-    assert 1 <= k <= len(text) <= 20
-    assert values == draw(tree, profile, seed=seed)
-
-
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 1 << 40), mutation=st.sampled_from(sorted(MUTATIONS)))
 def test_what_is_mutated_is_another_input_that_meets_the_model(tree: InputModel, seed: int, mutation: str) -> None:
@@ -131,23 +73,14 @@ def test_what_is_mutated_is_another_input_that_meets_the_model(tree: InputModel,
     if values is not None:
         assert values != KNOWN[1]
         assert not tree.find_fault(values)
+        n, edges, text, k = values
+        assert 3 <= n <= 4
+        assert len(edges) == n - 1
+        assert is_tree(edges)
+        assert 2 <= len(text) <= 3
+        assert set(text) <= set("abcd")
+        assert 1 <= k <= len(text)
     assert KNOWN[1] == (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)
-
-
-@pytest.mark.parametrize(
-    ("values", "statement", "fact", "is_believed"),
-    [
-        ([[1, 2, 5], [3, 4]], "a sorted array", "sorted", True),
-        ([[1, 2, 5], [3, 4]], "an array", "sorted", False),
-        ([[2, 1, 3], [1, 2]], "a permutation", "permutation", True),
-        ([[[1, 2], [3, 4]], [[1, 2]]], "a grid", "rectangular", True),
-        ([[1, 1], [3, 4]], "all are distinct", "distinct", False),
-    ],
-)
-def test_a_fact_is_believed_where_the_words_say_it(
-    values: list[object], statement: str, fact: str, is_believed: bool
-) -> None:
-    assert (fact in infer_shape(values, statement=statement).facts) is is_believed
 
 
 @pytest.mark.parametrize(
@@ -178,26 +111,170 @@ def test_columns_of_rows_that_nothing_counts_are_something_of_their_own() -> Non
     assert [column.kind for column in table.item.columns] == ["text", "int"]
 
 
-def test_the_width_of_a_table_is_as_the_input_says() -> None:
-    read = read_texts(["2 3\n1 2 3\n4 5 6\n", "3 2\n1 1\n2 2\n3 3\n"], is_typed=True)[0]
-    model = learn(read.layout.names, read.values, "", records=read.records)
-    for seed in range(20):
-        values = draw(model, "small", seed=seed)
-        assert values is not None
-        first, *rows = read.layout.render(values).splitlines()
-        assert first == f"{len(rows)} {len(rows[0].split())}"
-
-
 def test_inputs_of_different_layouts_have_none() -> None:
     assert read_texts(["1 a\n\n2\n", "x y z\n", "3\n"]) == []
 
 
-def test_drawn_texts_have_the_layout_of_known_ones() -> None:
-    read = read_texts(["3\n1 2 3\n", "2\n5 6\n"], is_typed=True)[0]
-    model = learn(read.layout.names, read.values, "1 <= n <= 9", places={"n": read.slots[0]})
-    for seed in range(20):
-        values = draw(model, "small", seed=seed)
-        assert values is not None
-        count, items = read.layout.render(values).splitlines()
-        assert len(items.split()) == int(count)
-    assert json.dumps(draw(model, "small", seed=1)) == json.dumps(draw(model, "small", seed=1))
+def mutants_of(model: InputModel, known: Sequence[tuple[Any, ...]], num: int = 400) -> list[tuple[Any, ...]]:
+    source = random.Random(0)
+    tries = (mutate(model, source.choice(known), source.choice([*MUTATIONS]), seed=seed) for seed in range(num))
+    return [values for values in tries if values is not None]
+
+
+def test_nothing_leaves_the_range_of_known_values_though_the_statement_allows_more() -> None:
+    known = [([4, 9, 6, 5], "ba"), ([7, 5], "cabb")]
+    model = learn(("nums", "s"), known, "0 <= nums[i] <= 10^9\n1 <= nums.length <= 10^5\n1 <= s.length <= 50")
+    made = mutants_of(model, known)
+    assert len(made) > 50
+    assert all(4 <= one <= 9 for nums, _ in made for one in nums)
+    assert {len(nums) for nums, _ in made} == {2, 4}
+    assert all(2 <= len(text) <= 4 and set(text) <= set("abc") for _, text in made)
+
+
+def test_bounds_between_values_hold_where_they_are_computed() -> None:
+    statement = "1 <= nums.length <= 20\n\n1 <= m <= 3\n\n1 <= k <= floor(nums.length / m)"
+    known = [([1, 2, 3], 1, 2), ([1, 3, 2, 4, 4], 2, 1), ([2, 1, 5, 1], 4, 1)]
+    made = mutants_of(learn(("nums", "k", "m"), known, statement), known)
+    assert len({values[1:] for values in made}) > 4
+    assert all(1 <= k <= len(nums) // m for nums, k, m in made)
+
+
+@pytest.mark.parametrize(
+    ("statement", "unplaced"),
+    [
+        ("1 <= n <= 9\n\n1 <= q <= n", True),
+        ("1 <= q <= 9", False),
+        ("pairs with i < j and j1 < n", False),
+        ("1 <= k <= n", False),
+    ],
+)
+def test_a_bound_between_values_that_is_not_placed_is_told(statement: str, unplaced: bool) -> None:
+    assert bool(learn(("n", "k"), [(3, 2), (9, 4)], statement).unplaced) is unplaced
+
+
+def test_a_bound_that_a_known_input_breaks_was_misread() -> None:
+    known = [([1, 9, 3], 2), ([2, 4, 9], 9)]
+    assert not learn(("a", "k"), known, "a[i] <= k").find_fault(([9, 4, 2], 2))
+    assert learn(("a", "k"), [([1, 2, 9], 9), ([4, 2, 3], 5)], "a[i] <= k").find_fault(([9, 4, 2], 5))
+
+
+@pytest.mark.parametrize(
+    ("values", "facts"),
+    [
+        ([[1, 2, 5], [3, 4, 4]], {"sorted"}),
+        ([[2, 1, 3], [1, 2]], {"permutation", "distinct"}),
+        ([[1, 1, 2], [3, 4]], {"sorted"}),
+        ([[[1, 2], [3, 4]], [[2, 4], [4, 1]]], {"rectangular", "square", "of even length", "distinct"}),
+    ],
+)
+def test_what_all_known_values_have_in_common_is_kept(values: list[Any], facts: set[str]) -> None:
+    found = infer_shape(values).facts
+    assert facts <= found
+    assert not {"permutation", "square"} & found - facts
+
+
+def test_numbers_that_are_all_prime_stay_so_and_texts_keep_their_words_and_positions() -> None:
+    primes = infer_shape([2, 3, 11, 13])
+    assert [number for number in range(16) if not primes.find_fault(number)] == [2, 3, 5, 7, 11, 13]
+    words = infer_shape(["add", "del", "add", "del", "add"])
+    assert [not words.find_fault(word) for word in ("add", "dad")] == [True, False]
+    fields = infer_shape(["a1", "c3", "b2"])
+    assert [not fields.find_fault(field) for field in ("a3", "1a", "d1")] == [True, False, False]
+
+
+def test_a_mark_of_a_picture_stands_once() -> None:
+    pictures = infer_shape([["S..", "..G"], ["G.S.", "...."]])
+    assert pictures.marks == "GS"
+    assert not pictures.find_fault(["G..", "..S"])
+    assert pictures.find_fault(["GS.", ".S."])
+
+
+def test_lists_that_hold_a_tree_are_told() -> None:
+    known = [(4, [0, 0, 2], [1, 2, 3]), (8, [1, 1, 2, 3, 4, 5, 6], [0, 2, 3, 4, 5, 6, 7])]
+    model = learn(("n", "a", "b"), known, "1 <= n <= 60")
+    assert model.trees == (("a", "b"),)
+    assert model.find_fault((4, [0, 0, 0], [1, 1, 3]))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_met"), [([2, 1, 2], True), ([1, 3, 2], False), ([1, 2, 0], True), ([0, 2], False)]
+)
+def test_no_item_is_its_own_place(value: list[int], is_met: bool) -> None:
+    assert holds(FACTS["no_own_place"], value) is is_met
+
+
+def test_ends_of_intervals_keep_their_order() -> None:
+    texts = ["2\n1 4 5\n2 1 2 6 9\n", "1\n3 1 1 2 2 3 3\n"]
+    read = read_texts(texts, is_typed=True)[0]
+    model = learn(read.layout.names, read.values, records=read.records)
+    made = mutants_of(model, read.values)
+    assert made
+    assert all(low <= high for (rows,) in made for row in rows for low, high in row)
+
+
+@pytest.mark.parametrize(
+    ("section", "names"),
+    [
+        ("$N$ ($1 \\le N \\leq 10^5$) and $K$, then $a_1, \\dots, a_N$ ($0 \\le a_i \\le 9$)", ["N", "K", "a[]"]),
+        ("the lengths $L_1$ and $L_2$, each $N \\le 5$", ["L_1", "L_2", "N"]),
+        ("pairs $x, y$ ($0 \\le x, y \\le 5 \\cdot 10^8$)", ["x", "y"]),
+        ("The $i$-th line has $m_i$ and $b$", ["m[]", "b"]),
+    ],
+)  # fmt: skip
+def test_names_are_found_in_the_order_of_the_input_section(section: str, names: list[str]) -> None:
+    assert find_names(section) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("The input is one integer $D \\leq 200\\,000$, a distance.", Relation(Term("D", 0), "<=", Term("", 200_000))),
+        ("$1 \\le a \\neq D \\le 10^9$", Relation(Term("D", 0), "<=", Term("", 1e9))),
+        ("$1 \\le D \\le 10^{100}$", Relation(Term("D", 0), "<=", Term("", 1e100))),
+        ("$D \\le 5$ " + "and some more words " * 12, Relation(Term("D", 0), "<=", Term("", 5))),
+    ],
+)  # fmt: skip
+def test_bounds_within_sentences(text: str, bound: Relation) -> None:
+    assert bound in read_relations(text, ("D",))
+
+
+def test_a_bound_may_be_a_product_or_a_fraction() -> None:
+    (found,) = read_relations("$M \\le \\min(2 \\cdot 10^5, \\frac{N(N-1)}{2})$", ("M", "N"))
+    assert found.right.evaluate({"N": 5}) == 10
+
+
+def test_digits_number_what_an_index_stands_for() -> None:
+    places = {"m_1": "value0_", "m_2": "value1_"}
+    found = read_relations("$0 < m_i \\le 9$", ("value0_", "value1_"), places)
+    assert {one.left.place for one in found if one.right.number == 9} == {"value0_", "value1_"}
+
+
+TABLE = """n numbers are given.
+
+| Group | Points | Constraints |
+| --- | --- | --- |
+| 1 | 20 | n <= k |
+| 2 | 80 | n <= 90 |"""
+
+
+def test_bounds_of_a_group_of_tests_bound_no_other() -> None:
+    assert without_group_rows(TABLE) == "n numbers are given.\n"
+    assert not learn(("n", "k"), [(3, 5), (4, 7)], TABLE).find_fault((4, 5))
+
+
+@pytest.mark.parametrize(
+    ("texts", "forms"),
+    [
+        # So many edges less than nodes; then as many queries as the next line says.
+        (["3\n1 2\n2 3\n1\n7 1\n", "2\n2 1\n3\n9 1\n8 2\n7 7\n"], ["value", "rows", "count", "rows"]),
+        # Two blocks of one number of lines.
+        (["4 1\n0 1\n1 2\n", "5 2\n0 1\n3 2\n1 4\n1 2\n"], ["value", "count", "rows", "rows"]),
+        # Each row says how many pairs follow.
+        (["2\n1 4 5\n2 1 2 6 9\n", "1\n3 1 1 2 2 3 3\n"], ["count", "rows"]),
+        (["1\n", "3\n1 2\n1 3\n"], ["value", "rows"]),
+    ],
+)
+def test_blocks_of_lines_are_told_apart(texts: list[str], forms: list[str]) -> None:
+    read = read_texts(texts, is_typed=True)[0]
+    assert [item.form for item in read.layout.items] == forms
+    assert [read.layout.render(values) for values in read.values] == texts

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from microcoder.data.pipeline.engine import Missing, OnProgress, StepCounts, cou
 from microcoder.data.pipeline.parts import Part, read_kept, read_rejected
 from microcoder.data.pipeline.steps import InputShard, Step, digest, source_digest
 from microcoder.data.pipeline.workers import Runner
-from microcoder.data.release.tables import CARD, write_card, write_page, write_reading, write_tables
+from microcoder.data.release.tables import CARD, write_card, write_tables
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import check_folder, hold_lock, write_json
 
@@ -147,34 +148,35 @@ def run_build(
         DataError: an endpoint failed, a file of an earlier run is damaged, or another build is at work here.
         EvaluatorFault: the sandbox does not hold.
     """
+    with hold_work(config):
+        parts, step_counts = run_plan(config, plan, on_progress)
+        if not plan.steps or plan.steps[-1].name != "verify":
+            return Built(tuple(step_counts), None, was_finished=not any(one.num_redone for one in step_counts))
+        keys = (part.key for of_step in parts for part in of_step)
+        key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
+        marker = config.output / MARKER
+        was_finished = marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
+        if not was_finished:
+            on_progress("release", 0, 1)
+            _release(config, parts, step_counts, key)
+        on_progress("release", 1, 1)
+        return Built(tuple(step_counts), config.output, was_finished)
+
+
+def hold_work(config: BuildConfig) -> AbstractContextManager[None]:
+    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's."""
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
-    with hold_lock(config.work_folder / "lock", busy):
-        return _run_build(config, plan, on_progress)
+    return hold_lock(config.work_folder / "lock", busy)
 
 
-def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) -> Built:
+def run_plan(
+    config: BuildConfig, plan: BuildPlan, on_progress: OnProgress
+) -> tuple[list[list[Part]], list[StepCounts]]:
+    """Do what is missing of a plan; return every step's parts and counts."""
     runner = Runner(kind=config.runner, workers=config.workers, address=config.ray_address)
-    parts, step_counts = run_steps(
-        plan.shards,
-        collect_step(),
-        plan.steps,
-        work=config.work_folder / "parts",
-        runner=runner,
-        on_progress=on_progress,
-    )
-    if not plan.steps or plan.steps[-1].name != "verify":
-        return Built(
-            tuple(step_counts), None, was_finished=not any(step_count.num_redone for step_count in step_counts)
-        )
-    keys = (part.key for of_step in parts for part in of_step)
-    key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
-    marker = config.output / MARKER
-    was_finished = marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
-    if not was_finished:
-        on_progress("release", 0, 1)
-        _release(config, parts, step_counts, key)
-    on_progress("release", 1, 1)
-    return Built(tuple(step_counts), config.output, was_finished)
+    collect = replace(collect_step(), turns_away=all(step.turns_away for step in plan.steps))
+    work = config.work_folder / "parts"
+    return run_steps(plan.shards, collect, plan.steps, work=work, runner=runner, on_progress=on_progress)
 
 
 def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str) -> None:
@@ -186,8 +188,6 @@ def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
     figures = _figures(config, parts, step_counts)
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
-    write_reading(folder / "reading.html", _kept(parts[-1]), name=config.name)
-    write_page(folder / "browse", name=config.name, parts_of_steps=parts)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
 
 

@@ -108,16 +108,15 @@ def read_relations(
     return tuple(relations)
 
 
-def find_group_rows(statement: str) -> tuple[str, str]:
-    """Return a statement without the rows of its table of test groups, and these rows: they bound their group alone."""
+def without_group_rows(statement: str) -> str:
+    """Return a statement without the rows of its table of test groups: they bound their group alone."""
     rest: list[str] = []
-    rows: list[str] = []
     is_inside = False
     for line in statement.split("\n"):
-        is_row = line.lstrip().startswith("|")
-        is_inside = is_row and (is_inside or _GROUPS.search(line) is not None)
-        (rows if is_inside else rest).append(line)
-    return "\n".join(rest), "\n".join(cell for row in rows for cell in row.split("|"))
+        is_inside = line.lstrip().startswith("|") and (is_inside or _GROUPS.search(line) is not None)
+        if not is_inside:
+            rest.append(line)
+    return "\n".join(rest)
 
 
 def _each_of(text: str, places: Mapping[str, str]) -> Iterator[str]:

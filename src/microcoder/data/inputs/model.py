@@ -1,42 +1,26 @@
 """What an input may be: named values, their shapes, and relations between them that hold for all known inputs.
 
-Learnt from examples and from what the statement says; an inference, so it is used strictly: what a known input
-contradicts is dropped, what is drawn or mutated must meet everything that is left.
+Learnt from known inputs and from what the statement says between values; an inference, so it is used strictly. What is
+mutated stays inside the range of known values, and so within every bound that is a number, read or not.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from microcoder.data.clean.completeness import WRITTEN, plain_formulae, read_number
 from microcoder.data.clean.sections import split
-from microcoder.data.inputs.constraints import Relation, Term, find_group_rows, read_relations
+from microcoder.data.inputs.constraints import Relation, Term, read_relations, without_group_rows
 from microcoder.data.inputs.layouts import Values
-from microcoder.data.inputs.shapes import NUMBER_FACTS, Shape, holds, infer_shape, is_level_order, is_tree
+from microcoder.data.inputs.shapes import Shape, infer_shape, is_tree
 
-_NUMBERS = re.compile(WRITTEN)
-_LENGTHS = re.compile(
-    rf"(?:at most|no more than|up to|maximum|between \d+ and|från \d+ till|högst|max(?:imalt)?) ({WRITTEN})\s+"
-    r"(?:\S+ ){0,3}?(?:characters?|letters?|symbols?|tecken|bokstäver)"
-)
-_NEARLY, _LARGE = 1.25, 100
-"""A number of the statement that is no more than so many times what was seen, which is no small one, is its bound."""
-_ENOUGH_ROWS, _ENOUGH_EDGES = 20, 5
+_INDEX = re.compile(r"[ijk]\d?")
+_ENOUGH_ROWS, _ENOUGH_EDGES = 4, 5
 """Of tables, to tell a rule from chance."""
-
-
-class Range(NamedTuple):
-    """Whole numbers from `low` to `high`."""
-
-    low: int
-    high: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,75 +30,35 @@ class InputModel:
     names: tuple[str, ...]
     shapes: tuple[Shape, ...]
     relations: tuple[Relation, ...]
-    number_facts: tuple[tuple[str, str], ...] = ()
-    """Places, and the facts of `NUMBER_FACTS` that hold for the numbers there."""
     trees: tuple[tuple[str, str], ...] = ()
     """Two lists each that hold the ends of the edges of a tree."""
+    unplaced: tuple[Relation, ...] = ()
+    """Bounds of the statement between values of which one is not found in the inputs: what is made may break them."""
 
     @property
     def is_usable(self) -> bool:
-        """Whether every value has a shape that can be drawn."""
-        return bool(self.names) and all(map(_is_drawable, self.shapes))
+        """Whether every value has a shape that can be changed and checked."""
+        return bool(self.names) and all(shape.is_known for shape in self.shapes)
 
     def find_fault(self, values: Values) -> str:
         """Return what of the model an input does not meet; empty where it meets all."""
         if len(values) != len(self.names):
             return "another number of values"
         for name, shape, value in zip(self.names, self.shapes, values, strict=True):
-            if fault := _misfit(shape, value):
+            if fault := shape.find_fault(value):
                 return f"{name}: {fault}"
-        numbers = collect_numbers(self.names, values)
-        for place, fact in self.number_facts:
-            if not all(map(NUMBER_FACTS[fact][0], numbers.get(place, ()))):
-                return f"{place}: not {fact}"
         given = dict(zip(self.names, values, strict=True))
         if not all(is_tree(list(zip(given[one], given[other], strict=False))) for one, other in self.trees):
             return "no tree"
+        numbers = collect_numbers(self.names, values)
         failing = next((one for one in self.relations if not meets(one, numbers)), None)
         return f"not {failing.left} {failing.operator} {failing.right}" if failing else ""
-
-    def range_of(self, place: str, known: Mapping[str, int], shape: Shape | None, *, is_length: bool = False) -> Range:
-        """Return the range of a place, by what is stated and, where nothing is, by what was seen."""
-        lows, highs = [], []
-        for one in self.relations:
-            if one.operator == "==":
-                for this, that in ((one.left, one.right), (one.right, one.left)):
-                    if this.place == place and (value := that.evaluate(known)) is not None:
-                        lows.append(value - this.number)
-                        highs.append(value - this.number)
-                continue
-            strict = one.operator == "<"
-            if one.left.place == place and (value := one.right.evaluate(known)) is not None:
-                highs.append(value - strict - one.left.number)
-            if one.right.place == place and (value := one.left.evaluate(known)) is not None:
-                lows.append(value + strict - one.right.number)
-        seen_low, seen_high = (shape.low, shape.high) if shape else (0, 10)
-        highs += self._shares(place, known)
-        low = max(lows) if lows else (seen_low if is_length or seen_low < 1 else 1)
-        # What is inside and always of one length has that length.
-        is_fixed = is_length and "[" in place and seen_low == seen_high
-        high = min(highs) if highs else seen_high if is_fixed else max(2 * abs(seen_high), 10)
-        return Range(_whole(low, math.ceil), max(_whole(low, math.ceil), _whole(high, math.floor)))
-
-    def _shares(self, place: str, known: Mapping[str, int]) -> Iterator[float]:
-        """Yield how large a factor of a bounded product may be; of two that are not known, such as those of
-        `R * C <= 10^6`, as large as the other."""
-        for one in self.relations:
-            factors = re.fullmatch(r"=\{([^{}]+)\}\*\{([^{}]+)\}", one.left.place)
-            if factors and place in factors.groups() and not one.right.place and one.operator != "==":
-                other = factors[2] if place == factors[1] else factors[1]
-                yield one.right.number // max(1, known[other]) if other in known else math.isqrt(int(one.right.number))
-
-
-def _whole(number: float, turn: Callable[[float], int]) -> int:
-    # A power of ten that a float does not hold is meant as it is written.
-    return turn(number) if abs(number) < 1e15 else int(Decimal(repr(float(number))))
 
 
 def learn(
     names: Sequence[str],
     known: Sequence[Values],
-    statement: str | None,
+    statement: str = "",
     *,
     places: Mapping[str, str] = MappingProxyType({}),
     records: Collection[str] = (),
@@ -125,56 +69,33 @@ def learn(
     Args:
         names: of the values, in order.
         known: at least one input, a value per name.
-        statement: as it is asked; None: everything that all known inputs have in common is taken for a rule.
+        statement: as it is asked.
         places: names of the statement and the places that they stand for, where those are not the names given.
-        records: names of tables whose columns are something of their own each, whatever the statement says.
+        records: names of tables whose columns are something of their own each.
         nodes: names of linked lists and trees.
     """
-    parts = split(statement or "")
+    parts = split(statement)
     other = (f"{title}\n{text}" for title, text in parts.other)
-    told, of_groups = find_group_rows("\n".join([parts.statement, parts.input, parts.constraints, parts.note, *other]))
-    told = _with_node_names(told, nodes)
+    said = without_group_rows("\n".join([parts.statement, parts.input, parts.constraints, parts.note, *other]))
     shapes = tuple(
-        infer_shape(
-            [values[place] for values in known],
-            statement=None if statement is None else _around(told, name),
-            has_records=name in records,
-        )
+        infer_shape([values[place] for values in known], has_records=name in records)
         for place, name in enumerate(names)
     )
     numbers = [collect_numbers(names, values) for values in known]
-    said = _without_aliases(read_relations(told, names, places), names)
-    said += _loosest(read_relations(of_groups, names, places), said)
-    stated = [one for one in said if all(meets(one, seen) for seen in numbers)]
-    relations = dict.fromkeys([*stated, *(_least_seen(numbers) if statement is None else ())])
-    lows = {one.right.place for one in relations if one.operator != "=="}
-    bounded = lows & {one.left.place for one in relations if one.operator != "=="}
-    relations |= dict.fromkeys([*_seen_relations(numbers, bounded), *_ordered_columns(numbers)])
-    relations |= dict.fromkeys(_mentioned_bounds(numbers, relations, told) if statement is not None else ())
-    facts = tuple(_number_facts(names, numbers, told))
-    return InputModel(tuple(names), shapes, tuple(relations), facts, tuple(_trees(names, shapes, known)))
-
-
-def _mentioned_bounds(
-    numbers: Sequence[Mapping[str, Sequence[float]]], relations: Collection[Relation], told: str
-) -> Iterator[Relation]:
-    """Yield bounds of places that have none: those in words, `at most 100 characters`, and numbers nearly reached."""
-    bounded = {one.left.place for one in relations if one.operator != "=="}
-    bounded |= {term.place for one in relations if one.operator == "==" for term in (one.left, one.right)}
-    text = plain_formulae(told)
-    mentioned = [number for one in _NUMBERS.finditer(text) if (number := read_number(one[0])) is not None]
-    lengths = [number for one in _LENGTHS.finditer(text) if (number := read_number(one[1])) is not None]
-    for place in numbers[0]:
-        seen = [number for one in numbers for number in one.get(place, ())]
-        if place in bounded or not seen or re.search(r"\[\d\]$", place):
-            continue
-        is_text = place.endswith("[]#") and f"{place[:-1]}[]" not in numbers[0]
-        high = max(seen)
-        near = [one for one in mentioned if high <= one <= _NEARLY * high and high >= _LARGE]
-        is_fixed = len(seen) >= _ENOUGH_ROWS and min(seen) == high
-        said = [one for one in lengths if high <= one] if is_text and not is_fixed else []
-        if said or near:
-            yield Relation(Term(place, 0.0), "<=", Term("", min(said or near)))
+    seen = set().union(*numbers)
+    read = _without_aliases(read_relations(_with_node_names(said, nodes), names, places), names)
+    placed = [one for one in read if {*one.left.places, *one.right.places} <= seen]
+    stated = [one for one in placed if all(meets(one, of_one) for of_one in numbers)]
+    # A bound that is a number is met by what stays inside the range of known values; letters that number are no values.
+    unplaced = tuple(
+        one
+        for one in read
+        if one not in placed and one.operator != "==" and _names(one) - seen and len(_names(one)) > 1
+    )
+    lows = {one.right.place for one in stated if one.operator != "=="}
+    bounded = lows & {one.left.place for one in stated if one.operator != "=="}
+    relations = dict.fromkeys([*stated, *_seen_relations(numbers, bounded), *_ordered_columns(numbers)])
+    return InputModel(tuple(names), shapes, tuple(relations), tuple(_trees(names, shapes, known)), unplaced)
 
 
 def _ordered_columns(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
@@ -185,6 +106,11 @@ def _ordered_columns(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterat
             pairs = [pair for seen in numbers for pair in zip(seen.get(one, ()), seen.get(other, ()), strict=False)]
             if len(pairs) >= _ENOUGH_ROWS and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs):
                 yield Relation(Term(one, 0.0), "<=", Term(other, 0.0))
+
+
+def _names(relation: Relation) -> set[str]:
+    """Return the places of a relation, without letters that number others, such as `i` and `j1`."""
+    return {one for one in (*relation.left.places, *relation.right.places) if not _INDEX.fullmatch(one)}
 
 
 def _trees(names: Sequence[str], shapes: Sequence[Shape], known: Sequence[Values]) -> Iterator[tuple[str, str]]:
@@ -198,17 +124,6 @@ def _trees(names: Sequence[str], shapes: Sequence[Shape], known: Sequence[Values
             yield names[one], names[other]
 
 
-def _loosest(of_groups: Sequence[Relation], said: Sequence[Relation]) -> list[Relation]:
-    """Return the widest of the bounds that groups of tests have, for places that are not bounded otherwise."""
-    bounded = {place for one in said if one.operator != "==" and not one.right.places for place in one.left.places}
-    widest: dict[str, Relation] = {}
-    for one in of_groups:
-        place = one.left.place
-        if one.operator != "==" and place and place not in bounded and not one.right.places:
-            widest[place] = max(one, widest.get(place, one), key=lambda one: one.right.number)
-    return list(widest.values())
-
-
 def _with_node_names(told: str, nodes: Sequence[str]) -> str:
     """Write what is said of nodes as it is said of lists: their number is a length, `Node.val` an item."""
     if not nodes:
@@ -220,25 +135,6 @@ def _with_node_names(told: str, nodes: Sequence[str]) -> str:
         rf"\n\1 <= {lengths} <= \2\n",
         told,
     )
-
-
-def _least_seen(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
-    """Yield that no number is less than the least that was seen at its place."""
-    for place in numbers[0]:
-        least = min(number for seen in numbers for number in seen.get(place, ()))
-        if not re.search(r"\[\d\]$", place):
-            yield Relation(Term("", min(least, 1.0) if place.endswith("#") else least), "<=", Term(place, 0.0))
-
-
-def _number_facts(
-    names: Sequence[str], numbers: Sequence[Mapping[str, Sequence[float]]], told: str
-) -> Iterator[tuple[str, str]]:
-    for place in numbers[0]:
-        name = _base(place)
-        seen = [number for one in numbers for number in one.get(place, ())]
-        for fact, (test, words) in NUMBER_FACTS.items():
-            if len(seen) > 1 and re.search(words, _around(told, name), re.IGNORECASE) and all(map(test, seen)):
-                yield place, fact
 
 
 def _without_aliases(relations: Sequence[Relation], names: Sequence[str]) -> list[Relation]:
@@ -367,50 +263,3 @@ def _counts(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
             for other in sizes[position + 1 :]:
                 if seen[one] == seen[other]:
                     yield Relation(Term(one, 0.0), "==", Term(other, 0.0))
-
-
-def _around(statement: str, name: str) -> str:
-    """Return the lines of a statement that speak of a value; all of it where none does."""
-    lines = [line for line in statement.splitlines() if name in line]
-    return "\n".join(lines) if lines else statement
-
-
-def _is_drawable(shape: Shape) -> bool:
-    inside = [*shape.columns, *([shape.item] if shape.item else [])]
-    if shape.kind == "list" and not inside:
-        return False
-    return shape.kind != "other" and all(map(_is_drawable, inside))
-
-
-def _misfit(shape: Shape, value: Any) -> str:
-    if shape.kind == "int":
-        return "" if isinstance(value, int) and not isinstance(value, bool) else "no integer"
-    if shape.kind == "text":
-        if not isinstance(value, str):
-            return "no text"
-        if shape.words:
-            return "" if value in shape.words else "another word"
-        if shape.columns and len(value) != len(shape.columns):
-            return "another length"
-        if shape.first:
-            marked = value[:1] in shape.first and all(one in shape.alphabet for one in value[1:])
-            return "" if value and marked else "another letter"
-        letters = zip(value, shape.columns, strict=True) if shape.columns else ((one, shape) for one in value)
-        return "" if all(one in allowed.alphabet for one, allowed in letters) else "another letter"
-    if shape.kind not in ("list", "nodes"):
-        return ""
-    if not isinstance(value, list):
-        return "no list"
-    if shape.kind == "nodes":
-        if not is_level_order(value) or any(type(item) is not int for item in value if item is not None):
-            return "no tree"
-        return next((f"not {fact}" for fact in sorted(shape.facts) if not holds(fact, value, is_tree=True)), "")
-    if shape.columns:
-        if len(value) != len(shape.columns):
-            return "a row of another length"
-        return next((f for one, item in zip(shape.columns, value, strict=True) if (f := _misfit(one, item))), "")
-    missing = next((fact for fact in sorted(shape.facts) if not holds(fact, value)), "")
-    if missing or shape.item is None:
-        return f"not {missing}" if missing else ""
-    fault = next((fault for item in value if (fault := _misfit(shape.item, item))), "")
-    return fault or (shape.grid.find_fault(value) if shape.grid else "")

@@ -1,172 +1,26 @@
-"""What known values look like: types, lengths, alphabets, and facts that hold for all of them.
+"""What the values at one place have in common: type, range, letters, and facts that hold for all of them.
 
-Pictures of letters: which letters stand once, on the border, or in the first and the last cell.
-
-Trees: the edges of one, and a binary tree's nodes level by level.
+All of it is kept to, whether a statement speaks of it or not: what chance made alike in the known inputs costs a few
+mutations, and an input that is not allowed would refuse right programs.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import random
-import re
-from collections import Counter
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-_ENOUGH, _ENOUGH_CELLS, _ENOUGH_ENDS = 3, 40, 6
-"""Pictures, cells of borders, and pictures for their ends, that tell a rule from chance."""
-_SHARE = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """What holds of every picture seen."""
-
-    marks: str = ""
-    """Letters that stand once, such as a start and a goal."""
-    border: str = ""
-    """The only letters on the border, where more stand inside; empty: any."""
-    ends: str = ""
-    """The only letters of the first and the last cell; empty: any."""
-
-    def find_fault(self, rows: Sequence[str]) -> str:
-        """Return what of it a picture does not meet; empty where it meets all."""
-        counts = Counter("".join(rows))
-        if any(counts[mark] != 1 for mark in self.marks):
-            return "a mark that does not stand once"
-        if self.border and not set(_border(rows)) <= set(self.border):
-            return "another letter on the border"
-        return "another letter at an end" if self.ends and not set(_ends(rows)) <= set(self.ends) else ""
-
-    def arrange(self, rows: Sequence[str], source: random.Random) -> list[str]:
-        """Return a picture like these rows that meets it, if there is room: often with one letter in most cells."""
-        cells = [list(row) for row in rows]
-        width = min(map(len, cells), default=0)
-        letters = sorted({letter for row in cells for letter in row} - set(self.marks)) or [*self.border, *self.ends]
-        if not letters or not width:
-            return list(rows)
-        common = source.choice(letters)
-        is_sparse = source.random() < 0.6
-        for row in cells:
-            for at, letter in enumerate(row):
-                if letter in self.marks or (is_sparse and source.random() < _SHARE):
-                    row[at] = common
-        inset = 1 if self.border else 0
-        if self.border:
-            for at, row in enumerate(cells):
-                for place in range(len(row)) if at in (0, len(cells) - 1) else (0, len(row) - 1):
-                    row[place] = source.choice(self.border) if row[place] not in self.border else row[place]
-        for row, place in ((0, 0), (-1, -1)):
-            if self.ends and cells[row][place] not in self.ends:
-                cells[row][place] = source.choice(self.ends)
-        free = [
-            (row, place)
-            for row in range(inset, len(cells) - inset)
-            for place in range(inset, width - inset)
-            if not self.ends or (row, place) not in ((0, 0), (len(cells) - 1, width - 1))
-        ]
-        if len(free) >= len(self.marks):
-            for mark, (row, place) in zip(self.marks, source.sample(free, len(self.marks)), strict=True):
-                cells[row][place] = mark
-        return ["".join(row) for row in cells]
-
-
-def infer_grid(values: Sequence[Sequence[str]]) -> Grid | None:
-    """Return what holds of all pictures, where there are enough of them to tell; None where nothing does."""
-    seen = [rows for rows in values if rows and rows[0]]
-    if len(seen) < _ENOUGH:
-        return None
-    counts = [Counter("".join(rows)) for rows in seen]
-    letters = set().union(*counts)
-    marks = sorted(one for one in letters if all(count[one] == 1 for count in counts))
-    border, ends = set().union(*map(_border, seen)), set().union(*map(_ends, seen))
-    deep = [rows for rows in seen if len(rows) > 2 and len(rows[0]) > 2]
-    is_framed = len(deep) >= _ENOUGH and sum(len(_border(rows)) for rows in deep) >= _ENOUGH_CELLS
-    found = Grid(
-        marks="".join(marks),
-        border="".join(sorted(border)) if is_framed and border < letters - set(marks) else "",
-        ends="".join(sorted(ends)) if len(seen) >= _ENOUGH_ENDS and ends < border - set(marks) else "",
-    )
-    return found if found != Grid() else None
-
-
-def _border(rows: Sequence[str]) -> str:
-    return rows[0] + rows[-1] + "".join(row[0] + row[-1] for row in rows if row)
-
-
-def _ends(rows: Sequence[str]) -> str:
-    return rows[0][0] + rows[-1][-1]
-
-
-def draw_edges(first: int, length: int, source: random.Random, *, is_path: bool) -> list[tuple[int, int]]:
-    """Return the edges of a tree, its nodes numbered from `first`: grown at random, long, a path, or a star.
-
-    Args:
-        first: the least number of a node.
-        length: how many edges.
-        source: of all random choices.
-        is_path: as a level of one value has one branch, so a tree of few ties is long.
-    """
-    order = source.sample(range(first, first + length + 1), length + 1)
-    way = "path" if is_path else source.choice(("grown", "grown", "long", "path", "star"))
-    rows = []
-    for number in range(1, len(order)):
-        least = {"path": number - 1, "long": max(0, number - 4)}.get(way, 0)
-        parent = 0 if way == "star" else source.randint(least, number - 1)
-        rows.append((order[parent], order[number]))
-    return rows
-
-
-def arrange_nodes(items: list[Any], facts: AbstractSet[str], source: random.Random) -> list[Any]:
-    """Return values as a binary tree level by level: grown at random, a path, or full; None for no node.
-
-    Args:
-        items: the values of the nodes.
-        facts: `distinct`: equal values are left out; `search`: that too, and in order from left to right.
-        source: of all random choices.
-    """
-    if {"search", "distinct"} & facts:
-        items = list(dict.fromkeys(items))
-    children: list[list[int | None]] = [[None, None] for _ in items]
-    way = source.choice(("grown", "grown", "path", "full"))
-    for node in range(1, len(items)):
-        parent, side = (node - 1) // 2, (node - 1) % 2
-        while way != "full":
-            parent = node - 1 if way == "path" else source.randrange(node)
-            side = source.randrange(2)
-            if children[parent][side] is None:
-                break
-        children[parent][side] = node
-    if "search" in facts:
-        items = _in_order(sorted(items), children)
-    order: list[int | None] = [0] if items else []
-    for node in order:
-        order += children[node] if node is not None else []
-    while order and order[-1] is None:
-        order.pop()
-    return [None if node is None else items[node] for node in order]
-
-
-def _in_order(values: list[Any], children: list[list[int | None]]) -> list[Any]:
-    found: list[Any] = [None] * len(children)
-    left, stack, node = iter(values), [], 0 if children else None
-    while stack or node is not None:
-        while node is not None:
-            stack.append(node)
-            node = children[node][0]
-        node = stack.pop()
-        found[node] = next(left)
-        node = children[node][1]
-    return found
-
-
 Kind = Literal["int", "float", "bool", "text", "list", "nodes", "other"]
-_MOST_COLUMNS = 6
+_KINDS: tuple[tuple[type, Kind], ...] = (
+    (bool, "bool"), (int, "int"), (float, "float"), (str, "text"), (list, "list"),
+)  # fmt: skip
+_SAME: Mapping[Kind, tuple[Kind, ...]] = MappingProxyType({"float": ("int",), "nodes": ("list",)})
+_MOST_COLUMNS, _MOST_POSITIONS, _ENOUGH_TEXTS, _ENOUGH_NUMBERS = 6, 8, 3, 4
+"""Items of a row that are something of their own each; letters of a text, likewise; texts and numbers that tell a rule
+from chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,66 +32,110 @@ class Shape:
     """Numbers: the least seen; lists and texts: the least length."""
     high: float = 0.0
     alphabet: str = ""
-    """Texts: the characters seen, sorted."""
-    first: str = ""
-    """Texts: the letters that each begins with, where they are of another kind than the others, such as a sign."""
+    """Texts: the letters seen, sorted."""
     words: tuple[str, ...] = ()
-    """Texts: the only ones there may be, where the statement lists them."""
+    """Texts: all that were seen, where most came more than once, such as the names of operations."""
+    marks: str = ""
+    """Lists of texts: letters that stand once in each, such as start and goal of a picture."""
     item: Shape | None = None
     """Lists: of their items; None where all were empty."""
     columns: tuple[Shape, ...] = ()
     """Lists of a fixed, small length: one shape an item, as in `[from, to, weight]`; texts of one: a letter each."""
     facts: frozenset[str] = field(default_factory=frozenset)
-    """Names of `FACTS` that hold for every value seen."""
-    grid: Grid | None = None
-    """Lists of texts of one length: what holds of them as a picture."""
+    """Names of `FACTS`, `NODE_FACTS` or `NUMBER_FACTS` that hold for every value seen."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every value inside has a kind that can be changed and checked."""
+        inside = [*self.columns, *([self.item] if self.item else [])]
+        return self.kind != "other" and (self.kind != "list" or bool(inside)) and all(one.is_known for one in inside)
+
+    def find_fault(self, value: Any) -> str:
+        """Return what of it a value does not meet; empty where it meets all."""
+        if _kind_of(value) not in (self.kind, *_SAME.get(self.kind, ())):
+            return f"no {self.kind}"
+        if self.kind in ("bool", "other"):
+            return ""
+        if self.kind == "nodes":
+            return self._fault_of_nodes(value)
+        size = value if self.kind in ("int", "float") else len(value)
+        if not self.low <= size <= self.high:
+            return "outside of what is known"
+        if self.kind in ("int", "float"):
+            return next((f"not {fact}" for fact in sorted(self.facts) if not NUMBER_FACTS[fact](value)), "")
+        if self.kind == "text":
+            letters = [(one, item.alphabet) for one, item in zip(value, self.columns, strict=False)]
+            letters = letters or [(one, self.alphabet) for one in value]
+            is_met = value in self.words if self.words else all(one in allowed for one, allowed in letters)
+            return "" if is_met and all(FACTS[fact](value) for fact in self.facts) else "another text"
+        if self.columns:
+            return next((f for one, item in zip(self.columns, value, strict=True) if (f := one.find_fault(item))), "")
+        if missing := next((fact for fact in sorted(self.facts) if not holds(FACTS[fact], value)), ""):
+            return f"not {missing}"
+        if fault := next((f for item in value if (f := self.item.find_fault(item))), "") if self.item else "":
+            return fault
+        return "" if not self.marks or set(self.marks) <= _marks([value]) else "a mark that does not stand once"
+
+    def _fault_of_nodes(self, value: list[Any]) -> str:
+        nodes = [item for item in value if item is not None]
+        if not is_level_order(value) or not self.low <= len(nodes) <= self.high:
+            return "no tree, or outside of what is known"
+        if missing := next((fact for fact in sorted(self.facts) if not holds(NODE_FACTS[fact], value)), ""):
+            return f"not {missing}"
+        return next((f for item in nodes if (f := self.item.find_fault(item))), "") if self.item else ""
 
 
-def infer_shape(
-    values: Sequence[Any], *, statement: str | None = "", is_row: bool = False, has_records: bool = False
-) -> Shape:
+def infer_shape(values: Sequence[Any], *, is_row: bool = False, has_records: bool = False) -> Shape:
     """Return the shape of values seen at one place.
 
     Args:
         values: at least one.
-        statement: whose words decide which facts are believed; None: all that hold are.
-        is_row: the values are items of a list, so that a small fixed length makes columns of them.
-        has_records: so it does in these, or in the items of these, whatever the statement says.
+        is_row: the values are items of a list.
+        has_records: the items of rows of one small length are something of their own each, wherever such rows are.
     """
     kinds: set[Kind] = {_kind_of(value) for value in values}
-    if kinds == {"int", "float"}:
-        kinds = {"float"}
-    if len(kinds) != 1:
-        return Shape("other")
-    kind: Kind = kinds.pop()
-    if kind in ("int", "float"):
-        return Shape(kind, low=min(values), high=max(values))
-    if kind == "text":
-        return _infer_text(values, statement)
-    if kind != "list":
+    kind: Kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
+    if kind in ("bool", "other"):
         return Shape(kind)
-    if any(None in value for value in values):
-        return _infer_nodes(values, statement)
-    lengths = {len(value) for value in values}
-    bounds = {"low": float(min(lengths)), "high": float(max(lengths))}
+    if kind in ("int", "float"):
+        facts = frozenset(name for name, holds_for in NUMBER_FACTS.items() if all(map(holds_for, values)))
+        return Shape(kind, min(values), max(values), facts=facts if len(values) >= _ENOUGH_NUMBERS else frozenset())
+    if kind == "list" and any(None in value for value in values):
+        return _infer_nodes(values)
+    low, high = float(min(map(len, values))), float(max(map(len, values)))
+    if kind == "text":
+        return _infer_text(values, low, high)
     items = [item for value in values for item in value]
     if not items:
-        return Shape("list", **bounds)
-    is_fixed = len(lengths) == 1 and 2 <= len(values[0]) <= _MOST_COLUMNS and len(values) > 1
-    if is_row and is_fixed and (has_records or _names_columns(statement or "", len(values[0]))):
-        columns = tuple(infer_shape(list(column), statement=statement) for column in zip(*values, strict=True))
-        return Shape("list", columns=columns, **bounds)
-    item = infer_shape(items, statement=statement, is_row=True, has_records=has_records)
-    facts = frozenset(name for name, (holds, words) in FACTS.items() if _believed(values, holds, words, statement))
-    grid = infer_grid(values) if item.kind == "text" and "rectangular" in facts else None
-    return Shape("list", item=item, facts=facts, grid=grid, **bounds)
+        return Shape("list", low, high)
+    if is_row and has_records and low == high and 2 <= high <= _MOST_COLUMNS and len(values) > 1:
+        columns = tuple(infer_shape(list(column)) for column in zip(*values, strict=True))
+        return Shape("list", low, high, columns=columns)
+    item = infer_shape(items, is_row=True, has_records=has_records)
+    # Of lists of no more than one item everything is true.
+    facts = frozenset(name for name, test in FACTS.items() if high > 1 and all(holds(test, value) for value in values))
+    marks = "".join(sorted(_marks(values))) if item.kind == "text" and len(values) > 1 else ""
+    return Shape("list", low, high, marks=marks, item=item, facts=facts)
 
 
-def _infer_nodes(values: Sequence[list[Any]], statement: str | None) -> Shape:
+def _infer_text(values: Sequence[str], low: float, high: float) -> Shape:
+    distinct = set(values)
+    if len(values) >= _ENOUGH_TEXTS and high > 1 and 2 * len(distinct) <= len(values) and "".join(distinct).isalpha():
+        return Shape("text", low, high, words=tuple(sorted(distinct)))
+    columns: tuple[Shape, ...] = ()
+    if len(values) >= _ENOUGH_TEXTS and 1 < high == low <= _MOST_POSITIONS:
+        # Such as "a1" on a chessboard: each position has letters of its own.
+        positions = ("".join(sorted(set(letters))) for letters in zip(*values, strict=True))
+        columns = tuple(Shape("text", 1.0, 1.0, alphabet=letters) for letters in positions)
+    facts = frozenset({_EVEN}) if all(len(value) % 2 == 0 for value in values) else frozenset()
+    return Shape("text", low, high, alphabet="".join(sorted(set().union(*values))), columns=columns, facts=facts)
+
+
+def _infer_nodes(values: Sequence[list[Any]]) -> Shape:
     """Return the shape of binary trees, level by level, with None for a child that is missing."""
     nodes = [[item for item in value if item is not None] for value in values]
-    item = infer_shape([one for value in nodes for one in value], statement=statement)
-    facts = frozenset(name for name, (test, words) in NODE_FACTS.items() if _believed(values, test, words, statement))
+    item = infer_shape([one for value in nodes for one in value] or [0])
+    facts = frozenset(name for name, test in NODE_FACTS.items() if all(holds(test, value) for value in values))
     is_tree = item.kind == "int" and all(map(is_level_order, values))
     sizes = [len(value) for value in nodes]
     return Shape("nodes" if is_tree else "other", min(sizes), max(sizes), item=item, facts=facts)
@@ -265,73 +163,13 @@ def _is_search_tree(value: list[Any]) -> bool:
 
 
 def _kind_of(value: Any) -> Kind:
-    if isinstance(value, bool):
-        return "bool"
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "other")
 
 
-_KINDS: tuple[tuple[type, Kind], ...] = ((int, "int"), (float, "float"), (str, "text"), (list, "list"))
-
-
-def _names_columns(statement: str, width: int) -> bool:
-    """Whether a statement speaks of rows of so many values: `edges[i] = [a, b]`, `edges[i].length == 2`."""
-    if re.search(rf"\[\w\]\.length\s*==\s*{width}\b", statement):
-        return True
-    return any(found[1].count(",") == width - 1 for found in re.finditer(r"\]\s*=\s*[\[(]([^\])\n]+)[\])]", statement))
-
-
-_CLASSES = (
-    (r"lower-?\s?case (?:English |Latin )?letter|letters? a-z|小写", "abcdefghijklmnopqrstuvwxyz"),
-    (r"upper-?\s?case (?:English |Latin )?letter|letters? A-Z|大写", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-    (r"\bdigits?\b|数字", "0123456789"),
-)
-_SPAN = re.compile(r"[\"'](\w)[\"'](?:\s*<=?[^<\n]{1,60}<=?\s*|\s*(?:to|through|and|-)\s*)[\"'](\w)[\"']")
-_ONLY = re.compile(r"\b(?:consists?|contains?|only|either|one of)\b")
-_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,20})[\"'`]")
-_MOST_POSITIONS, _ENOUGH_MARKED = 8, 6
-
-
-def _infer_text(values: Sequence[str], statement: str | None) -> Shape:
-    statement = statement or ""
-    bounds = {"low": float(min(map(len, values))), "high": float(max(map(len, values)))}
-    quoted = set(_QUOTED.findall(statement))
-    if len(values) >= 3 and bounds["high"] > 1 and set(values) <= quoted:
-        return Shape("text", words=tuple(sorted(quoted)), **bounds)
-    classes = _letter_classes(statement)
-    alphabet = _widen({letter for value in values for letter in value}, classes)
-    is_fixed = bounds["low"] == bounds["high"] <= _MOST_POSITIONS and re.search(r"length\s*==\s*\d", statement)
-    if is_fixed and bounds["high"] > 1:
-        # Such as "a1" on a chessboard: each position has letters of its own.
-        positions = (_widen(set(letters), classes) for letters in zip(*values, strict=True))
-        columns = tuple(Shape("text", 1.0, 1.0, alphabet=letters) for letters in positions)
-        return Shape("text", alphabet=alphabet, columns=columns, **bounds)
-    first, rest = {value[:1] for value in values}, {letter for value in values for letter in value[1:]}
-    is_marked = len(values) >= _ENOUGH_MARKED and rest and not first & rest and not any(one.isalnum() for one in first)
-    if is_marked and "" not in first:
-        return Shape("text", alphabet=_widen(rest, classes), first="".join(sorted(first)), **bounds)
-    return Shape("text", alphabet=alphabet, **bounds)
-
-
-def _letter_classes(statement: str) -> list[set[str]]:
-    """Return sets of letters that a statement allows: `'a' <= s[i] <= 'h'`, `consists of '(' and ')'`, `digits`."""
-    spans = ((ord(first), ord(last)) for first, last in _SPAN.findall(statement))
-    found = ["".join(map(chr, range(first, last + 1))) for first, last in spans if first < last < first + 60]
-    if not found:
-        told = (line for line in statement.splitlines() if _ONLY.search(line))
-        found += ["".join(one for one in _QUOTED.findall(line) if len(one) == 1) for line in told]
-        found += [letters for words, letters in _CLASSES if re.search(words, statement, re.IGNORECASE)]
-    return [set(letters) for letters in found]
-
-
-def _widen(letters: set[str], classes: Sequence[set[str]]) -> str:
-    """Return letters that were seen with all others of their classes; as they are where some are of none."""
-    allowed = [one for one in classes if one & letters]
-    together = set().union(*allowed)
-    return "".join(sorted(together if letters <= together else letters))
-
-
-def _is_sorted(value: list[Any]) -> bool:
-    return all(one <= other for one, other in itertools.pairwise(value))
+def _marks(values: Sequence[Sequence[str]]) -> set[str]:
+    """Return the letters that stand once in every picture."""
+    texts = ["".join(rows) for rows in values]
+    return {letter for letter in set().union(*texts) if all(text.count(letter) == 1 for text in texts)}
 
 
 def _is_distinct(value: list[Any]) -> bool:
@@ -340,10 +178,6 @@ def _is_distinct(value: list[Any]) -> bool:
 
 def _is_square(value: list[Any]) -> bool:
     return all(len(item) == len(value) for item in value)
-
-
-def _is_symmetric(value: list[Any]) -> bool:
-    return _is_square(value) and [list(column) for column in zip(*value, strict=True)] == value
 
 
 def is_tree(value: list[Any]) -> bool:
@@ -367,43 +201,29 @@ def is_tree(value: list[Any]) -> bool:
     )
 
 
-FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingProxyType(
+_EVEN = "of even length"
+FACTS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
     {
-        "rectangular": (lambda value: len({len(item) for item in value}) <= 1, ""),
-        "square": (_is_square, r"n\s*[x*]\s*n\b|\bsquare\b|grid\[i\]\.length == grid\.length|n == \w+\[i\]\.length"),
-        "symmetric": (_is_symmetric, ""),
-        "permutation": (
-            lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
-            r"permutation",
-        ),
-        "distinct": (_is_distinct, r"\bdistinct\b|\bunique\b|\bdifferent\b|no two|no duplicate|permutation|repeated"),
-        "sorted": (_is_sorted, r"\bsorted\b|increasing|ascending|non-?decreasing"),
-        "decreasing": (lambda value: _is_sorted(value[::-1]), r"decreasing|descending|non-?increasing"),
-        "tree": (
-            is_tree,
-            r"\btrees?\b|(?:unique|exactly one) (?:path|way)|- ?1\$? (?:[\w-]+ ){0,4}(?:roads?|edges?|connect)|träd",
-        ),
-        "no_loops": (
-            lambda value: all(row[0] != row[1] for row in value),
-            r"graph|edges?\b|road|self-?loop|connect|!=|≠|\\neq?\b",
-        ),
-        "no_double_edges": (
-            lambda value: len({frozenset(map(repr, row[:2])) for row in value}) == len(value),
-            r"graph|edges?\b|road|connect|distinct|unique",
-        ),
-        "no_own_place": (
-            lambda value: all(item != place for place, item in enumerate(value, min(1, *value))),
-            r"(?:\\neq?|≠|!=)\s*\$?i\b|\b(?:yourself|itself|themselves|himself|herself)\b",
-        ),
+        _EVEN: lambda value: len(value) % 2 == 0,
+        "rectangular": lambda value: len({len(item) for item in value}) <= 1,
+        "square": _is_square,
+        "symmetric": lambda value: _is_square(value) and [list(c) for c in zip(*value, strict=True)] == value,
+        "permutation": lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
+        "distinct": _is_distinct,
+        "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
+        "decreasing": lambda value: all(one >= other for one, other in itertools.pairwise(value)),
+        "tree": is_tree,
+        "no_loops": lambda value: all(row[0] != row[1] for row in value),
+        "no_double_edges": lambda value: len({frozenset(map(repr, row[:2])) for row in value}) == len(value),
+        "no_own_place": lambda value: all(item != place for place, item in enumerate(value, min(1, *value))),
     }
 )
-"""Facts of a list, and the words of a statement without which one is taken for chance."""
+"""Facts of a list; the first one of texts too."""
 
-
-NODE_FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingProxyType(
+NODE_FACTS: Mapping[str, Callable[[list[Any]], bool]] = MappingProxyType(
     {
-        "search": (_is_search_tree, r"binary search tree|\bBST\b"),
-        "distinct": (lambda value: _is_distinct([item for item in value if item is not None]), FACTS["distinct"][1]),
+        "search": _is_search_tree,
+        "distinct": lambda value: _is_distinct([item for item in value if item is not None]),
     }
 )
 """Facts of a binary tree."""
@@ -415,36 +235,20 @@ def _is_prime(number: float) -> bool:
     return all(number % divisor for divisor in range(2, min(int(number**0.5), 100_000) + 1))
 
 
-NUMBER_FACTS: MappingProxyType[str, tuple[Callable[[float], bool], str]] = MappingProxyType(
+NUMBER_FACTS: Mapping[str, Callable[[float], bool]] = MappingProxyType(
     {
-        "prime": (_is_prime, r"\bprimes?\b"),
-        "even": (lambda number: number % 2 == 0, r"\beven\b"),
-        "odd": (lambda number: number % 2 == 1, r"\bodd\b"),
-        "power_of_two": (
-            lambda number: number > 0 and int(number) & (int(number) - 1) == 0,
-            r"\bpowers? of (?:two|2)\b",
-        ),
+        "prime": _is_prime,
+        "even": lambda number: number % 2 == 0,
+        "odd": lambda number: number % 2 == 1,
+        "power_of_two": lambda number: number > 0 and math.frexp(number)[0] == 0.5,
     }
 )
-"""Facts of a number, and the words of a statement without which one is taken for chance."""
+"""Facts of a number."""
 
 
-def holds(fact: str, value: list[Any], *, is_tree: bool = False) -> bool:
-    """Whether a fact of `FACTS`, or of `NODE_FACTS`, holds for a list."""
-    return _is_true((NODE_FACTS if is_tree else FACTS)[fact][0], value)
-
-
-def _is_true(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
+def holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
+    """Whether a fact holds for a list; one that cannot be asked of its items does not."""
     try:
         return test(value)
     except (TypeError, IndexError, ValueError):
         return False
-
-
-def _believed(
-    values: Sequence[list[Any]], test: Callable[[list[Any]], bool], words: str, statement: str | None
-) -> bool:
-    if words and statement is not None and not re.search(words, statement, re.IGNORECASE):
-        return False
-    # Of short lists much is true by chance, and shapes of matrices are not: those are lists of lists.
-    return max(map(len, values)) > 1 and all(_is_true(test, value) for value in values)

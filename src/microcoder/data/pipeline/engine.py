@@ -198,7 +198,8 @@ def _decide(
             if names := wanted.intersection(looks.ids(index)):
                 aside.add(before[index].path, names)
         for index in missing:
-            rows = (barrier.apply(one, aside.find(barrier.needs(one.id))) for one in read_kept(before[index].path))
+            kept = read_kept(before[index].path)
+            rows = (step.keep(barrier.apply(one, aside.find(barrier.needs(one.id)))) for one in kept)
             write_part(parts[index].path, rows)
             on_progress(step.name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from microcoder.data.formats.candidates import Candidate, Rejection, Stage
+from microcoder.data.formats.candidates import Candidate, Lineage, Rejection, Stage
 from microcoder.judge.core.config import Config
 
 Row = Candidate | Rejection
@@ -25,6 +25,8 @@ Work = Callable[[Collection[Candidate]], Iterable[Row]]
 """Takes a shard's candidates, gives one row for each, in order. They may be read from a file as they are gone through:
 what goes through them once, and yields, holds few of them."""
 
+WOULD_REJECT = "would_reject"
+"""Step in the lineage of a row that stayed though a step would have rejected it; its field is the reason."""
 _KEY_CHARACTERS = 16
 _ALWAYS = ("microcoder.data.formats.candidates", "microcoder.data.pipeline.parts", "microcoder.judge.core.types")
 
@@ -59,6 +61,15 @@ class Step:
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
     """Digests of what else decides it, such as files that the settings do not name."""
+    turns_away: bool = True
+    """False: a row that would be rejected stays as it was, with a line of lineage that says why."""
+
+    def keep(self, row: Row) -> Row:
+        """Return what goes on after this step, which made a row of one of its own."""
+        if self.turns_away or isinstance(row, Candidate) or row.candidate is None:
+            return row
+        line = Lineage(stage=row.stage, step=WOULD_REJECT, field=row.reason, detail=row.detail)
+        return row.candidate.model_copy(update={"lineage": (*row.candidate.lineage, line)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,8 @@ class Barrier:
 def step_key(step: Step) -> str:
     """Return the digest of what decides a step's result besides its input."""
     sources = map(source_digest, (*_ALWAYS, *step.code))
-    return digest(step.name, step.settings.model_dump_json(), *step.inputs, *sources)
+    kept = () if step.turns_away else (WOULD_REJECT,)
+    return digest(step.name, step.settings.model_dump_json(), *step.inputs, *sources, *kept)
 
 
 def digest(*parts: str) -> str:

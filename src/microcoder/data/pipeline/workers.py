@@ -311,14 +311,14 @@ class ShardWorker:
         """Yield the rows of a step, and report progress with each."""
         if before.startswith("{"):
             described = json.loads(before)
-            yield from _tell(self._work(step)(described), Ticker(path, described["num_rows"]))
+            yield from map(step.keep, _tell(self._work(step)(described), Ticker(path, described["num_rows"])))
             return
         given: Collection[Candidate] = KeptRows(Path(before)) if rows is None else _kept(rows, before)
         ids = given.ids if isinstance(given, KeptRows) else [candidate.id for candidate in given]
         found = []
         for row in _tell(self._work(step)(given), Ticker(path, len(ids))):
             found.append(row.id)
-            yield row
+            yield step.keep(row)
         if ids != found:
             raise DataError(
                 f"step {step.name} lost, added or reordered rows; this is a fault of ours: please report it"

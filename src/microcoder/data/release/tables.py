@@ -5,24 +5,15 @@ rejected-00000.parquet   one rejected row, with its stage, reason and what it wa
 lineage-00000.parquet    one change to one field of a kept problem
 
 The dataset card: the funnel, what is inside, what was rejected and why, and how well the verifier did.
-
-A page to read a corpus by eye: random problems as a contestant sees them, each beside its source.
-
-A folder to browse a corpus from disk: every row, why it was rejected, and how it changed from step to step.
-
-`index.html` opens without a server; rows lie in numbered script files that are loaded as they are looked at.
 """
 
 from __future__ import annotations
 
-import hashlib
-import html
 import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +26,6 @@ from microcoder.data.clean.tests import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.hub import MARKER
 from microcoder.data.pipeline.engine import StepCounts
-from microcoder.data.pipeline.parts import Part, read_part
-from microcoder.data.pipeline.steps import Row
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_parquet, write_text
 from microcoder.judge.core.types import Problem
@@ -307,138 +296,3 @@ def draw_bars(counts: Sequence[tuple[str, int]], *, title: str) -> str:
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue()
-
-
-NUM_READ = 100
-_MAX_SOURCE = 30_000
-_HEAD = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{name}: {number} problems to read</title>
-<style>
-:root {{ color-scheme: light dark; --line: #8884; --soft: #8882; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 100rem; padding: 1rem; }}
-section {{ border-top: 2px solid var(--line); padding: .5rem 0 1rem; }}
-.pair {{ display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }}
-.pair > * {{ min-width: 0; overflow-x: auto; }}
-pre {{ background: var(--soft); padding: .5rem; border-radius: 4px; overflow-x: auto; font-size: 13px; }}
-.source {{ white-space: pre-wrap; overflow-wrap: anywhere; max-height: 60rem; overflow-y: auto; }}
-table {{ border-collapse: collapse; }} td, th {{ border: 1px solid var(--line); padding: .1rem .4rem; }}
-small {{ opacity: .75; }}
-@media (max-width: 800px) {{ .pair {{ grid-template-columns: 1fr; }} }}
-</style>
-<h1>{name}: {number} of {total} problems to read</h1>
-<p>Drawn by a hash of their ids. Left: as the source has it. Right: what a model is asked. Formulae stay TeX.</p>
-"""
-
-
-def write_reading(path: Path, candidates: Iterable[Candidate], *, name: str) -> None:
-    """Write the page; nothing in a statement becomes markup or is loaded from elsewhere."""
-    total = 0
-
-    def count(found: Iterable[Candidate]) -> Iterable[Candidate]:
-        nonlocal total
-        for total, one in enumerate(found, 1):  # noqa: B007 - read when the page is written
-            # Up to a hundred are held together; their tests are not read.
-            yield one.model_copy(update={"tests": ()})
-
-    drawn = nsmallest(NUM_READ, count(candidates), key=lambda one: hashlib.sha256(one.id.encode()).digest())
-    head = _HEAD.format(name=html.escape(name), number=len(drawn), total=total)
-    write_text(path, head + "\n".join(map(show_pair, drawn)) + "\n</html>\n")
-
-
-def show_pair(candidate: Candidate) -> str:
-    """Return one problem and its source as HTML."""
-    found = candidate.statement_found
-    cut = f"\n... {len(found):,} characters" if len(found) > _MAX_SOURCE else ""
-    changed = "; ".join(
-        f"{line.step}: {line.detail}" if line.detail else line.step
-        for line in candidate.lineage
-        if line.field == "statement"
-    )
-    said = f"{candidate.id} · {', '.join(candidate.flags) or 'no flags'} · {changed}"
-    return (
-        f"<section>\n<h2>{html.escape(candidate.title or candidate.id)}</h2>\n<small>{html.escape(said)}</small>\n"
-        f'<div class="pair">\n<pre class="source">{html.escape(found[:_MAX_SOURCE] + cut)}</pre>\n'
-        f"<div>{render_markdown(candidate.statement)}</div>\n</div>\n</section>"
-    )
-
-
-def render_markdown(text: str) -> str:
-    """Return Markdown as HTML: tags in it are text, pictures are named and not loaded, links lead nowhere."""
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "autolink", "image"])
-    return str(parser.render(text))
-
-
-_PAGE = Path(__file__).with_name("page.html")
-_SHOWN_FIELDS = (
-    "title", "statement", "natural_language", "fn_name", "starter_code", "licence", "date", "url", "tags", "flags",
-    "checker", "time_limit_seconds", "memory_limit_mib", "difficulty", "merged",
-)  # fmt: skip
-_MAX_CHARACTERS = 20_000
-_MAX_TESTS_SHOWN, _MAX_TEST_CHARACTERS = 3, 500
-
-
-def write_page(folder: Path, *, name: str, parts_of_steps: Sequence[Sequence[Part]]) -> None:
-    """Write the folder; memory holds a shard after two steps at a time and a line of index per row."""
-    index = []
-    for number, parts in enumerate(zip(*parts_of_steps, strict=True)):
-        stories = dict(tell_stories((part.step, read_part(part.path)) for part in parts))
-        write_text(folder / "rows" / f"{number}.js", f"rows({number}, {_script(stories)});\n")
-        index += [[story["id"], story["title"], story["dataset"], story["end"], number] for story in stories.values()]
-    write_text(folder / "index.js", f"index({_script(name)}, {_script(index)});\n")
-    write_text(folder / "index.html", _PAGE.read_text(encoding="utf-8"))
-
-
-def tell_stories(steps: Iterable[tuple[str, Sequence[Row]]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return, for every row of a shard, what it was at first and what each step changed."""
-    stories: dict[str, dict[str, Any]] = {}
-    last: dict[str, Candidate] = {}
-    for step, rows in steps:
-        for row in rows:
-            story = stories.setdefault(row.id, {"id": row.id, "title": "", "dataset": row.dataset, "steps": []})
-            story["end"] = "kept" if isinstance(row, Candidate) else row.reason
-            if isinstance(row, Candidate):
-                story["title"] = row.title or row.statement[:60]
-                before = last.get(row.id)
-                changes = {}
-                for name in (*_SHOWN_FIELDS, "tests", "solutions"):
-                    old, new = ("" if before is None else _show(before, name)), _show(row, name)
-                    if old != new:
-                        changes[name] = [_shorten(old), _shorten(new)]
-                story["steps"].append({"step": step, "changes": changes})
-                last[row.id] = row
-            else:
-                story["steps"].append(
-                    {"step": step, "reason": row.reason, "detail": row.detail, "raw": _shorten(row.raw)}
-                )
-    yield from stories.items()
-
-
-def _show(candidate: Candidate, name: str) -> str:
-    value = getattr(candidate, name)
-    if name == "tests":
-        shown = [
-            f"input:\n{test.input[:_MAX_TEST_CHARACTERS]}\noutput:\n{test.output[:_MAX_TEST_CHARACTERS]}"
-            for test in candidate.tests[:_MAX_TESTS_SHOWN]
-        ]
-        return "\n\n".join([f"{len(candidate.tests)} tests", *shown])
-    if name == "solutions":
-        return "\n".join(f"{s.known}: {s.name or 'unnamed'} ({s.language})" for s in candidate.solutions)
-    if hasattr(value, "model_dump_json"):
-        return value.model_dump_json(exclude_defaults=True)
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return "" if value is None else str(value)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}\n... {len(text)} characters"
-
-
-def _script(value: object) -> str:
-    """Return JSON that no text in it can end early when it stands in a script."""
-    return json.dumps(value, ensure_ascii=True).replace("<", "\\u003c")

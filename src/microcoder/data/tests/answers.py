@@ -28,10 +28,19 @@ from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import take_in_turn
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import MOST_SECONDS, Call, Outcome, Problem, Program, TestCase, TestResult
+from microcoder.judge.core.types import Call, Outcome, Problem, Program, TestCase, TestResult
 
-PACKAGE_INPUTS = 60
-"""Inputs that the package's own generators are run for, spread over its groups (our choice)."""
+PACKAGE_INPUTS, MOST_MADE = 60, 72
+"""Inputs that generators are run for, spread over their groups, and inputs that are mutated; of these and those the
+best are kept."""
+MOST_LARGE = 3
+"""Large tests among those that are kept, which are there to catch slow programs."""
+MOST_PACKAGE_BYTES = 6 << 20
+"""Longest input of a generator, and longest answer."""
+_ANSWER_SECONDS, _LARGE_ANSWER_SECONDS = 2.0, 6.0
+"""CPU seconds that a reference gets for an input; and in a second round, where slow or partial submissions are known,
+for `MOST_LARGE` of those that took longer: with the headroom of derived limits it fits the longest limit that a problem
+may have."""
 
 
 class GenerateSettings(Config):
@@ -43,29 +52,10 @@ class GenerateSettings(Config):
     """Tests that the prompt does not show, from which a problem needs no more."""
     max_tests: int = Field(default=15, ge=1)
     """Tests that a problem has afterwards, the given ones included, unless it had more."""
-    max_inputs: int = Field(default=72, ge=1)
-    """Inputs that are made and answered, of which the best are kept."""
-    max_test_bytes: int = Field(default=1 << 18, ge=256)
-    """Longest input that is drawn here; a package's own may be up to `max_package_bytes`."""
-    max_large_bytes: int = Field(default=1 << 21, ge=256)
-    """`max_bytes` for large inputs where slow or partial submissions are known: so long that a compiled one is
-    caught."""
-    max_package_bytes: int = Field(default=6 << 20, ge=256)
-    """Longest input of a package's generator."""
-    max_large: int = Field(default=3, ge=0)
-    """Large tests among those that are kept, which are there to catch slow programs."""
-    max_mutants: int = Field(default=36, ge=0)
-    """Mutants of a reference; half of them choose the tests, the other half measure the choice."""
-    answer_seconds: float = Field(default=2.0, gt=0, le=MOST_SECONDS)
-    """CPU seconds that a reference gets for an input; an input that takes longer is dropped."""
-    large_answer_seconds: float = Field(default=6.0, gt=0, le=MOST_SECONDS)
-    """`answer_seconds`, in a second round, for `max_large` of the inputs that took longer where slow or partial
-    submissions are known: with the headroom of derived limits it fits the longest limit that a problem may have."""
     seed: int = 0
     """Seed of all random choices."""
     endpoint: EndpointSettings | None = None
     """A model that writes generators and a validator for problems that still have too few tests; None: no model."""
-    runs_per_generator: int = Field(default=6, ge=1)
 
 
 _NO_ANSWER = "no program answers this"
@@ -123,7 +113,6 @@ class Answering:
     """Another one, of the stop rule `first_failure`."""
     candidate: Candidate
     references: Sequence[Program]
-    settings: GenerateSettings
     dropped: Counter[str] = field(default_factory=Counter)
     """Why inputs became no test."""
     too_slow: list[MadeInput] = field(default_factory=list)
@@ -140,7 +129,7 @@ class Answering:
             inputs: to be answered.
             num_slow: how many of those that references are too slow for are tried again with more time.
         """
-        self.seconds = self.settings.answer_seconds
+        self.seconds = _ANSWER_SECONDS
         tests = self._answer(sorted(inputs, key=_size))
         # Of each group and generator in turn the longest that is left.
         by_kind: dict[tuple[str, str], list[MadeInput]] = {}
@@ -149,7 +138,7 @@ class Answering:
         again, self.too_slow = take_in_turn([kind[::-1] for kind in by_kind.values()])[:num_slow], []
         if again:
             self.dropped["tried again with more time"] += len(again)
-            self.seconds = max(self.seconds, self.settings.large_answer_seconds)
+            self.seconds = _LARGE_ANSWER_SECONDS
             tests += self._answer(sorted(again, key=_size))
         return tests
 
@@ -203,7 +192,7 @@ class Answering:
             text = done.stdout.decode("utf-8")
         except UnicodeDecodeError:
             return self._drop("answer is no text")
-        if len(text) > self.settings.max_package_bytes:
+        if len(text) > MOST_PACKAGE_BYTES:
             return self._drop("answer too long")
         return f"{text.rstrip()}\n" if text.strip() else self._drop("empty answer")
 

@@ -5,10 +5,7 @@ is valid here by the flags of any. The groups that the most known inputs are val
 
 Inputs by a package's own generators, and its validators asked about them; all in the sandbox.
 
-Inputs made from what is understood of a problem: drawn, mutated from known ones, or grown out of them.
-
-Small ones in one round. Large ones in rounds: a kind of which no input is valid is tried again at a smaller size, since
-a bound may hold that is not known.
+Inputs mutated from known ones, inside of what is known of them.
 
 Generators and a validator that a model writes, as programs; they run in the sandbox, and its replies are cached.
 """
@@ -16,15 +13,22 @@ Generators and a validator that a model writes, as programs; they run in the san
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import cycle
 
 from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
-from microcoder.data.inputs.drawing import PROFILES, draw
-from microcoder.data.inputs.mutating import MUTATIONS, grow, mutate, zoom
-from microcoder.data.tests.answers import AT_ONCE, MOST_BYTES, PACKAGE_INPUTS, GenerateSettings, MadeInput
+from microcoder.data.inputs.mutating import MUTATIONS, mutate
+from microcoder.data.tests.answers import (
+    AT_ONCE,
+    MOST_BYTES,
+    MOST_MADE,
+    MOST_PACKAGE_BYTES,
+    PACKAGE_INPUTS,
+    MadeInput,
+)
 from microcoder.data.tests.making import Understanding, digest_input, seed_of
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
@@ -46,11 +50,6 @@ class Validators:
     dropped: Counter[str]
     """Counts what was refused, and what could not be run."""
     _ways: list[tuple[str, ...]] | None = field(default=None, init=False)
-
-    @property
-    def are_asked(self) -> bool:
-        """Whether there are validators that can be asked."""
-        return bool(self._find_ways())
 
     def accept(self, made: Sequence[MadeInput]) -> list[MadeInput]:
         """Return the inputs that all validators accept by the flags of one group, in their order."""
@@ -110,7 +109,6 @@ _MOST_TOO_LONG = 4
 def run_kit(
     judge: Judge,
     candidate: Candidate,
-    settings: GenerateSettings,
     dropped: Counter[str],
     *,
     most: int,
@@ -130,8 +128,8 @@ def run_kit(
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
             if recipe.generator:
-                text = read_output(run.result(), settings, dropped) if run is not None else ""
-                too_long[_family(recipe)] += run is not None and len(run.result().stdout) > settings.max_package_bytes
+                text = read_output(run.result(), dropped) if run is not None else ""
+                too_long[_family(recipe)] += run is not None and len(run.result().stdout) > MOST_PACKAGE_BYTES
             if num_bytes + len(text) > MOST_BYTES:
                 # Short ones of other groups may still have room.
                 too_long[_family(recipe)] = _MOST_TOO_LONG
@@ -186,12 +184,12 @@ def _start(
         return None
 
 
-def read_output(run: Execution, settings: GenerateSettings, dropped: Counter[str]) -> str:
+def read_output(run: Execution, dropped: Counter[str]) -> str:
     """Return the input that a generator wrote; empty, and counted, where it is unusable."""
     if run.failure is not None:
         dropped[f"generator: {run.failure.value}"] += 1
         return ""
-    if len(run.stdout) > settings.max_package_bytes:
+    if len(run.stdout) > MOST_PACKAGE_BYTES:
         dropped["too long"] += 1
         return ""
     try:
@@ -234,114 +232,29 @@ def find_valid(
     return [one for number, (one, _) in enumerate(made) if number not in refused]
 
 
-_BYTES_PER_ITEM = 12
-_GROWN = {"grown/beside": grow, "grown/zoomed": zoom}
-_SHARES = (1, 2, 8, 64, 1024)
-"""Shares of the largest size that the rounds try: all, half, ..."""
-_EACH = 2
-"""Large inputs of a kind."""
-
-
-def make_inputs(
-    candidate: Candidate,
-    understanding: Understanding,
-    settings: GenerateSettings,
-    dropped: Counter[str],
-    *,
-    most_bytes: int,
-    accept: Callable[[Sequence[MadeInput]], list[MadeInput]],
-    are_checked: bool,
-    is_large_alone: bool = False,
+def mutate_known(
+    candidate: Candidate, understanding: Understanding, dropped: Counter[str], *, seed: int
 ) -> list[MadeInput]:
-    """Return valid inputs, each once: drawn by every profile and mutated from known ones, in turn, then large ones.
-
-    Args:
-        candidate: whose inputs they are.
-        understanding: what they look like.
-        settings: how many.
-        dropped: counts tries that gave none.
-        most_bytes: of a large input.
-        accept: returns those that are valid.
-        are_checked: it knows: lists whose length nothing bounds may be tried as long as there is room for.
-        is_large_alone: make no small ones.
-    """
-    making = _Making(candidate.id, understanding, settings, dropped, are_checked)
-    large = [*(f"drawn/{name}" for name, profile in PROFILES.items() if profile.is_full), *_GROWN]
-    small = [*(f"drawn/{name}" for name, profile in PROFILES.items() if not profile.is_full)]
-    kinds = [*small, *(f"mutated/{name}" for name in MUTATIONS)]
-    # Small ones are most, unless there are enough of them.
-    most_large = settings.max_inputs if is_large_alone else settings.max_inputs // 3
-    large = large[: max(1, most_large // _EACH)]
-    num_large = _EACH * len(large)
+    """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts tries in vain."""
+    model, known = understanding.model, understanding.known
+    seen = {text.strip() for text, _ in known}
     made: list[MadeInput] = []
-    for number in range(0 if is_large_alone else 2 * settings.max_inputs):
-        if len(made) >= settings.max_inputs - num_large:
-            break
-        made += making.make(kinds[number % len(kinds)], number, settings.max_test_bytes)
-    return [*accept(made), *_make_large(making, large, most_bytes, accept)]
-
-
-def _make_large(
-    making: _Making, kinds: Sequence[str], most_bytes: int, accept: Callable[[Sequence[MadeInput]], list[MadeInput]]
-) -> list[MadeInput]:
-    """Return valid large inputs, of each kind the largest that are."""
-    valid: list[MadeInput] = []
-    left = list(kinds)
-    for number, share in enumerate(_SHARES):
-        made = [
-            one
-            for kind in left
-            for copy in range(_EACH)
-            for one in making.make(kind, _EACH * number + copy, most_bytes, most_bytes // share)
-        ]
-        accepted = accept(made)
-        valid += accepted
-        left = [kind for kind in left if all(one.origin.kind != kind for one in accepted)]
-        if not left:
-            break
-    return valid
-
-
-@dataclass(slots=True)
-class _Making:
-    """Inputs made so far."""
-
-    problem_id: str
-    understanding: Understanding
-    settings: GenerateSettings
-    dropped: Counter[str]
-    are_checked: bool
-    """Whether validators decide."""
-    seen: set[str] = field(default_factory=set)
-
-    def make(self, kind: str, number: int, most_bytes: int, about_bytes: int = 0) -> list[MadeInput]:
-        """Make one of a kind, if it can be and is new."""
-        model, known = self.understanding.model, self.understanding.known
-        seed = seed_of(self.settings.seed, self.problem_id, kind, number)
-        most_items = (about_bytes or most_bytes) // _BYTES_PER_ITEM
-        how, _, name = kind.partition("/")
-        parent = ""
-        if how == "drawn":
-            is_stretched = self.are_checked and about_bytes > 0
-            values = draw(model, name, seed=seed, most_items=most_items, is_stretched=is_stretched)
-        elif how == "grown":
-            values = _GROWN[kind](model, [values for _, values in known], seed=seed, most_items=most_items)
-        else:
-            text, parent_values = known[seed % len(known)]
-            parent = digest_input(text)
-            values = mutate(model, parent_values, name, seed=seed)
+    for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
+        kind = f"mutated/{name}"
+        own = seed_of(seed, candidate.id, kind, number)
+        parent, parent_values = known[own % len(known)]
+        values = mutate(model, parent_values, name, seed=own)
+        text = "" if values is None else understanding.write(values)
         if values is None:
-            self.dropped["not met the model of inputs"] += 1
-            return []
-        text = self.understanding.write(values)
-        if text.strip() in self.seen or any(text.strip() == one.strip() for one, _ in known):
-            self.dropped["made twice"] += 1
-        elif len(text) > most_bytes:
-            self.dropped["too long"] += 1
+            dropped["not met the model of inputs"] += 1
+        elif text.strip() in seen:
+            dropped["made twice"] += 1
         else:
-            self.seen.add(text.strip())
-            return [MadeInput(text, Origin(kind=kind, seed=seed, parent=parent), "generated")]
-        return []
+            seen.add(text.strip())
+            made.append(MadeInput(text, Origin(kind=kind, seed=own, parent=digest_input(parent)), "generated"))
+        if len(made) == MOST_MADE:
+            break
+    return made
 
 
 _SCHEMA = {
@@ -371,12 +284,12 @@ Known inputs, one after the other:
 
 {known}
 """
-_NUM_GENERATORS = 4
+_NUM_GENERATORS, _RUNS_PER_GENERATOR = 4, 6
 _FORMS = {True: "one JSON value a line, an argument of the function each", False: "as the program reads it from stdin"}
 
 
 def ask_for_inputs(
-    endpoint: Endpoint, judge: Judge, candidate: Candidate, settings: GenerateSettings, dropped: Counter[str]
+    endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
 ) -> list[MadeInput]:
     """Return the inputs of a model's generators that its validator accepts, if it accepts every known input too."""
     known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
@@ -403,10 +316,10 @@ def ask_for_inputs(
         for number, code in enumerate(codes)
     ]
     recipes = [
-        InputRecipe(group="generated", generator=program.name, arguments=(str(settings.seed + run + 1),))
+        InputRecipe(group="generated", generator=program.name, arguments=(str(seed + run + 1),))
         for program in programs
-        for run in range(settings.runs_per_generator)
+        for run in range(_RUNS_PER_GENERATOR)
     ]
     kit = InputKit(programs=(*programs, validator), recipes=tuple(recipes))
     with_kit = candidate.model_copy(update={"kit": kit})
-    return run_kit(judge, with_kit, settings, dropped, most=PACKAGE_INPUTS, maker="model")
+    return run_kit(judge, with_kit, dropped, most=PACKAGE_INPUTS, maker="model")

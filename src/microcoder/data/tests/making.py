@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from microcoder.data.clean.sections import split
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.inputs.constraints import find_group_rows, read_relations
+from microcoder.data.inputs.constraints import read_relations, without_group_rows
 from microcoder.data.inputs.layouts import Read, Values, read_texts, split_repeated
 from microcoder.data.inputs.model import InputModel, collect_numbers, learn, meets
 from microcoder.judge.core.signatures import find_head
@@ -72,9 +72,14 @@ def _understand_function(candidate: Candidate, texts: Sequence[str]) -> Understa
     kinds = candidate.call.parameters if candidate.call is not None else ()
     nodes = [name for name, kind in zip(names, kinds, strict=False) if kind in ("ListNode", "TreeNode")]
     model = learn(names, [values for _, values in known], candidate.statement, nodes=nodes)
-    if not model.is_usable:
-        return "a value of no known shape"
-    return Understanding(model, tuple(known), write_arguments)
+    return _find_obstacle(model) or Understanding(model, tuple(known), write_arguments)
+
+
+def _find_obstacle(model: InputModel) -> str:
+    """Return why nothing may be made by a model of inputs; empty where it may."""
+    if model.unplaced:
+        return "a bound of the statement that could not be placed"
+    return "" if model.is_usable else "a value of no known shape"
 
 
 def write_arguments(values: Values) -> str:
@@ -88,6 +93,7 @@ def _understand_text(candidate: Candidate, tests: Sequence[TestCase]) -> Underst
     # Cases of one line each are the rows of a table as well, and a table is drawn with several of them.
     is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
     reads = [read for read in read_texts(cut[0] if cut and is_cut else texts, is_typed=True) if read.layout.names]
+    obstacle = ""
     for read in reads:
         model = learn(
             read.layout.names,
@@ -96,12 +102,13 @@ def _understand_text(candidate: Candidate, tests: Sequence[TestCase]) -> Underst
             places=_name_slots(read, candidate.statement),
             records=read.records,
         )
-        if model.is_usable:
+        obstacle = _find_obstacle(model)
+        if not obstacle:
             layout = replace(read.layout, is_repeated=is_cut)
             known = tuple((layout.render(values), values) for values in read.values)
             if is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True)):
                 return Understanding(model, known, layout.render)
-    return "a value of no known shape" if reads else "a layout of another kind"
+    return obstacle or "a layout of another kind"
 
 
 def _lines(text: str) -> list[int]:
@@ -121,7 +128,7 @@ def _name_slots(read: Read, statement: str) -> dict[str, str]:
     seen_places = set().union(*numbers)
 
     def rate(places: dict[str, str]) -> tuple[int, int]:
-        said = read_relations(find_group_rows(statement)[0], read.layout.names, places)
+        said = read_relations(without_group_rows(statement), read.layout.names, places)
         told = [one for one in said if {*one.left.places, *one.right.places} & seen_places]
         held = [one for one in told if all(meets(one, seen) for seen in numbers)]
         return 4 * len(held) - 3 * len(told), len(held)

@@ -1,6 +1,6 @@
 """The generate stage: a problem with few hidden tests gets more, each answered by what is known to be right.
 
-package's own -> drawn and mutated -> a model's -> answered by agreeing references -> tried on mutants -> chosen
+package's own -> mutated from known ones -> a model's -> answered by agreeing references -> tried on mutants -> chosen
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from microcoder.data.clean.python2 import is_python2
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection, reject
-from microcoder.data.tests.answers import PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
+from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
 from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
-from microcoder.data.tests.makers import Validators, ask_for_inputs, make_inputs, run_kit
+from microcoder.data.tests.makers import Validators, ask_for_inputs, mutate_known, run_kit
 from microcoder.data.tests.making import seed_of, understand
 from microcoder.data.verify.plans import language_of
 from microcoder.judge import Judge
@@ -28,6 +28,8 @@ _GIVEN = Origin(kind="given")
 _MOST_REFERENCES, _MOST_KNOWN_WRONG = 3, 12
 """Accepted programs that must agree on an answer, where there are so many; known-wrong, slow and partial submissions
 that choose tests too (our choices)."""
+_MOST_MUTANTS = 36
+"""Mutants of a reference; half of them choose the tests, the other half measure the choice."""
 _MUTANT_SECONDS = 1.0
 """CPU seconds that a mutant gets for a test, or twice those of the slowest reference, rounded up."""
 _TIMES_SLOWEST = 2.0
@@ -66,7 +68,8 @@ def generate(
     """
     num_hidden = count_hidden(candidate)
     is_enough = num_hidden >= settings.min_hidden_tests and not _is_cut(candidate, num_hidden)
-    lacks_large = knows_slow(candidate) and not any(len(test.input) > _LARGE_ENOUGH_BYTES for test in candidate.tests)
+    is_short = all(len(test.input) <= _LARGE_ENOUGH_BYTES for test in candidate.tests)
+    lacks_large = is_short and knows_slow(candidate) and bool(candidate.kit.recipes)
     if settings.mode == "off" or (candidate.tests and is_enough and not lacks_large):
         return candidate
     references = find_references(candidate)
@@ -74,18 +77,19 @@ def generate(
     if obstacle:
         return _without_tests(candidate, obstacle)
     running = judges()
-    answering = Answering(running.thorough, running.brief, candidate, references, settings)
+    answering = Answering(running.thorough, running.brief, candidate, references)
     references = answering.references = _passing(answering)[:_MOST_REFERENCES]
     if not references:
         return _without_tests(candidate, "no accepted program passes the known tests")
     is_large_alone = bool(candidate.tests) and is_enough
-    inputs = _find_inputs(candidate, answering, None if is_large_alone else endpoint, is_large_alone=is_large_alone)
-    tests = answering.answer_all(inputs, num_slow=settings.max_large if knows_slow(candidate) else 0)
+    endpoint = None if is_large_alone else endpoint
+    inputs = _find_inputs(candidate, answering, settings, endpoint, is_large_alone=is_large_alone)
+    tests = answering.answer_all(inputs, num_slow=MOST_LARGE if knows_slow(candidate) else 0)
     said = ", ".join(f"{why} {count}" for why, count in sorted(answering.dropped.items()) if count)
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
     if not tests:
         return _without_tests(candidate, what)
-    return _choose(candidate, answering, running, tests, what, is_measured=not is_large_alone)
+    return _choose(candidate, answering, settings, running, tests, what, is_measured=not is_large_alone)
 
 
 def find_references(candidate: Candidate) -> list[Program]:
@@ -139,34 +143,27 @@ def knows_slow(candidate: Candidate) -> bool:
 
 
 def _find_inputs(
-    candidate: Candidate, answering: Answering, endpoint: Endpoint | None, *, is_large_alone: bool
+    candidate: Candidate,
+    answering: Answering,
+    settings: GenerateSettings,
+    endpoint: Endpoint | None,
+    *,
+    is_large_alone: bool,
 ) -> list[MadeInput]:
     """Return made inputs, each once and none that is known; `is_large_alone`: small ones there are enough."""
-    settings, dropped = answering.settings, answering.dropped
+    dropped = answering.dropped
     # Where only large ones are missing, no more are made than may be kept.
     most = settings.max_tests if is_large_alone else PACKAGE_INPUTS
-    inputs = run_kit(answering.judge, candidate, settings, dropped, most=most) if candidate.kit.recipes else []
-    understanding = understand(candidate)
-    if len(inputs) >= settings.min_hidden_tests:
-        pass
-    elif isinstance(understanding, str):
-        dropped[f"not drawn: {understanding}"] += 1
-    else:
-        most_bytes = settings.max_large_bytes if knows_slow(candidate) else settings.max_test_bytes
-        known = [test.input for test in candidate.tests]
-        validators = Validators(answering.judge, candidate.kit, known, dropped)
-        inputs += make_inputs(
-            candidate,
-            understanding,
-            settings,
-            dropped,
-            most_bytes=most_bytes,
-            accept=validators.accept,
-            are_checked=validators.are_asked,
-            is_large_alone=is_large_alone,
-        )
+    inputs = run_kit(answering.judge, candidate, dropped, most=most) if candidate.kit.recipes else []
+    if not is_large_alone and len(inputs) < settings.min_hidden_tests:
+        understanding = understand(candidate)
+        if isinstance(understanding, str):
+            dropped[f"not mutated: {understanding}"] += 1
+        else:
+            validators = Validators(answering.judge, candidate.kit, [test.input for test in candidate.tests], dropped)
+            inputs += validators.accept(mutate_known(candidate, understanding, dropped, seed=settings.seed))
     if len(inputs) < settings.min_hidden_tests and endpoint is not None:
-        inputs += ask_for_inputs(endpoint, answering.judge, candidate, settings, dropped)
+        inputs += ask_for_inputs(endpoint, answering.judge, candidate, dropped, seed=settings.seed)
     seen = {test.input.strip() for test in candidate.tests}
     found = []
     for one in inputs:
@@ -179,6 +176,7 @@ def _find_inputs(
 def _choose(
     candidate: Candidate,
     answering: Answering,
+    settings: GenerateSettings,
     judges: Judges,
     tests: Sequence[MadeTest],
     what: str,
@@ -189,11 +187,8 @@ def _choose(
 
     Large tests alone are not measured: they are for the slow.
     """
-    settings = answering.settings
     seed = seed_of(settings.seed, candidate.id, "mutants")
-    choosing, held_out = (
-        find_wrong_programs(candidate, answering.references, settings, seed=seed) if is_measured else ([], [])
-    )
+    choosing, held_out = find_wrong_programs(candidate, answering.references, seed=seed) if is_measured else ([], [])
     given = list(candidate.tests)
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
     small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
@@ -206,7 +201,7 @@ def _choose(
         if killers and min(killers) >= len(given)
     ]
     room = max(settings.max_tests - len(given), settings.min_hidden_tests)
-    chosen = choose_tests(tests, missed, most=room, num_large=settings.max_large)
+    chosen = choose_tests(tests, missed, most=room, num_large=MOST_LARGE)
     kept = [*given, *(tests[number].test for number in chosen)]
     places = {number: number for number in range(len(given))}
     places |= {len(given) + small.index(n): place for place, n in enumerate(chosen, len(given)) if n in small}
@@ -260,11 +255,11 @@ def _as_mutants(
 
 
 def find_wrong_programs(
-    candidate: Candidate, references: Sequence[Program], settings: GenerateSettings, *, seed: int
+    candidate: Candidate, references: Sequence[Program], *, seed: int
 ) -> tuple[list[WrongProgram], list[WrongProgram]]:
     """Return wrong programs that choose tests, and those that measure the choice: mutants that had no part in it."""
     code = next((one.code for one in references if one.language == "python"), None)
-    made = make_mutants(code or "", limit=settings.max_mutants, seed=seed) if code else []
+    made = make_mutants(code or "", limit=_MOST_MUTANTS, seed=seed) if code else []
     wrong = [WrongProgram(one.name, Program(one.code)) for one in made]
     known = [
         WrongProgram(f"known/{place}", Program(one.code, language))

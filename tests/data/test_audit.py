@@ -1,4 +1,4 @@
-"""An audit finds what was put into a set, says of how many rows, and goes on where it was stopped."""
+"""An audit finds what was put into a set, says of how many rows, and resumes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from microcoder.cli import main
-from microcoder.data.audit import AuditSettings, audit
-from microcoder.data.build.config import SourceSettings
+from microcoder.data.build.audit import audit
+from microcoder.data.build.config import BuildConfig, SourceSettings
+from microcoder.data.tests import GenerateSettings
 from microcoder.judge.core.errors import DataError
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"
@@ -59,52 +60,54 @@ def source(tmp_path: Path) -> SourceSettings:
     return SourceSettings(path=str(tmp_path / "rows.jsonl"), format="codecontests")
 
 
-def test_an_audit_finds_what_is_wrong_and_a_stopped_one_comes_to_the_same(
-    source: SourceSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("microcoder.data.audit.session._BATCH_ROWS", 2)
-    whole = AuditSettings(source=source, output=tmp_path / "whole", workers=1)
-    found = audit(whole)
-    kinds = {found.rows[n].title or "Nothing": {one.kind for one in found.rows[n].findings} for n in range(5)}
-    assert kinds["Nothing"] == {"unreadable"}
-    assert "near_duplicate" in kinds["Fine"] | kinds["Same again"]
-    assert "reference_fails" in kinds["Wrong tests"]
-    assert {"wrong_bounds", "wrong_passes", "trivial_passes", "few_tests"} <= kinds["Weak tests"]
-    assert not kinds["Fine"] & {"reference_fails", "wrong_passes", "trivial_passes", "wrong_bounds", "few_tests"}
-    shares = {one["kind"]: (one["num"], one["of"]) for one in read(tmp_path / "whole" / "summary.json")["findings"]}
-    assert shares["wrong_passes"] == (1, 2)
-    assert shares["unreadable"] == (1, 5)
-    assert "1 of 2 known-wrong programs pass" in found.report.read_text()
-    listed = (tmp_path / "whole" / "lists" / "wrong_passes.jsonl").read_text()
-    assert json.loads(listed)["number"] == 3
+def config(source: SourceSettings, output: Path, **fields: Any) -> BuildConfig:
+    return BuildConfig(
+        name="audit", output=output, sources=(source,), workers=1, generate=GenerateSettings(mode="off"), **fields
+    )
 
-    stopped = AuditSettings(source=source, output=tmp_path / "stopped", workers=1)
+
+def kinds_of(folder: Path) -> dict[str, set[str]]:
+    """Return the kinds of findings by the place of their row."""
+    kinds: dict[str, set[str]] = {str(place): set() for place in range(1, 6)}
+    for line in map(json.loads, (folder / "findings.jsonl").read_text().splitlines()):
+        kinds[line["source_row"].rpartition(":")[2]].add(line["kind"])
+    return kinds
+
+
+def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_same(
+    source: SourceSettings, tmp_path: Path
+) -> None:
+    found = audit(config(source, tmp_path / "whole"))
+    kinds = kinds_of(tmp_path / "whole")
+    assert kinds["5"] == {"missing_field"}
+    assert "duplicate_of" in kinds["1"] | kinds["2"]
+    assert "reference_fails" in kinds["3"]
+    assert kinds["4"] == {"no_constraints", "unclear_bounds", "trivial_passes", "few_tests"}
+    assert kinds["1"] | kinds["2"] == {"duplicate_of"}
+    assert found.num_rows == 5
+    assert {one.kind: one.num for one in found.findings}["missing_field"] == 1
+    assert "| verify | reference_fails | 1 | 20.0% |" in found.report.read_text()
+
+    stopped = config(source, tmp_path / "stopped")
     with pytest.raises(KeyboardInterrupt):
-        audit(stopped, on_progress=stop_after(2))
-    with (stopped.output / "rows.jsonl").open("a") as file:
-        file.write('{"number": 3, "cut off')
-    looked_at: list[int] = []
-    assert audit(stopped, on_progress=lambda done, total: looked_at.append(done)).rows == found.rows
-    assert looked_at[0] == 2
-    assert (stopped.output / "report.md").read_text() == found.report.read_text()
-    with pytest.raises(DataError, match="holds another audit"):
-        audit(stopped.model_copy(update={"seed": 1}))
+        audit(stopped, on_progress=stop_at("verify"))
+    assert audit(stopped).findings == found.findings
+    for name in ("report.md", "findings.jsonl", "summary.json"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_copies_of_a_benchmark_are_found_by_what_they_do(source: SourceSettings, tmp_path: Path) -> None:
     tests = ["assert add(2, 3) == 5", "assert add(40, 2) == 42", "assert add(100, 11) == 111"]
     task = {"task_id": 1, "text": "Write a function.", "code": "def add(x, y):\n    return x + y", "test_list": tests}
     (tmp_path / "mbpp.jsonl").write_text(json.dumps(task))
-    settings = AuditSettings(
-        source=source,
-        benchmarks=(SourceSettings(path=str(tmp_path / "mbpp.jsonl"), format="mbpp"),),
-        output=tmp_path / "audit",
-        workers=1,
-    )
-    details = {one.title: f.detail for one in audit(settings).rows for f in one.findings if f.kind == "benchmark_copy"}
-    # The tests of the fourth are those of a sum as well, but its program is another.
-    assert set(details) == {"Fine", "Same again", "Weak tests"}
-    assert all("mbpp/mbpp.jsonl:1 by behaviour" in detail for detail in details.values())
+    benchmark = SourceSettings(path=str(tmp_path / "mbpp.jsonl"), format="mbpp")
+    audit(config(source, tmp_path / "audit", benchmarks=(benchmark,)))
+    kinds = kinds_of(tmp_path / "audit")
+    copies = {place for place in kinds if "contaminated" in kinds[place]}
+    # The tests of the third are those of a sum as well, but its program is another.
+    assert copies == {"1", "2", "4"}
+    # What one step would turn away is looked at by the next ones too.
+    assert "trivial_passes" in kinds["4"]
 
 
 def test_a_source_of_a_builds_config_is_audited_with_its_columns_and_benchmarks(
@@ -126,7 +129,7 @@ benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]
     recipe = str(tmp_path / "corpus.toml")
     main(["data", "audit", "mine", "-c", recipe, "--static", "-o", str(tmp_path / "audit"), "--json"])
     shares = {one["kind"]: one["num"] for one in json.loads(capsys.readouterr().out)["findings"]}
-    assert (shares["no_tests"], shares["benchmark_copy"]) == (1, 2)
+    assert shares["contaminated"] == 2
     with pytest.raises(SystemExit):
         main(["data", "audit", "yours", "-c", recipe])
     assert "corpus.toml has no source called 'yours'; use one of mine" in capsys.readouterr().err
@@ -148,32 +151,26 @@ def test_an_audit_without_a_format_says_which_it_looks_like(
 
 
 def test_a_smaller_draw_is_part_of_a_larger_one(source: SourceSettings, tmp_path: Path) -> None:
-    # In one folder: the rows that are known already are not looked at again.
-    drawn = [{row.number for row in audit(_static(source, tmp_path / "one", limit)).rows} for limit in (1, 3, None)]
-    assert len((tmp_path / "one" / "rows.jsonl").read_text().splitlines()) == 5
-    assert [len(numbers) for numbers in drawn] == [1, 3, 5]
-    assert drawn[0] < drawn[1] < drawn[2]
+    drawn = []
+    for limit in (1, 3, 5):
+        found = audit(config(source, tmp_path / "audit"), limit=limit, runs_programs=False)
+        assert found.num_rows == limit
+        kinds = kinds_of(tmp_path / "audit")
+        drawn.append({(place, kind) for place in kinds for kind in kinds[place] if kind != "duplicate_of"})
+    assert drawn[0] <= drawn[1] <= drawn[2]
 
 
-def _static(source: SourceSettings, output: Path, limit: int | None) -> AuditSettings:
-    return AuditSettings(source=source, output=output, limit=limit, runs_programs=False)
-
-
-def stop_after(num: int) -> Any:
-    def stop(done: int, total: int) -> None:
-        if done >= num:
+def stop_at(name: str) -> Any:
+    def stop(step: str, done: int, total: int) -> None:
+        if step == name:
             raise KeyboardInterrupt
 
     return stop
-
-
-def read(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text())
 
 
 def test_a_source_without_rows_is_an_error_not_a_report(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
     source = SourceSettings(path=str(tmp_path / "empty.jsonl"), format="codecontests")
     with pytest.raises(DataError, match=r"empty.jsonl holds no rows; check that the file is whole"):
-        audit(AuditSettings(source=source, output=tmp_path / "audit", runs_programs=False))
+        audit(config(source, tmp_path / "audit"), runs_programs=False)
     assert not (tmp_path / "audit" / "report.md").exists()
