@@ -28,7 +28,8 @@ from microcoder.data.formats.catalogue import FORMATS
 from microcoder.judge import Invocation, Judge, compare_output
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.study import find_studies, plan_runs
+from microcoder.lab.studies.design import find_studies
+from microcoder.lab.studies.work import plan_runs
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.view import ViewerServer, open_collection
 
@@ -368,7 +369,7 @@ def report(folder: Path) -> Values:
         main(["report", str(folder / "run")])
         study = find_studies("kl_and_clip")[0]
         for run in plan_runs(study, scale="quick", root=folder / "runs"):
-            if run.seed < 3 and (run.level, run.seed) != ("KL", 2):
+            if run.seed < 3 and (run.name, run.seed) != ("KL", 2):
                 write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
         words = ["--all", "--quick", "--runs", str(folder / "runs"), "-o", str(folder / "study")]
         main(["study", "report", *words])

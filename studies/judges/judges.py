@@ -12,7 +12,7 @@ from pathlib import Path
 from payment_report import report_errors, report_hacking
 
 from microcoder.cli import main
-from microcoder.lab.studies.study import load_study
+from microcoder.lab.studies.design import load_study
 
 HERE = Path(__file__).parent
 REPORTS = {"reward_hacking": report_hacking, "noisy_judge": report_errors}

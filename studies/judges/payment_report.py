@@ -11,10 +11,11 @@ from payments import Payments, read_payments
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_text
+from microcoder.lab.studies.design import MICRO, StudyFile
 from microcoder.lab.studies.effects import Effect, estimate_effect
 from microcoder.lab.studies.figures import Chart
 from microcoder.lab.studies.history import read_history
-from microcoder.lab.studies.study import MICRO, StudyFile, StudyRun, plan_runs
+from microcoder.lab.studies.work import Work, plan_runs
 from microcoder.train.runs import RunDirectory
 
 LATE_STEPS = 5
@@ -91,13 +92,13 @@ def late_accuracy(steps: Sequence[Payments]) -> float:
 def _read(file: StudyFile, root: Path) -> dict[str, Paid]:
     found: dict[str, Paid] = {level: {} for level in file.study.levels}
     for run in _finished(file, root):
-        found[run.level][run.seed] = read_payments(RunDirectory(run.folder))
+        found[run.name][run.seed] = read_payments(RunDirectory(run.folder))
     if not found[file.study.reference]:
         raise DataError(f"no finished run of {file.name} in {root}; type: microcoder study run {file.path}")
     return found
 
 
-def _finished(file: StudyFile, root: Path) -> list[StudyRun]:
+def _finished(file: StudyFile, root: Path) -> list[Work]:
     return [run for run in plan_runs(file, scale=MICRO, root=root) if run.is_finished]
 
 
@@ -115,7 +116,7 @@ def _heldout(file: StudyFile, root: Path, level: str) -> dict[int, str]:
     accuracies = {}
     for run in _finished(file, root):
         history = read_history(run.folder)
-        if run.level == level and history.before and history.after:
+        if run.name == level and history.before and history.after:
             accuracies[run.seed] = f"{history.before.accuracy:.0%} to {history.after.accuracy:.0%}"
     return accuracies
 

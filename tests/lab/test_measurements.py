@@ -11,16 +11,16 @@ from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.lab.studies.claims import StudyData, judge_claim, pair_rows
-from microcoder.lab.studies.design import Claim, Contrast, Measurement, Study
-from microcoder.lab.studies.jobs import Job, MeasuredValue
-from microcoder.lab.studies.measure import digest_measurement, is_measured, read_measured, run_measurement
+from microcoder.lab.studies.design import QUICK, Claim, Contrast, Measurement, Study, load_study
+from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, read_measured, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
+from microcoder.lab.studies.work import plan_work
 from microcoder.train.recipe.recipe import TrainConfig
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
 FUNCTION = """
 import random
-from microcoder.lab.studies.jobs import MeasuredValue
+from microcoder.lab.studies.measure import MeasuredValue
 
 def measure(job, *, gain: float = 0.5, broken: str = ""):
     (job.folder / "calls").open("a").write("x")
@@ -53,6 +53,7 @@ score = { says = "score" }
 reached = { says = "units reached", unit = "share" }
 [[claims]]
 id = "T2"
+says = "The higher, the more."
 short = "a higher level scores more"
 paper = "..."
 family = "mechanism"
@@ -115,16 +116,24 @@ def test_what_is_wrong_with_a_measurement_is_one_line(
     assert not is_measured(tmp_path / "work")
 
 
-def test_what_decides_a_measurement_is_in_its_digest(measurement: Measurement, tmp_path: Path) -> None:
-    config = load_config(TrainConfig, [RECIPE])
-    digests = {digest_measurement(measurement, config, {})}
-    digests.add(digest_measurement(measurement.model_copy(update={"settings": {"gain": 1.0}}), config, {}))
-    digests.add(digest_measurement(measurement, config.model_copy(update={"seed": 9}), {}))
-    digests.add(digest_measurement(measurement, config, {"low": Path("seed0-abc")}))
-    assert digest_measurement(measurement.model_copy(update={"says": "other words"}), config, {}) in digests
-    (tmp_path / "measure.py").write_text(FUNCTION.replace("0.2", "0.3"))
-    digests.add(digest_measurement(measurement, config, {}))
-    assert len(digests) == 5
+def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
+
+    def place(text: str = STUDY.replace("FILE", "measure.py"), function: str = FUNCTION) -> Path:
+        (tmp_path / "measure.py").write_text(function)
+        (tmp_path / "study.toml").write_text(text)
+        works = plan_work(load_study(tmp_path / "study.toml"), scale=QUICK, root=tmp_path, code="code")
+        assert len({work.folder for work in works}) == len(works) == 7
+        return works[0].folder
+
+    text = STUDY.replace("FILE", "measure.py")
+    assert place() == place(text.replace("twenty units", "20 units"))
+    others = (
+        text.replace("gain = 0.5", "gain = 1.0"),
+        text.replace("[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]"),
+    )
+    folders = {place(), *map(place, others), place(function=FUNCTION.replace("0.2", "0.3"))}
+    assert len(folders) == 4
 
 
 def test_a_unit_that_lacks_a_level_is_left_out() -> None:
@@ -136,6 +145,16 @@ def test_a_unit_that_lacks_a_level_is_left_out() -> None:
     ]
     contrast = Contrast(metric="m", measurement="x", of=("b",), against=("a",))
     assert pair_rows(contrast, rows) == {"1": 3.0}
+
+
+def test_a_dose_gives_the_slope_over_its_levels() -> None:
+    rows = [MeasuredValue("m", level, "1", value) for level, value in (("none", 1.0), ("some", 1.9), ("all", 4.0))]
+    contrast = Contrast(metric="m", measurement="x", of=("none", "some", "all"), dose=(0.0, 0.3, 1.0))
+    # np.polyfit([0, 0.3, 1], [1, 1.9, 4], 1)[0]
+    assert pair_rows(contrast, rows)["1"] == pytest.approx(3.0)
+    for wrong in ((0.0, 1.0), (1.0, 1.0, 1.0)):
+        with pytest.raises(ValueError, match="dose: name one for each of none, some, all"):
+            Contrast(metric="m", measurement="x", of=contrast.of, dose=wrong)
 
 
 def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
@@ -162,9 +181,9 @@ def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** The difference in score between high and low was +0." in page
     assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
-    # Other seeds are other work, and a budget that is spent begins none of it.
-    again = json.loads(call("run", "--seeds-from", "50", "--budget-minutes", "0.001", "--json"))
-    assert (again["num_finished"], len(again["left_out"])) == (0, 4)
+    # Other seeds are other work.
+    again = json.loads(call("run", "--seeds-from", "50", "--dry-run", "--json"))
+    assert (again["num_finished"], len(again["next"])) == (0, 4)
 
 
 def test_a_measurement_that_fails_is_named_and_the_others_are_done(
@@ -189,6 +208,7 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurem
     claim = Claim.model_validate(
         {
             "id": "T2",
+            "says": "s",
             "short": "s",
             "paper": "p",
             "family": "mechanism",

@@ -9,7 +9,8 @@ from payments import count_payments, read_payments
 
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.flawed.noisy_judge import place_program
-from microcoder.lab.studies.study import MICRO, StudyFile, StudyRun, load_study, plan_runs
+from microcoder.lab.studies.design import MICRO, StudyFile, load_study
+from microcoder.lab.studies.work import Work, plan_runs
 from microcoder.train.recipe.recipe import build_rewards
 from microcoder.train.run.observer import Observer
 from microcoder.train.runs import RunDirectory, read_rollouts
@@ -53,19 +54,19 @@ def study(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> St
 
 
 @pytest.fixture(scope="module")
-def finished(study: StudyFile) -> dict[str, StudyRun]:
+def finished(study: StudyFile) -> dict[str, Work]:
     """The runs of one seed."""
     from microcoder.train.run.session import run_training
 
     runs = plan_runs(study, scale=MICRO, root=study.path.parent / "runs")
-    chosen = {run.level: run for run in runs if run.seed == 1}
+    chosen = {run.name: run for run in runs if run.seed == 1}
     for run in chosen.values():
         run_training(run.config, run_directory=run.folder, observer=Observer())
     return chosen
 
 
 @pytest.mark.slow
-def test_runs_are_paid_by_what_their_level_names(finished: dict[str, StudyRun]) -> None:
+def test_runs_are_paid_by_what_their_level_names(finished: dict[str, Work]) -> None:
     noisy = finished["systematic false accepts, 20 %"]
     assert noisy.config.rewards[0].options["pattern"] == 1
     programs = 0
@@ -84,7 +85,7 @@ def test_runs_are_paid_by_what_their_level_names(finished: dict[str, StudyRun]) 
 
 @pytest.mark.slow
 def test_figures_and_tables_are_of_the_finished_runs(
-    study: StudyFile, finished: dict[str, StudyRun], tmp_path: Path
+    study: StudyFile, finished: dict[str, Work], tmp_path: Path
 ) -> None:
     root = study.path.parent / "runs"
     for report, columns in ((report_hacking, 9), (report_errors, 6)):
@@ -105,7 +106,7 @@ def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
     assert len({run.folder for run in runs}) == len(runs) == 3 * len(file.study.levels)
     for run in runs:
         rewards = build_rewards(run.config.rewards)
-        assert (rewards.parts[0][0].label == "all_tests") == (run.level == file.study.reference)
+        assert (rewards.parts[0][0].label == "all_tests") == (run.name == file.study.reference)
         alike = run.config.model_copy(update={"rewards": runs[0].config.rewards, "seed": 0})
         assert alike == runs[0].config
         options = run.config.rewards[0].options
@@ -114,7 +115,7 @@ def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
         if rate := options.get("false_accepts") or options.get("false_rejects"):
             what = "accepts" if "false_accepts" in options else "rejects"
             by = " by constant" if options.get("trait") == "constants" else ""
-            assert run.level == f"{options['kind']} false {what}{by}, {rate:.0%}".replace("%", " %")
+            assert run.name == f"{options['kind']} false {what}{by}, {rate:.0%}".replace("%", " %")
 
 
 def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from measures import judge_both_ways
 
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
@@ -12,8 +13,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Rollout
-from microcoder.lab.studies.jobs import Job
-from microcoder.lab.studies.measure import judge_both_ways
+from microcoder.lab.studies.measure import Job
 from microcoder.train.metrics import ScoredRollout, rollout_row
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import load_tasks

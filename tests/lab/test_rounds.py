@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic_run import Recipe, write_run
 
-from microcoder.lab.studies.claims import ClaimResult, judge_claims, judge_study
-from microcoder.lab.studies.design import Claim
+from microcoder.lab.studies.design import StudyFile, load_study
 from microcoder.lab.studies.effects import estimate_effect
-from microcoder.lab.studies.rounds import Rounds, split_rounds
-from microcoder.lab.studies.study import StudyFile, StudyMeasurement, StudyRun, Work, load_study, plan_work
 from microcoder.lab.studies.verdicts import ClaimFinding, judge_effect
+from microcoder.lab.studies.work import Work, plan_work
+from microcoder.lab.studies.workers import missing_work, split_rounds
 
 STUDY = """
 question = "?"
@@ -38,6 +38,7 @@ levels = ["x"]
 metrics = { m = { says = "m" } }
 [[claims]]
 id = "T2"
+says = "s"
 short = "s"
 paper = "..."
 family = "training"
@@ -56,42 +57,28 @@ def file(tmp_path: Path) -> StudyFile:
     return load_study(tmp_path / "study.toml")
 
 
-def named(work: Work) -> tuple[str, int]:
-    return (work.level if isinstance(work, StudyRun) else work.name, work.seed)
+def named(works: list[Work]) -> list[tuple[str, int]]:
+    return [(work.name, work.seed) for work in works]
 
 
-def drain(rounds: Rounds) -> list[tuple[str, int]]:
-    """Do all work, one at a time, as a pretence that finishes none."""
-    done = []
-    while (work := rounds.take()) is not None:
-        done.append(named(work))
-        rounds.ended(work)
-    assert rounds.is_exhausted
-    return done
-
-
-def start(file: StudyFile, root: Path, results: list[ClaimResult], **options: float) -> Rounds:
-    works = plan_work(file, scale="micro", root=root)
-    return Rounds([(file, works)], look=lambda _: results, seconds_of=lambda _: 10.0, clock=lambda: 0.0, **options)
-
-
-def look(file: StudyFile, root: Path, *, half_width: float | None = None) -> list[ClaimResult]:
-    """Results of nothing run, or of a primary effect that is so wide."""
-    results = list(judge_study(file, scale="micro", root=root).claims)
-    if half_width is None:
-        return results
-    part = results[0].primary
-    assert part is not None
-    effect = replace(estimate_effect(np.zeros((3, 1)), span=1.0), low=-half_width, high=half_width)
-    verdict = ClaimFinding.INCONCLUSIVE
-    return [replace(results[0], primary=replace(part, effect=effect), raw=verdict, verdict=verdict)]
+def do(works: list[Work]) -> None:
+    """Finish work: runs that differ between seeds and levels, and a measurement of one row."""
+    for work in works:
+        if work.measurement is None:
+            seed = 1000 * work.seed + ord(work.name)
+            write_run(work.folder, Recipe(num_steps=4, evaluate_every=2, num_heldout=12, seed=seed))
+        else:
+            work.folder.mkdir(parents=True)
+            row = {"metric": "m", "level": "x", "unit": "1", "value": 1.0}
+            (work.folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+            (work.folder / "summary.json").write_text("{}")
 
 
 def test_the_first_round_is_several_seeds_and_each_further_one_is_a_seed(file: StudyFile, tmp_path: Path) -> None:
     rounds = split_rounds(file.study, plan_work(file, scale="micro", root=tmp_path))
     assert [sorted({work.seed for work in found}) for found in rounds] == [[10, 11, 12], [13], [14], [15]]
     # A measurement that reads a run of a late seed comes with it.
-    assert [named(work) for work in rounds[3] if isinstance(work, StudyMeasurement)] == [("of_a", 15)]
+    assert named([work for work in rounds[3] if work.measurement]) == [("of_a", 15)]
     assert len(rounds[0]) == 3 * 3 + 2
 
 
@@ -100,46 +87,43 @@ def test_a_study_without_claims_is_one_round(file: StudyFile, tmp_path: Path) ->
     assert [len(found) for found in split_rounds(file.study.model_copy(update={"claims": ()}), works)] == [len(works)]
 
 
-def test_narrow_intervals_end_a_study_and_wide_ones_ask_for_what_their_claim_compares(
-    file: StudyFile, tmp_path: Path
-) -> None:
-    first = [(level, seed) for seed in (10, 11, 12) for level in "abc"]
-    # Nothing was finished, so the measurements have nothing to read. At the strictest of 34 steps a normal interval is
-    # 1.62 times as wide: 0.0125 becomes more than 0.02.
-    assert drain(start(file, tmp_path, look(file, tmp_path, half_width=0.012))) == first
-    wide = drain(start(file, tmp_path, look(file, tmp_path, half_width=0.0125)))
-    assert wide == first + [(level, seed) for seed in (13, 14, 15) for level in "ab"]
+def test_wide_intervals_ask_for_a_seed_more_of_what_their_claim_compares(file: StudyFile, tmp_path: Path) -> None:
+    planned = [(file, plan_work(file, scale="micro", root=tmp_path))]
+    first = missing_work(planned, scale="micro")
+    assert named(first) == [(level, seed) for seed in (10, 11, 12) for level in "abc"]
+    do(first[:4])
+    # A measurement comes when the run that it reads is there, unless that failed.
+    second = missing_work(planned, scale="micro")
+    assert [one for one in named(second) if one[0] == "of_a"] == [("of_a", 10), ("of_a", 11)]
+    failed = [work.folder for work in second]
+    assert named(missing_work(planned, scale="micro", failed=failed)) == [(level, 13) for level in "ab"]
+    while found := missing_work(planned, scale="micro"):
+        do(found)
+    done = named([work for work in planned[0][1] if work.is_finished])
+    # `c` is in no primary contrast; the measurement is in no claim.
+    assert [one for one in done if one[1] >= 13] == [(level, seed) for seed in (13, 14, 15) for level in "ab"]
 
 
-def test_what_cannot_appear_gets_no_more_seeds_and_a_spent_budget_begins_nothing(
-    file: StudyFile, tmp_path: Path
-) -> None:
-    wide = look(file, tmp_path, half_width=1.0)
-    cannot = [replace(result, raw=ClaimFinding.CANNOT_APPEAR) for result in wide]
-    assert {seed for _, seed in drain(start(file, tmp_path, cannot))} == {10, 11, 12}
-    rounds = start(file, tmp_path, wide, budget_seconds=100.0, spent_seconds=91.0)
-    assert drain(rounds) == []
-    assert ("a", 10) in {named(work) for work in rounds.left_out}
+def test_narrow_intervals_end_a_study(file: StudyFile, tmp_path: Path) -> None:
+    (claim,) = file.study.claims
+    assert claim.primary is not None
+    wide = claim.primary.model_copy(update={"least": 0.9})
+    study = file.study.model_copy(update={"claims": (claim.model_copy(update={"primary": wide}),)})
+    planned = [(StudyFile(file.path, study), plan_work(file, scale="micro", root=tmp_path))]
+    while found := missing_work(planned, scale="micro"):
+        do(found)
+    assert {work.seed for work in planned[0][1] if work.is_finished} == {10, 11, 12}
 
 
-def test_work_in_progress_is_waited_for(file: StudyFile, tmp_path: Path) -> None:
-    rounds = start(file, tmp_path, look(file, tmp_path, half_width=1.0))
-    taken: list[Work] = []
-    while (work := rounds.take()) is not None:
-        taken.append(work)
-    assert not rounds.is_exhausted
-    for work in taken:
-        rounds.ended(work)
-    following = rounds.take()
-    assert following is not None
-    assert named(following) == ("a", 13)
-
-
-def test_nothing_run_is_not_run(file: StudyFile, tmp_path: Path) -> None:
-    results = look(file, tmp_path)
-    assert [result.verdict for result in results] == [ClaimFinding.NOT_RUN]
-    assert judge_claims((), judge_study(file, scale="micro", root=tmp_path).data) == []
-    assert all(isinstance(result.claim, Claim) for result in results)
+def test_what_cannot_appear_gets_no_more_seeds(file: StudyFile, tmp_path: Path) -> None:
+    (claim,) = file.study.claims
+    assert claim.check is not None
+    strict = claim.check.model_copy(update={"least": 1.0})
+    study = file.study.model_copy(update={"claims": (claim.model_copy(update={"check": strict}),)})
+    planned = [(StudyFile(file.path, study), plan_work(file, scale="micro", root=tmp_path))]
+    while found := missing_work(planned, scale="micro"):
+        do(found)
+    assert {work.seed for work in planned[0][1] if work.is_finished} == {10, 11, 12}
 
 
 @pytest.mark.parametrize("spread", [0.4, 0.6, 1.0])

@@ -10,8 +10,8 @@ import pytest
 from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
-from microcoder.lab.studies.design import INSIGHTS, QUICK
-from microcoder.lab.studies.study import find_studies, plan_runs
+from microcoder.lab.studies.design import INSIGHTS, QUICK, find_studies
+from microcoder.lab.studies.work import plan_runs
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(ROOT)
     runs = plan_runs(find_studies("kl_and_clip")[0], scale=QUICK, root=tmp_path / "runs")
     for run in runs:
-        if run.seed < 3 and (run.level, run.seed) != ("KL", 2):
+        if run.seed < 3 and (run.name, run.seed) != ("KL", 2):
             write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
     return tmp_path
 
@@ -43,6 +43,7 @@ def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: p
     # The same seeds pretend the same learning, so the setting changed nothing.
     assert "The treatment reached too little here to ask about K1" in opening
     assert "| K1 | " in page
+    assert "| **K1** | " in page.split("## What was compared")[1]
     assert "**cannot appear here**" in page
     assert "Computed before the runs: a spread between seeds of" in page
     assert "| 2 of at most 10 |" in page
@@ -69,26 +70,28 @@ def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> N
     assert "008_kl_and_clip-length.svg" not in first
 
 
-def test_reports_of_two_sets_of_seeds_are_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, verdicts in (("a", ["supported", "contradicted", "inconclusive"]), ("b", ["supported"] * 3)):
-        claims = [{"id": f"T{i}", "verdict": verdict} for i, verdict in enumerate(verdicts, 1)]
-        (folder / name).mkdir()
-        (folder / name / "results.json").write_text(json.dumps({"format": 1, "claims": claims}))
-    main(["study", "compare", str(folder / "a"), str(folder / "b")])
+def test_a_report_says_which_conclusions_of_another_it_repeats(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"T1": "supported", "T2": "contradicted", "T4": "not decidable at this scale", "K1": "inconclusive"}
+    claims = [{"id": name, "verdict": verdict} for name, verdict in found.items()]
+    (folder / "results.json").write_text(json.dumps({"format": 1, "claims": claims}))
+    report(folder, "a", "--all", "--against", str(folder))
     told = capsys.readouterr().out
-    assert "1 of 2 conclusive verdicts are the same in both (50%)" in told
-    assert "T2: contradicted, then supported" in told
+    assert "0 of 2 conclusive verdicts of " in told
+    assert "T2: contradicted, then not run" in told
+    assert not (folder / "a").exists()
 
 
 def test_the_plan_says_what_the_seeds_can_show(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    main(["study", "plan", "kl_and_clip"])
+    main(["study", "run", "kl_and_clip", "--dry-run"])
     told = capsys.readouterr().out
     assert "K1 (" in told
     assert "seeds give a half width of" in told
-    assert "1 claims: 1 are tested" in told
+    assert "missing   runs/studies/" in told
 
 
 def test_without_runs_it_says_what_to_type(

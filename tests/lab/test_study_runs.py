@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from microcoder.cli import main
-from microcoder.lab.studies.design import MICRO
-from microcoder.lab.studies.study import load_study, plan_runs
+from microcoder.lab.studies.design import MICRO, load_study
+from microcoder.lab.studies.work import plan_runs
 from microcoder.train.runs import RunDirectory
 
 ROOT = Path(__file__).parents[2]
@@ -29,13 +29,14 @@ seeds = [0, 1, 2]
 [levels.all]
 set = { "algorithm.masking.kind" = "all", "evaluation.sweep_temperatures" = [0.5, 1.5] }
 [levels.nothing]
-says = "a mask that acts on no response: the same run as none"
-set = { "algorithm.masking.kind" = "conditional", "algorithm.masking.rho" = 0.0 }
+says = "the same run as none"
+set = { "algorithm.masking.kind" = "none" }
 [scales.quick]
 baseline = "recipe.toml"
 seeds = [0]
 [[claims]]
 id = "M6"
+says = "A mask helps."
 short = "a mask helps"
 paper = "..."
 family = "training"
@@ -86,7 +87,7 @@ def test_a_study_resumes_after_a_kill_and_does_nothing_twice(
     assert all(run.is_finished for run in runs)
     assert "2 distinct" in done.stdout
     assert [row["step"] for row in RunDirectory(runs[0].folder).read_metrics()] == [1, 2]
-    evaluations = RunDirectory(next(run.folder for run in runs if run.level == "all")).read_evaluations()
+    evaluations = RunDirectory(next(run.folder for run in runs if run.name == "all")).read_evaluations()
     assert [point["temperature"] for point in evaluations[0]["sweep"]] == [0.5, 1.5]
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in runs)
 

@@ -12,8 +12,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Checker
-from microcoder.lab.studies.design import QUICK
-from microcoder.lab.studies.study import find_studies, resolve_config
+from microcoder.lab.studies.design import QUICK, find_studies
+from microcoder.lab.studies.work import resolve_config
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig
 from microcoder.train.run.tasks import load_tasks
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress, TaskID
 
-    from microcoder.lab.studies.study import Work
+    from microcoder.lab.studies.work import Work
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
@@ -187,59 +187,41 @@ class StepDisplay(Display):
 
 
 class StudyDisplay(Display):
-    """A bar for all runs and one for each worker; a line when a run ends."""
+    """A bar for all work and one for each process; a line when a piece of work ends."""
 
     is_transient = True
 
-    def __init__(self, missing: Sequence[Work], *, jobs: int, seconds_of: Callable[[Work], float]) -> None:
+    def __init__(self, num_missing: int) -> None:
         super().__init__()
-        self._seconds_of = seconds_of
-        self._work = {work.folder: seconds_of(work) for work in missing}
+        self._num_missing, self._num_ended, self._started = num_missing, 0, time.monotonic()
         self._share: dict[Path, float] = {}
         self._since: dict[Path, float] = {}
-        self._num_ended = 0
-        self._started = time.monotonic()
-        self._draw_all()
-        for worker in range(jobs):
-            self.bar(worker, "", 0, 1)
 
-    def started(self, work: Work, *, worker: int) -> None:
-        """Give it a bar; what later rounds bring is added to the whole."""
-        self._work.setdefault(work.folder, self._seconds_of(work))
-        self._since[work.folder] = time.monotonic()
-        self.bar(worker, work.label, 0, 1, lambda: "starting")
+    def advanced(self, work: Work, text: str, share: float, *, worker: int) -> None:
+        """Move the bar of its process."""
+        self._since.setdefault(work.folder, time.monotonic())
+        self._share[work.folder] = share
+        self.bar(worker, work.label, share, 1, lambda: text)
+        self.bar("all", "all", sum(self._share.values()), self._num_known, lambda: self._text)
 
-    def advanced(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
-        """Move its bar."""
-        text = event.get("name", "")
-        if event["kind"] == "step":
-            self._share[work.folder] = event["step"] / event["num_steps"]
-            text = f"step {event['step']}/{event['num_steps']}"
-        if text:
-            self.bar(worker, work.label, self._share.get(work.folder, 0.0), 1, lambda: text)
-        self._draw_all()
-
-    def ended(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
+    def ended(self, work: Work, result: str) -> None:
         """Write a line that stays."""
         self._num_ended += 1
         self._share[work.folder] = 1.0
-        self._draw_all()
-        seconds = describe_seconds(time.monotonic() - self._since[work.folder])
-        result = f"FAILED: {event['error']}" if "error" in event else event["result"]
-        self.note(f"{self._num_ended}/{len(self._work)} {work.label}: {result}, {seconds}; {self._left} left")
-
-    def _draw_all(self) -> None:
-        self.bar("all", "all runs", self._done, 1, lambda: f"{self._num_ended} done, {self._left} left")
+        seconds = describe_seconds(time.monotonic() - self._since.get(work.folder, self._started))
+        self.note(f"{self._num_ended}/{self._num_known} {work.label}: {result}, {seconds}; {self._text}")
 
     @property
-    def _done(self) -> float:
-        total = sum(self._work.values())
-        return sum(self._work[folder] * share for folder, share in self._share.items()) / total if total else 1.0
+    def _num_known(self) -> int:
+        """Later rounds bring more work than was missing at first."""
+        return max(self._num_missing, len(self._share))
 
     @property
-    def _left(self) -> str:
+    def _text(self) -> str:
+        done = sum(self._share.values())
         elapsed = time.monotonic() - self._started
-        return describe_seconds(elapsed / self._done * (1 - self._done)) if self._done else "?"
+        left = describe_seconds(elapsed / done * (self._num_known - done)) if done else "?"
+        return f"{self._num_ended} done, {left} left of this round"
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

@@ -1,21 +1,22 @@
-"""The schema of a study file: levels to train at, measurements, and claims with their predicates.
+"""The schema of a study file: levels to train at, measurements, and claims with the contrasts that decide them.
 
-Everything that could be chosen to suit a result is written here before the runs: the one predicate that decides a
-claim, its smallest effect of interest, the check that the treatment reached the rollouts, and the spread from which its
-power is computed.
+Everything that could be chosen to suit a result is written before the runs: the one contrast that decides a claim, its
+smallest effect of interest, the check that the treatment reached the rollouts, and the spread behind its power.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from microcoder.judge.core.config import Config
-from microcoder.lab.studies.features import LABELS, parse_feature
+from microcoder.judge.core.config import SHIPPED, Config
+from microcoder.judge.core.errors import ConfigError, explain_fault
+from microcoder.lab.studies.features import LABELS, SHARES, parse_feature
 
 Direction = Literal["higher", "lower", "same"]
 Family = Literal["measuring", "mechanism", "training"]
@@ -25,70 +26,24 @@ Unit = Literal["share", "tokens", "nats", "1"]
 """`share`: between 0 and 1, shown in percent with differences in points; `1`: a number without a unit."""
 
 MICRO, QUICK = "micro", "quick"
-MIN_SEEDS = 3
 SEED = "{seed}"
 """Placeholder of the run's seed in the values of a level."""
+MIN_SEEDS = 3
 LEAST_REACHED = 0.05
 LEAST_GAIN = 0.12
 """Held-out accuracy that the reference level must gain; under it, training claims cannot appear here."""
-
-# The paper's 34 insights, by aspect, in our own words (arXiv 2603.07777, sections 2, 3, 4 and 7).
-ASPECTS: Mapping[str, str] = MappingProxyType(
-    {
-        "E": "Evaluator",
-        "T": "Temperature",
-        "D": "Data",
-        "C": "Context length",
-        "M": "Truncation masking",
-        "B": "Batch size and on-policy",
-        "K": "KL and clip",
-        "X": "Beyond the 34",
-    }
+STUDIES = Path("studies")
+INSIGHTS = tuple(
+    f"{aspect}{number + 1}"
+    for aspect, num in (("E", 4), ("T", 10), ("D", 4), ("C", 6), ("M", 6), ("B", 3), ("K", 1))
+    for number in range(num)
 )
-
-INSIGHTS: Mapping[str, str] = MappingProxyType(
-    {
-        "E1": "A checker that recognises valid answers in other forms measures a higher accuracy, closer to the truth.",
-        "E2": "The robust evaluator gives higher critic reward in training.",
-        "E3": "Training with the robust evaluator reaches higher test accuracy, sooner.",
-        "E4": "The difference between the evaluators is largest early in training.",
-        "T1": "The highest temperature at which sampling stays accurate grows during training.",
-        "T2": "Higher temperature, higher diversity.",
-        "T3": "At a fixed temperature diversity falls as training goes on.",
-        "T4": "If diversity starts below the value it would converge to, it keeps falling and training fails.",
-        "T5": "The once-standard temperature 0.6 can fail.",
-        "T6": "Modern models train stably even at temperature 1.8, with little effect on the final value.",
-        "T7": "Diversity converges to similar values whatever the temperature.",
-        "T8": "The temperature should be chosen from diversity: neither steady decline nor drastic swings.",
-        "T9": "Staged low-to-high beats the high temperature from the start.",
-        "T10": "Continuous uniform change destabilises; even a brief ramp leaves lasting damage.",
-        "D1": "The harder dataset gives fast test gains; the easy one nearly none.",
-        "D2": "The harder dataset gives lower critic reward.",
-        "D3": "Both rewards grow alike; only the hard one's growth carries over to the test set.",
-        "D4": "On harder problems responses grow faster and end longer, though they start no longer.",
-        "C1": "Longer maximum output, higher final accuracy.",
-        "C2": "Longer maximum output, faster growth and longer final outputs.",
-        "C3": "Longer (maximum) outputs go with higher diversity.",
-        "C4": "A short limit at the start harms length and diversity, and so accuracy, even after extension.",
-        "C5": "The shorter the first limit, the greater the harm.",
-        "C6": "The longer one trains under a short limit, the less is recovered; past a threshold, nothing.",
-        "M1": "Masking gives a rapid rise, then a decline, then a plateau.",
-        "M2": "More masking, faster length growth toward the limit; 30 % grows as fast as all.",
-        "M3": "More masking reaches the first peak sooner.",
-        "M4": "Less masking improves for longer and peaks higher.",
-        "M5": "More masking, faster diversity decline, lower final diversity; all: a brief rise, then collapse.",
-        "M6": "Conditional masking is the most stable and ends highest.",
-        "B1": "More on-policy: less stable, diversity converges faster, length rises then falls.",
-        "B2": "More off-policy: more stable on both diversity and length.",
-        "B3": "The middle batch size performs best.",
-        "K1": "No KL with high clip: more diversity, longer responses, sustained gains; KL with symmetric clip: early "
-        "gain, then decline.",
-    }
-)
+"""The paper's 34 insights (arXiv 2603.07777, sections 2, 3, 4 and 7): evaluator, temperature, data, context length,
+truncation mask, batch size, KL and clip. X1, X2 ... are claims beyond them."""
 
 
 class Contrast(Config):
-    """A metric at some levels minus the same at others; one value per seed, or one per problem."""
+    """What is measured, at which levels, and the effect that is claimed: one value per seed, or one per problem."""
 
     metric: str = Field(min_length=1)
     """Metric of the runs (accuracy, length, ...), or one that the measurement names."""
@@ -102,6 +57,13 @@ class Contrast(Config):
     """Levels that are subtracted; none: the quantity itself is compared with zero."""
     against_feature: str = ""
     """Feature of the subtracted levels, if not `feature`."""
+    dose: tuple[float, ...] = ()
+    """Dose of each level in `of`: the effect is then the slope of the metric, per unit of dose."""
+    direction: Direction = "higher"
+    """What is claimed of the difference."""
+    least: float = Field(default=LEAST_REACHED, gt=0)
+    """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that would matter. Of a
+    check, the mean over seeds under which the claim cannot appear here."""
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -109,6 +71,8 @@ class Contrast(Config):
         return tuple(dict.fromkeys(self.of + self.against))
 
     def _contradictions(self) -> Iterator[str]:
+        if self.dose and (self.against or len(self.dose) != len(self.of) or len(set(self.dose)) < 2):
+            yield f"dose: name one for each of {', '.join(self.of)}, at least two of them different, and no `against`"
         if self.measurement:
             if self.feature or self.against_feature:
                 yield f"a measurement has no feature; leave {self.feature or self.against_feature!r} out"
@@ -119,26 +83,11 @@ class Contrast(Config):
             parse_feature(text)
 
 
-class Predicate(Contrast):
-    """A measurable statement: the contrast has a direction and a smallest effect of interest."""
-
-    direction: Direction
-    least: float = Field(gt=0)
-    """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that would matter."""
-
-
-class Check(Contrast):
-    """A manipulation check: below `least`, the claim cannot appear here."""
-
-    least: float = Field(default=LEAST_REACHED, gt=0)
-    """Smallest effect of interest, as the mean over seeds."""
-
-
 class Spread(Config):
     """The spread between seeds, measured before the study."""
 
     sd: float = Field(gt=0)
-    """Standard deviation over seeds of the primary predicate's paired difference."""
+    """Standard deviation over seeds of the primary contrast's paired difference."""
     where: str = Field(min_length=1)
     """Origin of the figure: the pilot and its number of seeds."""
 
@@ -152,12 +101,12 @@ class Undecidable(Config):
 
 
 class Claim(Config):
-    """A claim of the paper: its primary and secondary predicates, or why it is not decidable here."""
+    """A claim of the paper: its primary and secondary contrasts, or why it is not decidable here."""
 
     id: str = Field(pattern=r"^[A-Z]\d+$")
     """Id in the catalogue of 34; X1, X2 ... for a claim beyond it."""
-    says: str = ""
-    """The claim in words; only for claims beyond the catalogue."""
+    says: str = Field(min_length=1)
+    """The claim in words."""
     short: str = Field(min_length=1, max_length=90)
     """The tested statement as a clause for sentences and figures: `a mask makes responses grow`."""
     paper: str = Field(min_length=1)
@@ -165,36 +114,28 @@ class Claim(Config):
     family: Family
     design: str = Field(min_length=1)
     """The test in one sentence."""
-    primary: Predicate | None = None
+    primary: Contrast | None = None
     """Decides the claim; none for a claim that is not decidable here."""
-    secondary: tuple[Predicate, ...] = ()
+    secondary: tuple[Contrast, ...] = ()
     """Reported, without deciding anything."""
-    check: Check | None = None
+    check: Contrast | None = None
+    """Manipulation check: the treatment reached the rollouts if this is at least `least`."""
     spread: Spread | None = None
     undecidable: Undecidable | None = None
     note: str = ""
     """A caveat for readers of the verdict."""
 
     @property
-    def sentence(self) -> str:
-        """The claim in words."""
-        return INSIGHTS.get(self.id) or self.says
-
-    @property
-    def predicates(self) -> tuple[Predicate, ...]:
-        """The primary one first."""
-        return (*((self.primary,) if self.primary else ()), *self.secondary)
-
-    @property
-    def contrasts(self) -> tuple[Contrast, ...]:
-        """All contrasts that are read from runs and measurements."""
-        return (*self.predicates, *((self.check,) if self.check else ()))
+    def is_catalogued(self) -> bool:
+        """Whether it is one of the 34, which are corrected together."""
+        return self.id in INSIGHTS
 
     def _contradictions(self) -> Iterator[str]:
-        if (self.id in INSIGHTS) == self.id.startswith("X"):
+        if self.is_catalogued == self.id.startswith("X"):
             yield f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ..."
-        if (self.id in INSIGHTS) == bool(self.says):
-            yield f"claim {self.id}: `says` is for claims beyond the catalogue, and needed there"
+        for contrast in (*((self.primary,) if self.primary else ()), *self.secondary):
+            if lacking := {"direction", "least"} - contrast.model_fields_set:
+                yield f"claim {self.id}: its contrast of {contrast.metric} needs {' and '.join(sorted(lacking))}"
         if (self.primary is None) == (self.undecidable is None):
             yield f"claim {self.id} needs either `primary`, or `undecidable` with reason and compute"
         if self.primary and self.spread is None:
@@ -202,7 +143,7 @@ class Claim(Config):
         if self.primary and self.family != "measuring" and self.check is None:
             yield f"claim {self.id} needs a `check`: that the treatment reached the rollouts"
         if self.primary and self.family == "training" and self.primary.measurement:
-            yield f'claim {self.id}: a predicate over a measurement is of family "measuring" or "mechanism"'
+            yield f'claim {self.id}: a contrast over a measurement is of family "measuring" or "mechanism"'
 
 
 class MeasuredMetric(Config):
@@ -217,8 +158,8 @@ class Measurement(Config):
     """A measurement without whole training runs: one unit of work per seed."""
 
     function: str = Field(min_length=1)
-    """`module:function` or `path/to/file.py:function` of one `Job`; it yields `MeasuredValue`s
-    (`microcoder.lab.studies.measure`)."""
+    """`path/to/file.py:function`, from the study's folder, or `module:function`: of one `Job`, it yields
+    `MeasuredValue`s (`microcoder.lab.studies.measure`)."""
     says: str = Field(min_length=1)
     """Description as a clause for the page."""
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -226,7 +167,7 @@ class Measurement(Config):
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys that override the scale's baseline and the study's `set`."""
     uses: tuple[str, ...] = ()
-    """Levels whose finished run of the same seed the function reads."""
+    """Levels whose finished run of the same seed the function reads; at a scale of fewer seeds, it has those alone."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     levels: tuple[str, ...] = Field(min_length=1)
     """Levels of its rows."""
@@ -292,9 +233,17 @@ class Study(Config):
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     """Measurements without whole training runs."""
     scales: dict[str, Scale] = Field(default_factory=dict)
-    """`quick`, and model sizes for `microcoder study plan`."""
+    """`quick`, and model sizes."""
     claims: tuple[Claim, ...] = ()
     """Claims; None for a study whose results are reported elsewhere."""
+
+    def unit_of(self, metric: str, measurement: str = "", feature: str = "") -> Unit:
+        """Return the unit of a metric, or of a feature of its curve."""
+        if measurement:
+            return self.measurements[measurement].metrics[metric].unit
+        if "peak_at" in feature:
+            return "1"
+        return "share" if metric in SHARES else "tokens" if "length" in metric else "1"
 
     def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
@@ -309,21 +258,91 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
+        named: list[tuple[str, Contrast | FigureChoice]] = [("figure", self.figure)] if self.figure else []
         for claim in self.claims:
-            for contrast in claim.contrasts:
-                yield from self._unknown_names(claim.id, contrast.measurement, contrast.metric, contrast.levels)
-        if self.figure is not None:
-            yield from self._unknown_names("figure", self.figure.measurement, self.figure.metric, self.figure.levels)
+            named += [(claim.id, one) for one in (claim.primary, *claim.secondary, claim.check) if one]
+        for where, one in named:
+            known, metrics = tuple(self.levels), tuple(LABELS)
+            if one.measurement:
+                if one.measurement not in self.measurements:
+                    yield f"{where}: no measurement {one.measurement!r} in this study"
+                    continue
+                known = self.measurements[one.measurement].levels
+                metrics = tuple(self.measurements[one.measurement].metrics)
+            if unknown := [level for level in one.levels if level not in known]:
+                yield f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}"
+            if one.metric not in metrics:
+                yield f"{where}: no metric {one.metric!r}; use one of {', '.join(metrics)}"
 
-    def _unknown_names(self, where: str, measurement: str, metric: str, levels: tuple[str, ...]) -> Iterator[str]:
-        known, metrics = tuple(self.levels), tuple(LABELS)
-        if measurement:
-            if measurement not in self.measurements:
-                yield f"{where}: no measurement {measurement!r} in this study"
-                return
-            known = self.measurements[measurement].levels
-            metrics = tuple(self.measurements[measurement].metrics)
-        if unknown := [level for level in levels if level not in known]:
-            yield f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}"
-        if metric not in metrics:
-            yield f"{where}: no metric {metric!r}; use one of {', '.join(metrics)}"
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """A study and where it stands."""
+
+    path: Path
+    study: Study
+
+    @property
+    def name(self) -> str:
+        """The file's name without suffix."""
+        return self.path.stem
+
+    def scale(self, name: str) -> Scale:
+        """Return a scale.
+
+        Raises:
+            ConfigError: the study has none of that name.
+        """
+        study = self.study
+        if name == MICRO:
+            return Scale(baseline=study.baseline, seeds=study.seeds)
+        if name not in study.scales:
+            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *study.scales])}")
+        return study.scales[name]
+
+    def seeds(self, scale: str, measurement: str = "") -> tuple[int, ...]:
+        """Return the seeds of the runs at a scale, or of a measurement."""
+        return self.study.measurements[measurement].seeds if measurement else self.scale(scale).seeds
+
+
+def load_study(path: Path) -> StudyFile:
+    """Read a study file.
+
+    Raises:
+        ConfigError: it is missing, not TOML, or holds something else.
+    """
+    try:
+        study = Study.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"study {path} cannot be read: {error}") from None
+    except ValidationError as error:
+        faults = "; ".join(explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors())
+        raise ConfigError(f"study {path}: {faults}") from None
+    return StudyFile(path, study)
+
+
+def find_studies(name: str | None, *, folder: Path | None = None) -> list[StudyFile]:
+    """Return the study of a name (a file, or the start or a part of a name in `folder`); None: all of the folder.
+
+    Args:
+        name: of the study.
+        folder: where studies are; None: `studies` here, or the package's own where there is no such folder.
+
+    Raises:
+        ConfigError: there is none of that name, or several.
+    """
+    if name is not None and Path(name).suffix == ".toml":
+        return [load_study(Path(name))]
+    folder = folder or (STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES)
+    paths = sorted(folder.glob("*.toml"))
+    if not paths:
+        raise ConfigError(f"no studies in {folder.absolute()}; pass a file")
+    if name is None:
+        return [load_study(path) for path in paths]
+    found = [path for path in paths if name == path.stem] or [path for path in paths if name in path.stem]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{'no' if not found else 'more than one'} study is called {name!r}; "
+            f"studies: {', '.join(path.stem for path in paths)}"
+        )
+    return [load_study(found[0])]

@@ -1,8 +1,10 @@
-"""Curves as SVG text: the same rows give the same bytes, on a page or in a paper."""
+"""Figures as SVG text: the same rows give the same bytes, on a page or in a paper."""
 
 from __future__ import annotations
 
 import io
+import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from microcoder.judge.core.files import write_text
+from microcoder.lab.studies.effects import Effect
+from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
 from microcoder.lab.studies.history import missing_extra
+from microcoder.lab.studies.verdicts import ClaimFinding, expected_half_width
 from microcoder.train.run.probe import Probe, read_probe
 from microcoder.train.runs import RunDirectory
 
@@ -112,6 +117,104 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
     label = 'role="img" aria-labelledby="title description"'
     text = f'<title id="title">{escape(title)}</title><desc id="description">{escape(description)}</desc>'
     return Chart(name, title, description, f"{head} {label}>\n {text}{rest}")
+
+
+_COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
+COLOUR_OF: Mapping[ClaimFinding, str] = {
+    ClaimFinding.SUPPORTED: GREEN,
+    ClaimFinding.CONTRADICTED: VERMILION,
+    ClaimFinding.INCONCLUSIVE: ORANGE,
+    ClaimFinding.CANNOT_APPEAR: "#999999",
+}
+_FARTHEST = 6.0
+"""Effects beyond this many smallest effects are drawn at the edge."""
+_ROW_INCHES, _LABEL_CHARACTERS, _LEGEND_CHARACTERS = 0.42, 46, 80
+
+
+def draw_curves(
+    study: str, metric: str, by_level: Mapping[str, Sequence[MetricSeries]], *, reference: str, num_steps: int
+) -> Chart:
+    """Draw the mean over seeds of each level, with its 95 % interval as a band."""
+    import numpy as np
+
+    levels = [level for level, series in by_level.items() if series]
+    columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
+    figure, (axes,) = new_figure(legend_rows=-(-len(levels) // columns))
+    colours = itertools.cycle(_COLOURS)
+    ends = []
+    for level in levels:
+        colour = BLACK if level == reference else next(colours)
+        time_E = by_level[level][0].time_E
+        rows = [series.means_E for series in by_level[level] if len(series.time_E) == len(time_E)]
+        steps, mean = time_E * num_steps, np.mean(rows, axis=0)
+        marker = "o" if len(steps) <= 12 else ""
+        axes.plot(steps, mean, color=colour, linewidth=1.8, label=level, marker=marker, markersize=3.5)
+        if len(rows) > 1:
+            half = expected_half_width(1.0, len(rows)) * np.std(rows, axis=0, ddof=1)
+            axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
+        ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
+    finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
+    axes.legend(ncols=columns, **LEGEND)
+    return render(
+        figure,
+        study,
+        LABELS[metric],
+        f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: 95 % intervals of the mean over seeds.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One effect in a figure of effects; with a verdict, in units of the smallest effect of interest."""
+
+    label: str
+    effect: Effect
+    least: float = 1.0
+    direction: str = "higher"
+    verdict: ClaimFinding | None = None
+
+
+def draw_bars(name: str, bars: Sequence[Bar], *, title: str, is_share: bool = False) -> Chart:
+    """Draw effects with their intervals: as measured, or turned so that the claimed direction is right."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import PercentFormatter
+
+    seen = [verdict for verdict in COLOUR_OF if any(bar.verdict is verdict for bar in bars)]
+    height = 1.0 + _ROW_INCHES * len(bars)
+    with mpl.rc_context(dict(STYLE)):
+        figure = Figure(figsize=(7.6, height))
+        axes = figure.subplots()
+    figure.subplots_adjust(left=0.47 if seen else 0.24, right=0.98, bottom=0.55 / height, top=1 - 0.3 / height)
+    axes.set_ylim(len(bars) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    axes.axvline(0, color=BLACK, linewidth=0.8)
+    farthest = _FARTHEST if seen else float("inf")
+    for row, bar in enumerate(bars):
+        scale = (-1.0 if bar.direction == "lower" else 1.0) / bar.least
+        value, *ends = (
+            max(-farthest, min(farthest, scale * x)) for x in (bar.effect.value, bar.effect.low, bar.effect.high)
+        )
+        colour = COLOUR_OF[bar.verdict] if bar.verdict else BLUE
+        axes.plot([min(ends), max(ends)], [row, row], color=colour, linewidth=2)
+        axes.plot([value], [row], "s" if bar.direction == "same" else "o", color=colour, markersize=6)
+    axes.set_yticks(range(len(bars)), [textwrap.fill(bar.label, _LABEL_CHARACTERS) for bar in bars], fontsize=8)
+    axes.set_xlabel("effect / smallest effect of interest; to the right: as claimed" if seen else title, fontsize=8)
+    if is_share:
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
+    if not seen:
+        means = "; ".join(f"{b.label} {b.effect.value:.3g} [{b.effect.low:.3g}, {b.effect.high:.3g}]" for b in bars)
+        return render(figure, name, title, f"Means with 95 % intervals: {means}.")
+    axes.axvspan(-1, 1, color="#eef1f4", zorder=0)
+    axes.set_xlim(-_FARTHEST * 1.03, _FARTHEST * 1.03)
+    handles = [Line2D([], [], color=COLOUR_OF[verdict], marker="o", label=str(verdict)) for verdict in seen]
+    axes.legend(
+        handles=handles, ncols=len(seen), loc="lower right", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False
+    )
+    counts = ", ".join(f"{sum(bar.verdict is verdict for bar in bars)} {verdict}" for verdict in seen)
+    square = " Squares: claimed to be within the grey." if any(bar.direction == "same" for bar in bars) else ""
+    return render(figure, name, title, f"{len(bars)} primary effects with 95 % intervals: {counts}.{square}")
 
 
 def write_probe_figure(run_directory: Path) -> Path:

@@ -1,193 +1,27 @@
-"""The figure of a study's page: a few curves, a few measured levels, or the primary effects beside what was claimed.
-
-The pages of the studies: five sentences, one figure and tables for each, and an index of all claims.
-"""
+"""The pages of the studies: five sentences, one figure and tables for each, and an index of all claims."""
 
 from __future__ import annotations
 
-import itertools
-import textwrap
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_text
-from microcoder.lab.studies.claims import (
-    ClaimResult,
-    JudgedStudy,
-    PredicateResult,
-    StudyData,
-    as_records,
-    measure_contrast,
-)
-from microcoder.lab.studies.design import ASPECTS, INSIGHTS, QUICK, Contrast, FigureChoice
-from microcoder.lab.studies.effects import Effect
-from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
-from microcoder.lab.studies.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    LEGEND,
-    ORANGE,
-    PURPLE,
-    STYLE,
-    VERMILION,
-    Chart,
-    finish_axes,
-    new_figure,
-    render,
-)
+from microcoder.lab.studies.claims import ClaimResult, ContrastResult, JudgedStudy, as_records, measure_contrast
+from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
+from microcoder.lab.studies.figures import Bar, Chart, draw_bars, draw_curves
 from microcoder.lab.studies.history import missing_extra
-from microcoder.lab.studies.study import level_keys
-from microcoder.lab.studies.verdicts import ClaimFinding, expected_half_width
-from microcoder.lab.studies.wording import (
-    count_verdicts,
-    describe_expectation,
-    format_check,
-    format_effect,
-    format_least,
-    format_value,
-    name_comparison,
-    open_page,
-    unit_of,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-COLOUR_OF: Mapping[ClaimFinding, str] = {
-    ClaimFinding.SUPPORTED: GREEN,
-    ClaimFinding.CONTRADICTED: VERMILION,
-    ClaimFinding.INCONCLUSIVE: ORANGE,
-    ClaimFinding.CANNOT_APPEAR: "#999999",
-}
-_COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
-_FARTHEST = 6.0
-"""Effects beyond this many smallest effects are drawn at the edge."""
-_ROW_INCHES = 0.42
-_LABEL_CHARACTERS = 46
-_LEGEND_CHARACTERS = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One primary effect in a figure of effects."""
-
-    label: str
-    effect: Effect
-    least: float
-    direction: str
-    verdict: ClaimFinding
-
-
-def draw_curves(
-    study: str, metric: str, by_level: Mapping[str, Sequence[MetricSeries]], *, reference: str, num_steps: int
-) -> Chart:
-    """Draw the mean over seeds of each level, with its 95 % interval as a band."""
-    import numpy as np
-
-    levels = [level for level, series in by_level.items() if series]
-    columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
-    figure, (axes,) = new_figure(legend_rows=-(-len(levels) // columns))
-    colours = itertools.cycle(_COLOURS)
-    ends = []
-    for level in levels:
-        colour = BLACK if level == reference else next(colours)
-        time_E = by_level[level][0].time_E
-        rows = [series.means_E for series in by_level[level] if len(series.time_E) == len(time_E)]
-        steps, mean = time_E * num_steps, np.mean(rows, axis=0)
-        is_sparse = len(steps) <= 12
-        axes.plot(
-            steps, mean, color=colour, linewidth=1.8, label=level, marker="o" if is_sparse else "", markersize=3.5
-        )
-        if len(rows) > 1:
-            half = expected_half_width(1.0, len(rows)) * np.std(rows, axis=0, ddof=1)
-            axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
-        ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
-    finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
-    axes.legend(ncols=columns, **LEGEND)
-    return render(
-        figure,
-        study,
-        LABELS[metric],
-        f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: 95 % intervals of the mean over seeds.",
-    )
-
-
-def draw_levels(study: str, says: str, effects: Mapping[str, Effect], *, is_share: bool) -> Chart:
-    """Draw what was measured at a few levels, with intervals."""
-    figure, axes = _rows_figure(len(effects), left=0.24)
-    for row, (_, effect) in enumerate(effects.items()):
-        axes.plot([effect.low, effect.high], [row, row], color=BLUE, linewidth=2)
-        axes.plot([effect.value], [row], "o", color=BLUE, markersize=6)
-    axes.axvline(0, color=BLACK, linewidth=0.8)
-    axes.set_yticks(range(len(effects)), list(effects), fontsize=9)
-    axes.set_xlabel(says)
-    if is_share:
-        from matplotlib.ticker import PercentFormatter
-
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
-    means = "; ".join(f"{name} {e.value:.3g} [{e.low:.3g}, {e.high:.3g}]" for name, e in effects.items())
-    return render(figure, study, says, f"Means with 95 % intervals: {means}.")
-
-
-def draw_effects(name: str, bars: Sequence[Bar], *, title: str) -> Chart:
-    """Draw effects in units of their smallest effect of interest, turned so that the claimed direction is right."""
-    from matplotlib.lines import Line2D
-
-    figure, axes = _rows_figure(len(bars), left=0.47)
-    axes.axvspan(-1, 1, color="#eef1f4", zorder=0)
-    axes.axvline(0, color=BLACK, linewidth=0.8)
-    for row, bar in enumerate(bars):
-        sign = -1.0 if bar.direction == "lower" else 1.0
-        value, *ends = (_clip(sign * x / bar.least) for x in (bar.effect.value, bar.effect.low, bar.effect.high))
-        colour = COLOUR_OF[bar.verdict]
-        axes.plot([min(ends), max(ends)], [row, row], color=colour, linewidth=2)
-        axes.plot([value], [row], "s" if bar.direction == "same" else "o", color=colour, markersize=6)
-    axes.set_xlim(-_FARTHEST * 1.03, _FARTHEST * 1.03)
-    labels = [textwrap.fill(bar.label, _LABEL_CHARACTERS) for bar in bars]
-    axes.set_yticks(range(len(bars)), labels, fontsize=8)
-    axes.set_xlabel("effect / smallest effect of interest; to the right: as claimed", fontsize=8)
-    seen = [verdict for verdict in COLOUR_OF if any(bar.verdict is verdict for bar in bars)]
-    axes.legend(
-        handles=[Line2D([], [], color=COLOUR_OF[verdict], marker="o", label=str(verdict)) for verdict in seen],
-        loc="lower right",
-        bbox_to_anchor=(1.01, 1.0),
-        ncols=len(seen),
-        fontsize=8,
-        frameon=False,
-        borderaxespad=0.1,
-    )
-    counts = ", ".join(f"{sum(bar.verdict is verdict for bar in bars)} {verdict}" for verdict in seen)
-    square = " Squares: claimed to be within the grey." if any(bar.direction == "same" for bar in bars) else ""
-    return render(figure, name, title, f"{len(bars)} primary effects with 95 % intervals: {counts}.{square}")
-
-
-def _rows_figure(num_rows: int, *, left: float) -> tuple[Figure, Axes]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    height = 1.0 + _ROW_INCHES * num_rows
-    with mpl.rc_context(dict(STYLE)):
-        figure = Figure(figsize=(7.6, height))
-        axes = figure.subplots()
-    figure.subplots_adjust(left=left, right=0.98, bottom=0.55 / height, top=1 - 0.3 / height)
-    axes.set_ylim(num_rows - 0.4, -0.6)
-    axes.grid(visible=False, axis="y")
-    return figure, axes
-
-
-def _clip(value: float) -> float:
-    return max(-_FARTHEST, min(_FARTHEST, value))
-
+from microcoder.lab.studies.verdicts import ClaimFinding, expect_power
+from microcoder.lab.studies.work import level_keys
 
 LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""
+_SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
+_MOST_NAMED = 4
+"""Claims that a sentence names one by one."""
 
 
 def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index: bool = True) -> Path:
@@ -198,8 +32,14 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
         output: where the pages go.
         has_index: also write the index and the results for other programs.
     """
-    if not any(study.num_finished for study in judged):
-        raise DataError(_nothing_finished(judged))
+    if not any(study.seeds for study in judged):
+        folder = next(work.folder.parent for study in judged for work in study.works)
+        found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir())
+        others = [name for name in found if name not in (folder.name, "logs")]
+        hint = f"; runs of other code exist, choose one with --code: {', '.join(others)}" if others else ""
+        raise DataError(
+            f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study run`{hint}"
+        )
     try:
         for study in judged:
             _write_page(study, output)
@@ -208,35 +48,34 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
         raise missing_extra(error) from None
 
 
-def _nothing_finished(judged: Sequence[JudgedStudy]) -> str:
-    folder = next(work.folder.parent for study in judged for work in (*study.runs, *study.measurements))
-    root, scale = folder.parent, judged[0].scale
-    others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
-    hint = f"; runs of other code exist, choose one with --code: {', '.join(others)}" if others else ""
-    return f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}"
-
-
 def _write_page(judged: JudgedStudy, output: Path) -> None:
-    name = judged.file.name
+    name, study = judged.file.name, judged.file.study
     for old in output.glob(f"{name}*.svg"):
         old.unlink()
-    chart = _figure(judged)
+    chart = _draw(judged)
     if chart:
         write_text(output / f"{chart.name}.svg", chart.svg)
     lines = [
-        f"# {judged.file.study.factor[:1].upper()}{judged.file.study.factor[1:]}",
+        f"# {_capital(study.factor)}",
         "",
-        *(f"{sentence}\n" for sentence in open_page(judged)),
+        f"**Asked:** {study.question}\n",
+        f"**Done:** {study.done}\n",
+        f"**Seen:** {_seen(judged)}\n",
+        f"**It means:** {_meaning(judged.claims)}\n",
+        f"**Next:** {study.next}\n",
         *([f"![{chart.title}. {chart.description}]({chart.name}.svg)", ""] if chart else []),
         "## Claims",
         "",
-        "| | claim | verdict | effect, 95 % interval | claimed | seeds | p (Holm) |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-        *(_claim_row(result, judged) for result in judged.claims),
+        *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "seeds", "p (Holm)"),
+        *(_claim_row(result, study) for result in judged.claims),
         "",
-        *(line for result in judged.claims for line in _claim(result, judged)),
-        *_levels(judged),
-        *_measurements(judged),
+        *(line for result in judged.claims for line in (_describe(result, judged), "")),
+        "## What was compared",
+        "",
+        *_rows("claim", "what is compared", "claimed", "effect, 95 % interval", "by seed", "n", "alone"),
+        *(row for result in judged.claims for row in _contrast_rows(result, study)),
+        "",
+        *(_levels(judged) if study.levels else []),
         "## How to have it again",
         "",
         f"Study [{name}](../../studies/{name}.toml); how to read this: [insights.md](../insights.md).",
@@ -247,171 +86,29 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
     write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
 
 
-def _claim_row(result: ClaimResult, judged: JudgedStudy) -> str:
-    claim, part = result.claim, result.primary
-    if part is None:
-        return _row([claim.id, claim.short, f"**{result.verdict}**", "-", "-", "-", "-"])
-    unit = unit_of(part.predicate, judged.file.study)
-    return _row(
-        [
-            claim.id,
-            claim.short,
-            f"**{result.verdict}**",
-            format_effect(part.effect, unit),
-            format_least(part.predicate, judged.file.study),
-            part.effect.num_seeds if part.effect else 0,
-            _adjusted_p(result),
-        ]
-    )
-
-
-def _claim(result: ClaimResult, judged: JudgedStudy) -> list[str]:
-    claim = result.claim
-    lines = [
-        f"### {claim.id}: {claim.sentence}",
-        "",
-        f"**{result.verdict}**, a {claim.family} claim. The paper: {claim.paper}",
-        "",
-        f"Design: {claim.design}",
-        "",
-    ]
-    if expectation := describe_expectation(claim, judged.file, scale=judged.scale):
-        lines += [expectation, ""]
-    lines += [line for check in result.checks for line in (f"Check: {format_check(check, judged.file.study)}.", "")]
-    if result.verdict is ClaimFinding.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
-        lines += ["The runs that are compared are the same in every seed: the setting changed nothing.", ""]
-    if result.raw is not result.verdict:
-        lines += [
-            f"By itself it would be {result.raw}; among all claims that were tested that does not stand "
-            f"(p = {_adjusted_p(result)} by Holm).",
-            "",
-        ]
-    parts = [*([result.primary] if result.primary else []), *result.secondary]
-    if parts:
-        lines += [
-            "| | what is compared | claimed | effect, 95 % interval | by seed | n | alone |",
-            "| --- | --- | --- | --- | --- | --- | --- |",
-            *(_part_row(part, "decides" if part is result.primary else "beside", judged) for part in parts),
-            "",
-        ]
-    return [*lines, claim.note, ""] if claim.note else lines
-
-
-def _part_row(part: PredicateResult, role: str, judged: JudgedStudy) -> str:
-    study, effect = judged.file.study, part.effect
-    unit = unit_of(part.predicate, study)
-    compared, claimed = name_comparison(part.predicate, study), format_least(part.predicate, study)
-    if effect is None:
-        return _row([role, compared, claimed, "-", "-", "0", part.verdict])
-    units = f" x {effect.num_units:,} units" if part.predicate.measurement and effect.num_units else ""
-    units = units or (f" x {effect.num_units} problems" if effect.num_units else "")
-    each = ", ".join(format_value(value, unit) for value in effect.by_seed)
-    return _row(
-        [role, compared, claimed, format_effect(effect, unit), each, f"{effect.num_seeds} seeds{units}", part.verdict]
-    )
-
-
-def _levels(judged: JudgedStudy) -> list[str]:
-    study = judged.file.study
-    if not study.levels:
-        return []
-    rows = [
-        "## Runs",
-        "",
-        "| level | | keys | runs | accuracy before | after |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for name, level in study.levels.items():
-        runs = judged.data.histories[name].values()
-        before = [h.before.accuracy for h in runs if h.before]
-        after = [h.after.accuracy for h in runs if h.after]
-        mark = "**" if name == study.reference else ""
-        rows.append(
-            _row(
-                [
-                    f"{mark}{name}{mark}",
-                    level.says,
-                    _keys(level_keys(study, scale=judged.scale, level=name)) or "the baseline",
-                    f"{len(runs)} of at most {len(judged.file.scale(judged.scale).seeds)}",
-                    f"{fmean(before):.1%}" if before else "-",
-                    f"{fmean(after):.1%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-",
-                ]
-            )
-        )
-    return [*rows, ""]
-
-
-def _measurements(judged: JudgedStudy) -> list[str]:
-    study = judged.file.study
-    if not study.measurements:
-        return []
-    rows = ["## Measurements", "", "| measurement | what is done | seeds | rows |", "| --- | --- | --- | --- |"]
-    for name, measurement in study.measurements.items():
-        measured = judged.data.measured[name]
-        num_rows = sum(len(found) for found in measured.values())
-        rows.append(_row([name, measurement.says, f"{len(measured)} of {len(measurement.seeds)}", f"{num_rows:,}"]))
-    return [*rows, ""]
-
-
-def _figure(judged: JudgedStudy) -> Chart | None:
-    """The one figure of a page; None as long as there is nothing to draw."""
-    chosen, name = judged.file.study.figure, f"{judged.file.name}-figure"
-    if chosen is not None:
-        return _measured_figure(judged, chosen, name) if chosen.measurement else _curves(judged, chosen, name)
-    bars = [bar for result in judged.claims if (bar := _bar(result)) is not None]
-    return draw_effects(name, bars, title="Effects of the claims") if bars else None
-
-
-def _bar(result: ClaimResult) -> Bar | None:
-    part = result.primary
-    if part is None or part.effect is None:
-        return None
-    label = f"{result.claim.id}  {result.claim.short}"
-    return Bar(label, part.effect, part.predicate.least, part.predicate.direction, result.verdict)
-
-
-def _curves(judged: JudgedStudy, chosen: FigureChoice, name: str) -> Chart | None:
-    by_level = {level: _all_series(judged.data, level, chosen.metric) for level in chosen.levels}
-    if not any(by_level.values()):
-        return None
-    num_steps = judged.runs[0].config.num_steps
-    return draw_curves(name, chosen.metric, by_level, reference=judged.file.study.reference, num_steps=num_steps)
-
-
-def _all_series(data: StudyData, level: str, metric: str) -> list[Any]:
-    return [s for seed in sorted(data.histories[level]) if (s := data.series(level, seed, metric)) is not None]
-
-
-def _measured_figure(judged: JudgedStudy, chosen: FigureChoice, name: str) -> Chart | None:
-    effects = {}
-    for level in chosen.levels:
-        contrast = Contrast(metric=chosen.metric, measurement=chosen.measurement, of=(level,))
-        effect = measure_contrast(contrast, judged.data)
-        if effect is not None:
-            effects[level] = effect
-    metric = judged.file.study.measurements[chosen.measurement].metrics[chosen.metric]
-    return draw_levels(name, metric.says, effects, is_share=metric.unit == "share") if effects else None
-
-
 def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
     found = {result.claim.id: (study, result) for study in judged for result in study.claims}
-    results = [result for _, result in found.values() if not result.claim.says]
-    missing = [name for name in INSIGHTS if name not in found]
-    precise = [r for r in results if r.primary and r.primary.is_precise]
-    counts = count_verdicts(results) + (f" and {len(missing)} in no study here" if missing else "")
+    results = [result for _, result in found.values() if result.claim.is_catalogued]
+    num_missing = len(INSIGHTS) - len(results)
+    counts = _count_verdicts(results) + (f" and {num_missing} in no study here" if num_missing else "")
+    num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
     learnt = f"What that means for who trains real models: [what we learnt]({LEARNT}). "
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"Of {len(INSIGHTS)} claims {counts}. {len(precise)} intervals are as narrow as the smallest effect of "
+        f"Of {len(INSIGHTS)} claims {counts}. {num_precise} intervals are as narrow as the smallest effect of "
         "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
         *([learnt] if (output / LEARNT).exists() else []),
         "How to read this: [insights.md](../insights.md).",
         "",
-        "| | claim | verdict | effect, 95 % interval | |",
-        "| --- | --- | --- | --- | --- |",
-        *(_index_row(name, *found[name]) for name in _in_order(found)),
+        *_rows("", "claim", "verdict", "effect, 95 % interval", ""),
+        *(
+            _row(*_claim_cells(result, study.file.study)[:4], f"[study]({study.file.name}.md)")
+            for name in dict.fromkeys([*INSIGHTS, *found])
+            if name in found
+            for study, result in [found[name]]
+        ),
         "",
         *_reproduce(judged),
         "",
@@ -422,27 +119,109 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
     return path
 
 
-def _in_order(found: Mapping[str, Any]) -> list[str]:
-    return [
-        name for letter in ASPECTS for name in dict.fromkeys([*INSIGHTS, *found]) if name[0] == letter and name in found
-    ]
+def _claim_cells(result: ClaimResult, study: Study) -> list[str]:
+    claim, part = result.claim, result.primary
+    cells = [claim.id, claim.short, f"**{result.verdict}**"]
+    if part is None:
+        return [*cells, "-", "-", "-"]
+    num_seeds = part.effect.num_seeds if part.effect else 0
+    return [*cells, format_effect(part, study), _format_claimed(part.contrast, study), str(num_seeds)]
 
 
-def _index_row(name: str, judged: JudgedStudy, result: ClaimResult) -> str:
-    part = result.primary
-    effect = format_effect(part.effect, unit_of(part.predicate, judged.file.study)) if part else "-"
-    return _row([name, result.claim.short, f"**{result.verdict}**", effect, f"[study]({judged.file.name}.md)"])
+def _claim_row(result: ClaimResult, study: Study) -> str:
+    return _row(*_claim_cells(result, study), _adjusted_p(result))
+
+
+def _describe(result: ClaimResult, judged: JudgedStudy) -> str:
+    """Return what a claim says, how it was tested, and what its verdict depends on."""
+    claim, study = result.claim, judged.file.study
+    checks = [f"Check: {format_check(check, study)}." for check in result.checks]
+    if result.verdict is ClaimFinding.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
+        checks.append("The runs that are compared are the same in every seed: the setting changed nothing.")
+    if result.raw is not result.verdict:
+        checks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
+    expected = describe_expectation(claim, judged.file, scale=judged.scale)
+    parts = [f"The paper: {claim.paper}", f"Design: {claim.design}", expected, *checks, claim.note]
+    return f"**{claim.id}** ({claim.family}). {claim.says} {' '.join(filter(None, parts))}"
+
+
+def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
+    rows = []
+    for part in (*([result.primary] if result.primary else []), *result.secondary):
+        contrast, effect = part.contrast, part.effect
+        name = f"**{result.claim.id}**" if part is result.primary else result.claim.id
+        each, num = "-", "0"
+        if effect:
+            unit = study.unit_of(contrast.metric, contrast.measurement, contrast.feature)
+            each = ", ".join(format_value(value, unit) for value in effect.by_seed)
+            units = f" x {effect.num_units:,} {'units' if contrast.measurement else 'problems'}"
+            num = f"{effect.num_seeds} seeds{units if effect.num_units else ''}"
+        compared, claimed = name_comparison(contrast, study), _format_claimed(contrast, study)
+        rows.append(_row(name, compared, claimed, format_effect(part, study), each, num, part.judgement.verdict))
+    return rows
+
+
+def _levels(judged: JudgedStudy) -> list[str]:
+    study, num_seeds = judged.file.study, len(judged.file.seeds(judged.scale))
+    rows = ["## Runs", "", *_rows("level", "", "keys", "runs", "accuracy before", "after")]
+    for name, level in study.levels.items():
+        runs = judged.data.histories[name].values()
+        before = [h.before.accuracy for h in runs if h.before]
+        after = [h.after.accuracy for h in runs if h.after]
+        mark = "**" if name == study.reference else ""
+        keys = level_keys(judged.file, scale=judged.scale, level=name)
+        said = ", ".join(f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items())
+        rows.append(
+            _row(
+                f"{mark}{name}{mark}",
+                level.says,
+                said or "the baseline",
+                f"{len(runs)} of at most {num_seeds}",
+                f"{fmean(before):.1%}" if before else "-",
+                f"{fmean(after):.1%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-",
+            )
+        )
+    return [*rows, ""]
+
+
+def _draw(judged: JudgedStudy) -> Chart | None:
+    """Draw the one figure of a page: what the study chose, or the primary effects; None if there is nothing to draw."""
+    study, data, name = judged.file.study, judged.data, f"{judged.file.name}-figure"
+    chosen = study.figure
+    if chosen is None:
+        found = [(one, one.primary, one.primary.effect) for one in judged.claims if one.primary and one.primary.effect]
+        bars = [
+            Bar(f"{one.claim.id}  {one.claim.short}", effect, part.contrast.least, part.contrast.direction, one.verdict)
+            for one, part, effect in found
+        ]
+        return draw_bars(name, bars, title="Effects of the claims") if bars else None
+    if not chosen.measurement:
+        by_level = {
+            level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
+            for level in chosen.levels
+        }
+        num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
+        if not any(by_level.values()):
+            return None
+        return draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
+    metric = study.measurements[chosen.measurement].metrics[chosen.metric]
+    effects = {
+        level: measure_contrast(Contrast(metric=chosen.metric, measurement=chosen.measurement, of=(level,)), data)
+        for level in chosen.levels
+    }
+    bars = [Bar(level, effect) for level, effect in effects.items() if effect]
+    return draw_bars(name, bars, title=metric.says, is_share=metric.unit == "share") if bars else None
 
 
 def _reproduce(judged: Sequence[JudgedStudy]) -> list[str]:
     distinct = {history.run.root: history for study in judged for history in study.histories}.values()
     summaries = [summary for study in judged for summary in study.summaries]
-    records = [history.manifest for history in distinct] + summaries
-    commits = sorted({_commit(record) for record in records})
-    machines = sorted(
-        {f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in distinct if (m := h.manifest.get("machine"))}
-    )
-    codes = sorted({work.folder.parent.name for study in judged for work in (*study.runs, *study.measurements)})
+    commits = set()
+    for record in [history.manifest for history in distinct] + summaries:
+        git = record.get("git") or {}
+        commits.add(str(git.get("commit") or "unknown")[:12] + (" with changes" if git.get("is_dirty") else ""))
+    machines = {f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in distinct if (m := h.manifest.get("machine"))}
+    codes = sorted({work.folder.parent.name for study in judged for work in study.works})
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in distinct)
     seconds += sum(summary["cpu_seconds"] for summary in summaries)
     seeds = sorted({seed for study in judged for seed in study.seeds})
@@ -455,15 +234,9 @@ def _reproduce(judged: Sequence[JudgedStudy]) -> list[str]:
         "```",
         "",
         f"Seeds {', '.join(map(str, seeds))}; {len(distinct)} distinct runs and {len(summaries)} measurements; "
-        f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(commits) or '-'}; "
-        f"{'; '.join(machines) or '-'}.",
+        f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(sorted(commits)) or '-'}; "
+        f"{'; '.join(sorted(machines)) or '-'}.",
     ]
-
-
-def _commit(record: Mapping[str, Any]) -> str:
-    git = record.get("git") or {}
-    commit = str(git.get("commit") or "unknown")[:12]
-    return f"{commit} with changes" if git.get("is_dirty") else commit
 
 
 def _adjusted_p(result: ClaimResult) -> str:
@@ -476,13 +249,160 @@ def _adjusted_p(result: ClaimResult) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _keys(keys: Mapping[str, Any]) -> str:
-    return ", ".join(f"`{key} = {_value(value)}`" for key, value in keys.items())
+def _rows(*columns: str) -> list[str]:
+    return [_row(*columns), _row(*["---"] * len(columns))]
 
 
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else str(value).replace("'", "")
-
-
-def _row(cells: Sequence[object]) -> str:
+def _row(*cells: object) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+# ----- In words.
+
+
+def _name_metric(contrast: Contrast, study: Study) -> str:
+    if contrast.measurement:
+        return study.measurements[contrast.measurement].metrics[contrast.metric].says
+    feature = f", {contrast.feature.replace('_', ' ')}" if contrast.feature else ""
+    return f"{contrast.metric.replace('_', ' ').replace('heldout', 'held-out')}{feature}"
+
+
+def name_comparison(contrast: Contrast, study: Study) -> str:
+    """Return a contrast in words: metric, levels, and what they are compared with."""
+    text = f"{_name_metric(contrast, study)}: {' and '.join(contrast.of)}"
+    if contrast.dose:
+        return f"{text}, slope over the doses {', '.join(f'{dose:g}' for dose in contrast.dose)}"
+    if not contrast.against:
+        return text
+    other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
+    return f"{text} against {' and '.join(contrast.against)}{other}"
+
+
+def format_value(value: float, unit: Unit) -> str:
+    """Return a number of a unit, without the unit: points for shares."""
+    if not math.isfinite(value):
+        return "any" if value > 0 else "-any"
+    scaled = 100 * value if unit == "share" else value
+    is_coarse = unit in ("share", "tokens") and abs(scaled) >= 0.1
+    digits = 1 if is_coarse else max(0, 2 - math.floor(math.log10(abs(scaled) or 1)))
+    text = f"{scaled:+.{min(digits, 6)}f}"
+    return text.replace("-0.0", "0.0") if float(text) == 0 else text
+
+
+def format_amount(value: float, unit: Unit) -> str:
+    """Return a size with its unit: `2 points`."""
+    return f"{100 * value if unit == 'share' else value:.3g}{_SUFFIX[unit]}"
+
+
+def format_effect(part: ContrastResult, study: Study) -> str:
+    """Return an effect with its interval and unit."""
+    contrast, effect = part.contrast, part.effect
+    if effect is None:
+        return "-"
+    unit = study.unit_of(contrast.metric, contrast.measurement, contrast.feature)
+    value = format_value(effect.value, unit)
+    if not (math.isfinite(effect.low) and math.isfinite(effect.high)):
+        return f"{value}{_SUFFIX[unit]}, no interval"
+    return f"{value} [{format_value(effect.low, unit)}, {format_value(effect.high, unit)}]{_SUFFIX[unit]}"
+
+
+def _format_claimed(contrast: Contrast, study: Study) -> str:
+    least = format_amount(contrast.least, study.unit_of(contrast.metric, contrast.measurement, contrast.feature))
+    return f"same within {least}" if contrast.direction == "same" else f"{contrast.direction} by {least} or more"
+
+
+def format_check(found: ContrastResult, study: Study) -> str:
+    """Return a check's result and requirement in words."""
+    check, value = found.contrast, found.effect.value if found.effect else None
+    unit = study.unit_of(check.metric, check.measurement, check.feature)
+    is_plain = unit == "share" and not check.against
+    said, least = (
+        "not run" if x is None else f"{x:.1%}" if is_plain else format_amount(x, unit) for x in (value, check.least)
+    )
+    return f"{name_comparison(check, study)}: {said}, at least {least} needed"
+
+
+def describe_claim(result: ClaimResult, study: Study) -> str:
+    """Return a claim's result in a line for a terminal."""
+    effect = f", {format_effect(result.primary, study)}" if result.primary and result.primary.effect else ""
+    missed = [format_check(check, study) for check in result.checks if not check.is_reached]
+    why = f" ({'; '.join(missed)})" if result.verdict is ClaimFinding.CANNOT_APPEAR and missed else ""
+    return f"{result.claim.id:<4}{result.verdict}{effect}: {result.claim.short}{why}"
+
+
+def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
+    """Return the expected power, or why a claim is not decidable, in a sentence."""
+    if claim.undecidable is not None:
+        return f"Said before the runs: {claim.undecidable.reason} What would decide it: {claim.undecidable.compute}"
+    primary = claim.primary
+    expected = expect_power(claim, num_seeds=len(file.seeds(scale, primary.measurement))) if primary else None
+    if primary is None or claim.spread is None or expected is None:
+        return ""
+    unit = file.study.unit_of(primary.metric, primary.measurement, primary.feature)
+    spread, half, least = (format_amount(x, unit) for x in (claim.spread.sd, expected.half_width, primary.least))
+    return (
+        f"Computed before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
+        f"{expected.num_seeds} seeds give a half width of {half}, and a power of {expected.power:.0%} for {least}, the "
+        f"smallest effect of interest ({expected.strict_power:.0%} at the strictest step of Holm's correction)."
+    )
+
+
+def _count_verdicts(results: Sequence[ClaimResult]) -> str:
+    counts = Counter(result.verdict for result in results)
+    parts = []
+    for verdict in ClaimFinding:
+        verb = "" if verdict is ClaimFinding.CANNOT_APPEAR else "is " if counts[verdict] == 1 else "are "
+        parts += [f"{counts[verdict]} {verb}{verdict}"] if counts[verdict] else []
+    return _join(parts)
+
+
+def _seen(judged: JudgedStudy) -> str:
+    study = judged.file.study
+    tested = [result.primary for result in judged.claims if result.primary and result.primary.effect]
+    if not tested:
+        return "Nothing that decides a claim has been run yet."
+    tested.sort(key=lambda part: min(part.judgement.p_for, part.judgement.p_against))
+    parts = [
+        f"{_subject(part.contrast, study)} was {format_effect(part, study)}"
+        for part in tested[: 2 if len(tested) < 3 else 1]
+    ]
+    if len(tested) <= 2:
+        return f"{_capital(_join(parts))} (effect and 95 % interval)."
+    return f"Of {len(judged.claims)} claims {_count_verdicts(judged.claims)}; most clearly, {parts[0]}."
+
+
+def _subject(contrast: Contrast, study: Study) -> str:
+    if not contrast.against:
+        return name_comparison(contrast, study)
+    of, against = (" and ".join(levels) for levels in (contrast.of, contrast.against))
+    other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
+    return f"the difference in {_name_metric(contrast, study)} between {of} and {against}{other}"
+
+
+_MEANS: Mapping[ClaimFinding, tuple[str, str]] = {
+    ClaimFinding.SUPPORTED: ("this experiment supports", "that"),
+    ClaimFinding.CONTRADICTED: ("it excludes, at the size that would matter,", "that"),
+    ClaimFinding.INCONCLUSIVE: ("it leaves open", "whether"),
+    ClaimFinding.CANNOT_APPEAR: ("the treatment reached too little here to ask about", ""),
+    ClaimFinding.UNDECIDABLE: ("more than this scale is needed for", ""),
+    ClaimFinding.NOT_RUN: ("nothing has been run for", ""),
+}
+
+
+def _meaning(results: Sequence[ClaimResult]) -> str:
+    clauses = []
+    for verdict, (lead, joint) in _MEANS.items():
+        found = [result.claim for result in results if result.verdict is verdict]
+        named = [f"{joint} {claim.short} ({claim.id})" if joint else claim.id for claim in found]
+        if joint and len(named) > _MOST_NAMED:
+            named = [*named[:_MOST_NAMED], f"{len(named) - _MOST_NAMED} more"]
+        clauses += [f"{lead} {_join(named)}"] if named else []
+    return f"{_capital('; '.join(clauses))}."
+
+
+def _join(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -46,18 +46,15 @@ class Power:
 
 
 def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
-    """Return the power of a claim's primary predicate with some seeds; None for a claim without one."""
+    """Return the power of a claim's primary contrast with some seeds; None for a claim without one."""
     if claim.primary is None or claim.spread is None:
         return None
-    sd, least = claim.spread.sd, claim.primary.least
-    return Power(
-        num_seeds,
-        half_width=expected_half_width(sd, num_seeds),
-        power=power_of(sd, least, num_seeds=num_seeds, direction=claim.primary.direction),
-        strict_power=power_of(
-            sd, least, num_seeds=num_seeds, direction=claim.primary.direction, alpha=ALPHA / len(INSIGHTS)
-        ),
+    sd, least, direction = claim.spread.sd, claim.primary.least, claim.primary.direction
+    power, strict = (
+        power_of(sd, least, num_seeds=num_seeds, direction=direction, alpha=alpha)
+        for alpha in (ALPHA, ALPHA / len(INSIGHTS))
     )
+    return Power(num_seeds, expected_half_width(sd, num_seeds), power, strict)
 
 
 def expected_half_width(sd: float, num_seeds: int) -> float:

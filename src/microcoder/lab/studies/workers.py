@@ -1,420 +1,257 @@
-"""The pool of processes that does the runs and measurements of studies, and replaces processes that die.
+"""A study's work, round by round, in a pool of processes that each stay for much work: loading torch takes long.
 
-A study at full scale: one overlay per level, the commands that start its runs, and their cost.
+The first round is the first `first_look` seeds of every study. After each round a study's claims are looked at: those
+whose primary effect has an interval wider than its smallest effect of interest get one more seed, of the levels and
+measurements that they compare, as long as the study names seeds. Narrow enough is a half width of `precision` times the
+smallest effect at 95 %, and of the smallest effect at the strictest step of Holm's correction: else a study would end
+with intervals that conclude by themselves and not among all.
 
-A worker process of a study: reads runs and measurements from standard input, one JSON line each, and writes events
-to standard output.
-
-It stays for much work, since loading torch and TRL takes longer than a short run's first steps. It ends when its input
-does, also in the middle of a run: the parent has gone, and finished steps are in checkpoints.
+What is looked at is the half width alone, never the effect or its sign, so that looking does not favour a verdict
+(Chow and Robbins 1965: intervals of a fixed width keep their coverage in the limit). With few seeds a lucky small
+spread stops too early; five before the first look keep that small: from five to ten seeds the intervals cover 93.1 % at
+worst, and 2.7 % at worst of effects that are none are "supported", in place of 95 and 2.5.
 """
 
 from __future__ import annotations
 
 import gc
-import json
+import multiprocessing
 import os
-import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
-from microcoder.judge.core.config import SHIPPED
-from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.files import write_text
-from microcoder.lab.studies.design import Measurement
-from microcoder.lab.studies.jobs import Job
-from microcoder.lab.studies.measure import run_measurement
-from microcoder.lab.studies.rounds import Rounds
-from microcoder.lab.studies.study import StudyFile, StudyRun, Work, level_keys, resolve_config
+from microcoder.judge.core.machine import count_processors
+from microcoder.lab.studies.claims import ClaimResult, judge_work
+from microcoder.lab.studies.design import INSIGHTS, Study, StudyFile
+from microcoder.lab.studies.effects import ALPHA
+from microcoder.lab.studies.measure import Job, run_measurement
+from microcoder.lab.studies.verdicts import ClaimFinding
+from microcoder.lab.studies.work import Work, distinct_work
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.recipe.recipe import ProblemFiles, TrainConfig
-from microcoder.train.run.estimate import RunEstimate, estimate_run
-from microcoder.train.run.manifest import digest_config
 from microcoder.train.run.observer import Observer
 from microcoder.train.runs import RunDirectory
 
-_UNSAFE = " ,./%"
-
-
-@dataclass(frozen=True, slots=True)
-class RunToStart:
-    """A run to start, with all studies that share it."""
-
-    names: list[str]
-    overlay: Path
-    recipe: Path
-    seed: int
-    config: TrainConfig
-    estimate: RunEstimate
-
-    @property
-    def gpu_hours(self) -> float | None:
-        """Sampling and updating on one H100, every response as long as allowed."""
-        if self.estimate.generate_hours is None or self.estimate.update_hours is None:
-            return None
-        return self.estimate.generate_hours + self.estimate.update_hours
-
-
-def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollars_per_hour: float) -> Path:
-    """Write overlays, `launch.sh` and the plan with its costs; return the plan."""
-    launches: dict[str, RunToStart] = {}
-    for file in studies:
-        for seed in file.scale(scale).seeds:
-            for level in file.study.levels:
-                config = resolve_config(file, scale=scale, level=level, seed=seed)
-                name, digest = f"{file.name}, {level}", digest_config(config)
-                if digest in launches:
-                    launches[digest].names.append(name)
-                    continue
-                overlay = _write_overlay(file, scale=scale, level=level, output=output)
-                recipe = Path(os.path.relpath(file.path.parent / file.scale(scale).baseline))
-                estimate = estimate_run(config, device="gpu")
-                launches[digest] = RunToStart([name], overlay, recipe, seed, config, estimate)
-    if not launches:
-        raise ConfigError(f"nothing to plan at {scale}")
-    write_text(output / "launch.sh", "\n".join(["#!/bin/sh", "set -e", *map(_command, launches.values()), ""]))
-    path = output / "plan.md"
-    write_text(path, "\n".join(_plan(list(launches.values()), scale, dollars_per_hour)))
-    return path
-
-
-def _write_overlay(file: StudyFile, *, scale: str, level: str, output: Path) -> Path:
-    keys = {**file.study.set, **file.scale(scale).set, **level_keys(file.study, scale=scale, level=level)}
-    stem = "".join("-" if c in _UNSAFE else c for c in level).strip("-")
-    path = output / file.name / f"{stem}.toml"
-    lines = [f"# {file.study.question} Level: {level}."]
-    write_text(path, "\n".join([*lines, *(f"{key} = {to_toml(value)}" for key, value in keys.items()), ""]))
-    return path
-
-
-def to_toml(value: object) -> str:
-    """Return a value of a recipe as TOML."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {to_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(to_toml, value)) + "]"
-    return json.dumps(value)
-
-
-def _command(launch: RunToStart) -> str:
-    folder = Path("runs") / launch.overlay.parent.name / f"{launch.overlay.stem}-seed{launch.seed}"
-    sharding = os.path.relpath(SHIPPED / "recipes" / "accelerate" / "fsdp.yaml")
-    words = [
-        "accelerate", "launch", "--config_file", sharding, "-m", "microcoder", "train",
-        "-c", str(launch.recipe), "-c", str(launch.overlay), "--seed", str(launch.seed), "--run-dir", str(folder),
-    ]  # fmt: skip
-    return shlex.join(words)
-
-
-def _plan(launches: Sequence[RunToStart], scale: str, dollars_per_hour: float) -> list[str]:
-    known = [hours for launch in launches if (hours := launch.gpu_hours) is not None]
-    judging = sum(launch.estimate.judge_core_hours for launch in launches)
-    rows = [
-        "| run | seed | steps | rollouts | tokens, at most | H100-hours, at most | dollars |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for launch in launches:
-        hours, estimate = launch.gpu_hours, launch.estimate
-        cost = ["-", "-"] if hours is None else [f"{hours:,.0f}", f"{hours * dollars_per_hour:,.0f}"]
-        cells: list[Any] = [
-            "; ".join(launch.names), launch.seed, estimate.num_steps, f"{estimate.rollouts:,}",
-            f"{estimate.max_tokens:,}", *cost,
-        ]  # fmt: skip
-        rows.append(f"| {' | '.join(map(str, cells))} |")
-    problems = [launch.config.problems for launch in launches]
-    files = sorted({str(path) for p in problems if isinstance(p, ProblemFiles) for path in (p.train, p.heldout)})
-    return [
-        f"# Launch plan at {scale}",
-        "",
-        f"{len(launches)} distinct runs, at most {sum(known):,.0f} H100-hours "
-        f"({sum(known) * dollars_per_hour:,.0f} dollars at {dollars_per_hour:g} an hour) and {judging:,.0f} "
-        "core-hours of judging. Every response is counted at its limit, and speeds are assumptions "
-        "(docs/resources.md): a bound for planning, no measurement.",
-        "",
-        f"Needed first: {', '.join(files) or 'nothing'}. Then `sh launch.sh`, or its lines one by one on as many nodes "
-        "as there are; a line that is run again resumes its run.",
-        "",
-        *rows,
-        "",
-    ]
-
-
+Planned = Sequence[tuple[StudyFile, Sequence[Work]]]
+"""Each study with its work, as `plan_work` has it."""
+_MEMORY_GIB_PER_PROCESS = 1.5
 _ATTEMPTS = 2
-"""Retries of a run whose process died (out of memory, killed)."""
-_POLL_SECONDS = 0.2
-_PATIENCE_SECONDS = 120
-"""Time for a stopped process to finish its step."""
+"""Of work whose process died (out of memory, killed)."""
+
+
+def default_jobs() -> int:
+    """Return one process per core, limited by memory."""
+    gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return max(1, min(count_processors(), int(gib / _MEMORY_GIB_PER_PROCESS)))
+
+
+def missing_work(planned: Planned, *, scale: str, failed: Collection[Path] = ()) -> list[Work]:
+    """Return the work that can be done now of the round that each study is in; none if all are precise enough."""
+    found: list[Work] = []
+    for file, works in planned:
+        needed: set[str] | None = None
+        for number, of_round in enumerate(split_rounds(file.study, works)):
+            if number and needed is None:
+                needed = needed_names(file.study, judge_work(file, works, scale=scale).claims)
+            missing = [
+                work
+                for work in of_round
+                if (not number or work.name in (needed or ()))
+                and work.folder not in failed
+                and not work.is_finished
+                and work.is_ready
+            ]
+            if missing:
+                found += missing
+                break
+    return distinct_work(found)
+
+
+def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
+    """Return the work by rounds: the first seeds together, then seed by seed; a measurement comes with its runs."""
+    places: Counter[tuple[bool, str]] = Counter()
+    by_round: dict[int, list[Work]] = {}
+    round_of: dict[Path, int] = {}
+    for work in sorted(works, key=lambda work: work.measurement is not None):
+        key = (work.measurement is None, work.name)
+        places[key] += 1
+        # Without claims there is nothing to look at on the way.
+        number = max(0, places[key] - study.first_look) if study.claims else 0
+        number = max([number, *(round_of.get(folder, 0) for folder in work.runs.values())])
+        round_of[work.folder] = number
+        by_round.setdefault(number, []).append(work)
+    return [by_round[number] for number in sorted(by_round)]
+
+
+def needed_names(study: Study, results: Sequence[ClaimResult]) -> set[str]:
+    """Return the levels and measurements that claims without a narrow enough interval compare."""
+    needed: set[str] = set()
+    for result in results:
+        primary = result.claim.primary
+        if primary is None or result.raw is ClaimFinding.CANNOT_APPEAR or is_precise(result, study):
+            continue
+        read = study.measurements[primary.measurement].uses if primary.measurement else primary.levels
+        needed |= {*read, *filter(None, [primary.measurement])}
+    return needed
+
+
+def is_precise(result: ClaimResult, study: Study) -> bool:
+    """The interval of the primary effect is narrow enough, also at the strictest step of the correction for many."""
+    part = result.primary
+    if part is None or part.effect is None:
+        return False
+    alpha, least = ALPHA / (len(INSIGHTS) if result.claim.is_catalogued else 1), part.contrast.least
+    return part.effect.half_width <= study.precision * least and part.effect.half_width_at(alpha) <= least
 
 
 class StudyObserver(Protocol):
-    """Receives the events of a study's runs; calls come from one thread at a time."""
+    """Receives the events of a study's work, in one thread."""
 
-    def started(self, work: Work, *, worker: int) -> None:
-        """A process has started the work."""
+    def advanced(self, work: Work, text: str, share: float, *, worker: int) -> None:
+        """A process (its id) is that far with a piece of work."""
 
-    def advanced(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
-        """A step, an evaluation or a phase of a run."""
-
-    def ended(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
-        """The work is done, or has failed: the event has `error`."""
+    def ended(self, work: Work, result: str) -> None:
+        """The work is done, or has failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedWork:
-    """Work that failed."""
+def do_work(
+    planned: Planned, *, scale: str, jobs: int, logs: Path, observer: StudyObserver, command: Sequence[str] = ()
+) -> dict[str, str]:
+    """Do what is missing of some studies; return why work failed, by its label.
 
-    work: Work
-    error: str
+    Raises:
+        KeyboardInterrupt: stopped by the user; each process ended after the step at hand, which was saved.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    failed: dict[Path, str] = {}
+    labels: dict[Path, str] = {}
+    # Spawned: a fork of a process with threads may hang.
+    context = multiprocessing.get_context("spawn")
+    events = context.SimpleQueue()
+    by_folder = {work.folder: work for _, works in planned for work in works}
+    listener = threading.Thread(target=_listen, args=(events, by_folder, observer), daemon=True)
+    listener.start()
 
+    def open_pool() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(logs, events, jobs))
 
-class StudyWorkers:
-    """A pool of processes; `run` returns when all work is done or has failed."""
-
-    def __init__(self, *, jobs: int, logs: Path, observer: StudyObserver, command: Sequence[str] = ()) -> None:
-        self.jobs, self.logs, self.command = jobs, logs, list(command)
-        self._observer = observer
-        self._lock = threading.Lock()
-        self._is_stopping = threading.Event()
-        self._processes: dict[int, subprocess.Popen[str]] = {}
-        self._failures: list[FailedWork] = []
-        self._broken: Exception | None = None
-
-    def run(self, source: Rounds) -> list[FailedWork]:
-        """Do the work; return what failed.
-
-        Raises:
-            KeyboardInterrupt: stopped by the user; each process ended after the step at hand, which was saved.
-        """
-        self.logs.mkdir(parents=True, exist_ok=True)
-        threads = [
-            threading.Thread(target=self._guard, args=(number, source), daemon=True) for number in range(self.jobs)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.5)
-        except KeyboardInterrupt:
-            self._stop(threads)
-            raise
-        if self._broken is not None:
-            self._signal(signal.SIGKILL)
-            raise self._broken
-        return self._failures
-
-    def _guard(self, number: int, source: Rounds) -> None:
-        """Stop everything on an internal error, such as unreadable finished work; `run` raises it."""
-        try:
-            self._work(number, source)
-        except Exception as error:
-            with self._lock:
-                self._broken = self._broken or error
-            self._is_stopping.set()
-
-    def _stop(self, threads: Sequence[threading.Thread]) -> None:
-        self._is_stopping.set()
-        self._signal(signal.SIGINT)
-        try:
-            for thread in threads:
-                thread.join(_PATIENCE_SECONDS)
-        except KeyboardInterrupt:
-            pass
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: int) -> None:
-        with self._lock:
-            for process in self._processes.values():
-                if process.poll() is None:
-                    process.send_signal(number)
-
-    def _work(self, number: int, source: Rounds) -> None:
-        process: subprocess.Popen[str] | None = None
-        last: dict[str, Any] | None = None
-        while (work := self._take(source)) is not None:
-            self._notify(self._observer.started, work, worker=number)
-            for attempt in range(1, _ATTEMPTS + 1):
-                if process is None or process.poll() is not None:
-                    process = self._start(number)
-                last = self._follow(process, work, number)
-                if last is not None or self._is_stopping.is_set() or attempt == _ATTEMPTS:
-                    break
-            if last is None:
-                last = {"kind": "failed", "error": f"its process died; see {self._log(number)}"}
-            if last["kind"] == "stopped" or self._is_stopping.is_set():
-                break
-            if last["kind"] == "failed":
-                with self._lock:
-                    self._failures.append(FailedWork(work, last["error"]))
-                # What failed may have left it half-loaded or short of memory.
-                if process is not None:
-                    _dismiss(process)
-            self._notify(self._observer.ended, work, last, worker=number)
-            with self._lock:
-                source.ended(work)
-        if process is not None:
-            _dismiss(process)
-
-    def _take(self, source: Rounds) -> Work | None:
-        while not self._is_stopping.is_set():
-            with self._lock:
-                if (work := source.take()) is not None:
-                    return work
-                if source.is_exhausted:
-                    return None
-            self._is_stopping.wait(_POLL_SECONDS)
-        return None
-
-    def _log(self, number: int) -> Path:
-        return self.logs / f"worker-{number}.log"
-
-    def _start(self, number: int) -> subprocess.Popen[str]:
-        # A session of its own: a Ctrl-C reaches it once, from here.
-        environment = {"OMP_NUM_THREADS": "1", **os.environ} if self.jobs > 1 else dict(os.environ)
-        with self._log(number).open("a", encoding="utf-8") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "microcoder.lab.studies.workers"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
-        with self._lock:
-            self._processes[number] = process
-        return process
-
-    def _follow(self, process: subprocess.Popen[str], work: Work, number: int) -> dict[str, Any] | None:
-        """Let a process do work; return its last event, or None if the process died."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(self._order(work)) + "\n")
-            process.stdin.flush()
-        except OSError:
-            return None
-        for line in process.stdout:
-            event = json.loads(line)
-            if event["kind"] in ("done", "failed", "stopped"):
-                return event
-            self._notify(self._observer.advanced, work, event, worker=number)
-        process.wait()
-        return None
-
-    def _order(self, work: Work) -> dict[str, Any]:
-        config = work.config.model_dump(mode="json")
-        if isinstance(work, StudyRun):
-            return {"kind": "run", "folder": str(work.folder), "config": config, "command": self.command}
-        return {
-            "kind": "measurement",
-            "folder": str(work.folder),
-            "config": config,
-            "seed": work.seed,
-            "measurement": work.measurement.model_dump(mode="json"),
-            "runs": {level: str(folder) for level, folder in work.runs.items()},
-        }
-
-    def _notify(self, listener: Callable[..., None], *facts: Any, worker: int) -> None:
-        with self._lock:
-            listener(*facts, worker=worker)
+    pool, attempts, is_broken = open_pool(), Counter[Path](), False
+    try:
+        while waiting := missing_work(planned, scale=scale, failed=failed):
+            running: dict[Future[str], Work] = {}
+            while waiting or running:
+                # No more than run at once: what is handed over can no longer be called back.
+                while waiting and len(running) < jobs and not is_broken:
+                    work = waiting.pop(0)
+                    attempts[work.folder] += 1
+                    running[pool.submit(_do, work, list(command))] = work
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    work = running.pop(future)
+                    labels[work.folder] = work.label
+                    try:
+                        result = future.result()
+                    except BrokenProcessPool:
+                        is_broken = True
+                        if attempts[work.folder] < _ATTEMPTS:
+                            waiting.append(work)
+                            continue
+                        result = failed[work.folder] = f"its process died; see {logs}"
+                    except Exception as error:
+                        result = failed[work.folder] = " ".join(f"{type(error).__name__}: {error}".split())
+                    observer.ended(work, f"FAILED: {result}" if work.folder in failed else result)
+                if is_broken and not running:
+                    pool.shutdown()
+                    pool, is_broken = open_pool(), False
+    except KeyboardInterrupt:
+        for process in multiprocessing.active_children():
+            if process.pid:
+                os.kill(process.pid, signal.SIGINT)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        events.put(None)
+        listener.join()
+    return {labels[folder]: reason for folder, reason in failed.items()}
 
 
-def _dismiss(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with suppress(OSError):
-        process.stdin.close()
-    process.wait()
-    process.stdout.close()
+def _listen(events: Any, by_folder: dict[Path, Work], observer: StudyObserver) -> None:
+    while (event := events.get()) is not None:
+        folder, text, share, worker = event
+        observer.advanced(by_folder[folder], text, share, worker=worker)
+
+
+_events: Any = None
+
+
+def _begin(logs: Path, events: Any, jobs: int) -> None:
+    """Set up a process of the pool, before it loads anything."""
+    global _events
+    _events = events
+    if jobs > 1:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # A Ctrl-C reaches it once, from the parent, and only at work.
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    log = os.open(logs / f"worker-{os.getpid()}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
+        os.dup2(log, descriptor)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait_for_end([parent.sentinel])
+    os._exit(0)
+
+
+def _do(work: Work, command: list[str]) -> str:
+    """Do a run or a measurement; return its result in words."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _events.put((work.folder, "starting", 0.0, os.getpid()))
+    try:
+        if work.measurement is not None:
+            job = Job(work.seed, work.config, work.folder, work.runs)
+            return f"{run_measurement(work.measurement, job)['num_rows']} rows"
+        from microcoder.train.run.session import run_training
+
+        observer = _Events(work)
+        summary = run_training(work.config, run_directory=work.folder, observer=observer, command=command)
+        # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
+        shutil.rmtree(RunDirectory(work.folder).checkpoints, ignore_errors=True)
+        return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"
+    except Exception:
+        traceback.print_exc()
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        gc.collect()
 
 
 class _Events(Observer):
-    def __init__(self, channel: TextIO) -> None:
-        self._channel = channel
-
-    def emit(self, kind: str, **facts: Any) -> None:
-        """Write one line; if nobody reads it, the end of standard input ends the process."""
-        self._channel.write(json.dumps({"kind": kind, **facts}) + "\n")
-        self._channel.flush()
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     def phase(self, name: str) -> None:
         """Building the micro model is the one phase that takes minutes."""
         if name == "warm start":
-            self.emit("phase", name=name)
+            _events.put((self._work.folder, name, 0.0, os.getpid()))
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
-        self.emit("step", step=metrics.step, num_steps=num_steps)
+        text = f"step {metrics.step}/{num_steps}"
+        _events.put((self._work.folder, text, metrics.step / num_steps, os.getpid()))
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
-        self.emit("evaluation", step=metrics.step, accuracy=metrics.accuracy)
+        pass
 
     def note(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    """Do the incoming work until the input ends."""
-    # Libraries print; what is read as our lines must be ours alone.
-    channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    events = _Events(channel)
-    waiting: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=_read, args=(waiting,), daemon=True).start()
-    while True:
-        if not _run(json.loads(waiting.get()), events):
-            return
-
-
-def _read(waiting: SimpleQueue[str]) -> None:
-    for line in sys.stdin:
-        waiting.put(line)
-    os._exit(0)
-
-
-def _run(order: dict[str, Any], events: _Events) -> bool:
-    try:
-        result = _measure(order) if order["kind"] == "measurement" else _train(order, events)
-    except KeyboardInterrupt:
-        events.emit("stopped")
-        return False
-    except Exception as error:
-        traceback.print_exc()
-        events.emit("failed", error=" ".join(f"{type(error).__name__}: {error}".split()))
-        return True
-    gc.collect()
-    events.emit("done", result=result)
-    return True
-
-
-def _train(order: dict[str, Any], events: _Events) -> str:
-    from microcoder.train.run.session import run_training
-
-    folder = Path(order["folder"])
-    config = TrainConfig.model_validate(order["config"])
-    summary = run_training(config, run_directory=folder, observer=events, command=order["command"])
-    # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
-    shutil.rmtree(RunDirectory(folder).checkpoints, ignore_errors=True)
-    return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"
-
-
-def _measure(order: dict[str, Any]) -> str:
-    config = TrainConfig.model_validate(order["config"])
-    runs = {level: Path(folder) for level, folder in order["runs"].items()}
-    job = Job(order["seed"], config, Path(order["folder"]), runs)
-    summary = run_measurement(Measurement.model_validate(order["measurement"]), job)
-    return f"{summary['num_rows']} rows"
-
-
-if __name__ == "__main__":
-    main()

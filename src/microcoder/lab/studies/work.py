@@ -1,0 +1,161 @@
+"""The work of a study: runs at levels and seeds, and measurements.
+
+A piece of work has a folder that is named after the code that decides its results and a digest of its config, so that
+equal work of several studies is done once, a finished study has nothing left to do, and a changed recipe or a changed
+algorithm gets folders of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import microcoder
+from microcoder.judge.core.config import load_config
+from microcoder.lab.studies.design import SEED, Measurement, StudyFile
+from microcoder.lab.studies.measure import is_measured
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.manifest import digest_config
+from microcoder.train.runs import RunDirectory
+
+_SOURCE = Path(microcoder.__file__).parent
+_ROOMS = ("judge", "data/micro", "train")
+"""What decides the results of a run of the micro lab."""
+
+
+@cache
+def digest_code() -> str:
+    """Return the digest of the code that runs depend on; reports and commands cannot change a number."""
+    digest = hashlib.sha256()
+    for path in sorted(path for room in _ROOMS for path in (_SOURCE / room).rglob("*") if path.is_file()):
+        if path.suffix in (".py", ".toml"):
+            digest.update(path.relative_to(_SOURCE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One run of a study, or one measurement, of one seed."""
+
+    study: str
+    name: str
+    """The level, or the measurement."""
+    seed: int
+    config: TrainConfig
+    folder: Path
+    measurement: Measurement | None = None
+    """None for a run."""
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    """Of a measurement: level -> folder of the run that it reads, finished or not."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run is complete, or the measurement's rows are written."""
+        return RunDirectory(self.folder).is_finished if self.measurement is None else is_measured(self.folder)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the runs that it reads are finished."""
+        return all(RunDirectory(folder).is_finished for folder in self.runs.values())
+
+    @property
+    def label(self) -> str:
+        """Study, level or measurement, and seed."""
+        return f"{self.study}, {self.name}, seed {self.seed}"
+
+
+def level_keys(file: StudyFile, *, scale: str, level: str) -> dict[str, Any]:
+    """Return a level's keys at a scale."""
+    chosen = file.study.levels[level]
+    return {**chosen.set, **chosen.at.get(scale, {})}
+
+
+def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> TrainConfig:
+    """Return the recipe of one level and seed."""
+    return _resolve(file, scale, _fill_in(level_keys(file, scale=scale, level=level), seed), seed)
+
+
+def _fill_in(value: Any, seed: int) -> Any:
+    match value:
+        case dict():
+            return {key: _fill_in(item, seed) for key, item in value.items()}
+        case list() | tuple():
+            return [_fill_in(item, seed) for item in value]
+        case _:
+            return seed if value == SEED else value
+
+
+def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int) -> TrainConfig:
+    chosen = file.scale(scale)
+    layers = [file.study.set, chosen.set, keys, {"seed": seed}]
+    return load_config(TrainConfig, [file.path.parent / chosen.baseline], layers=layers)
+
+
+def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+    """Return the study's runs, seed by seed, so that a part of them compares all levels.
+
+    Args:
+        file: the study.
+        scale: `micro`, `quick`, or another of the study.
+        root: folder of all studies' runs.
+        code: code digest of the runs; None: that of the installed code.
+        seeds_from: added to every seed, for a replication.
+    """
+    runs = []
+    seeds = [seed + seeds_from for seed in file.seeds(scale)]
+    for level in file.study.levels:
+        keys = level_keys(file, scale=scale, level=level)
+        recipe = _resolve(file, scale, _fill_in(keys, seeds[0]), seeds[0])
+        for seed in seeds:
+            # Reading a recipe takes a while: once for all seeds, unless the level names the seed.
+            config = recipe.model_copy(update={"seed": seed})
+            if _fill_in(keys, seed) != keys:
+                config = _resolve(file, scale, _fill_in(keys, seed), seed)
+            folder = root / (code or digest_code()) / f"seed{seed}-{digest_config(config)}"
+            runs.append(Work(file.name, level, seed, config, folder))
+    return sorted(runs, key=lambda run: seeds.index(run.seed))
+
+
+def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
+    folders = {(run.name, run.seed): run.folder for run in runs}
+    for name, measurement in file.study.measurements.items():
+        path, _, function = measurement.function.rpartition(":")
+        source = file.path.parent / path if path.endswith(".py") else None
+        given = (
+            measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
+        )
+        recipe = _resolve(file, scale, measurement.set, 0)
+        for seed in (seed + start for seed in measurement.seeds):
+            if any((level, seed) not in folders for level in measurement.uses):
+                continue
+            config = recipe.model_copy(update={"seed": seed})
+            used = {level: folders[level, seed] for level in measurement.uses}
+            parts = {
+                "function": function,
+                "code": hashlib.sha256(source.read_bytes()).hexdigest() if source and source.is_file() else path,
+                "settings": measurement.settings,
+                "config": digest_config(config),
+                "runs": {level: used[level].name for level in sorted(used)},
+            }
+            digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+            yield Work(file.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
+
+
+def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+    """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`."""
+    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    measurements = _plan_measurements(file, runs, scale, root / (code or digest_code()), seeds_from)
+    return sorted([*runs, *measurements], key=lambda work: work.seed)
+
+
+def distinct_work(planned: Sequence[Work]) -> list[Work]:
+    """Return the distinct work; low seeds come first."""
+    first: dict[Path, Work] = {}
+    for work in planned:
+        first.setdefault(work.folder, work)
+    return sorted(first.values(), key=lambda work: work.seed)
