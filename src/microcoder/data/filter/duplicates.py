@@ -305,9 +305,11 @@ class _Groups:
         self._records = records
         self._parents = list(range(len(records)))
         self._why: dict[int, str] = {}
-        self._sources = [record.sources for record in records]
+        # Each group's own, so that joining adds to them: copies would take as long as the square of a group's size.
+        self._sources = [set(record.sources) for record in records]
+        self._platforms = [{key.partition(":")[0] for key in record.sources} for record in records]
         self._bounds = [{bound.name: bound for bound in record.bounds} for record in records]
-        self._answers = [record.answers for record in records]
+        self._answers = [dict(record.answers) for record in records]
 
     def root(self, number: int) -> int:
         while self._parents[number] != number:
@@ -322,8 +324,10 @@ class _Groups:
             return False
         self._parents[high] = low
         self._sources[low] |= self._sources[high]
-        self._bounds[low] = self._bounds[high] | self._bounds[low]
-        self._answers[low] = self._answers[high] | self._answers[low]
+        self._platforms[low] |= self._platforms[high]
+        for kept, added in ((self._bounds[low], self._bounds[high]), (self._answers[low], self._answers[high])):
+            for key, value in added.items():
+                kept.setdefault(key, value)
         self._why[high] = why
         return True
 
@@ -331,10 +335,9 @@ class _Groups:
         """Other bounds, another answer to the same input, or another name on the same platform."""
         if _contradict(self._bounds[low], self._bounds[high]) or _contradict(self._answers[low], self._answers[high]):
             return True
-        names: dict[str, str] = dict(key.split(":", 1) for key in sorted(self._sources[low]))  # type: ignore[misc]
         return any(
-            platform in names and f"{platform}:{name}" not in self._sources[low]
-            for platform, name in (key.split(":", 1) for key in self._sources[high])
+            key.partition(":")[0] in self._platforms[low] and key not in self._sources[low]
+            for key in self._sources[high]
         )
 
     def found(self) -> list[DuplicateGroup]:
