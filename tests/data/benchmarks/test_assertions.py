@@ -205,10 +205,10 @@ def check_references(questions: list[Question]) -> None:
     assert [p.id for p, v in zip(problems[::4], fooled, strict=True) if v.is_accepted] == []
 
 
-def test_every_reference_of_the_real_humaneval_passes_and_stubs_fail(tmp_path: Path) -> None:
+def test_references_of_the_real_humaneval_pass_and_stubs_fail(tmp_path: Path) -> None:
     questions = HumanEval(kind="humaneval", path=real_file("humaneval", "HumanEval.jsonl.gz", tmp_path)).read()
     assert len(questions) == 164
-    check_references(questions)
+    check_references(questions[::4])
 
 
 def test_references_of_the_real_mbpp_pass_and_stubs_fail(tmp_path: Path) -> None:
