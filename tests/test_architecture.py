@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2540,
+    "judge/core": 2560,
     "judge/sandbox": 4080,
     "judge/compare": 1420,
     "judge/languages": 1130,
@@ -53,7 +53,7 @@ BUDGETS = {
     "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2610,
+    "cli": 2630,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
@@ -43,8 +43,21 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
             yield Key(prefix + name, _default(field), meanings.get(name, ""))
 
 
-def describe_keys(schema: type[BaseModel], *, width: int) -> str:
-    """Return the keys as text, one paragraph a key, under a line for each table."""
+def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
+    """Return the keys as text, one paragraph a key, under a line for each table; or the usual ones, a line each."""
+    if usual:
+        shown = {
+            key.name: key.name if key.default in ("", "required", "none") else f"{key.name} = {key.default}"
+            for key in list_keys(schema)
+            if key.name in usual
+        }
+        meanings = {key.name: key.meaning for key in list_keys(schema)}
+        indent = max(map(len, shown.values())) + 6
+        lines = []
+        for name in usual:
+            meaning = textwrap.shorten(meanings[name], max(20, width - indent), placeholder=" ...")
+            lines.append(f"  --{shown[name]:<{indent - 4}}{meaning}".rstrip())
+        return "\n".join(["The usual configuration keys, in a TOML file or as flags:", *lines])
     meanings = attribute_docstrings(schema)
     heads = {
         # Of several kinds each says for itself what it is.
