@@ -53,7 +53,7 @@ BUDGETS = {
     "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2630,
+    "cli": 2600,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
