@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2540,
+    "judge/core": 2560,
     "judge/sandbox": 4110,
     "judge/compare": 1420,
     "judge/languages": 1130,
@@ -40,9 +40,9 @@ BUDGETS = {
     "data/build": 1180,
     "train": 580,
     "train/algorithm": 1560,
-    "train/recipe": 860,
+    "train/recipe": 810,
     "train/run": 3800,
-    "train/trl": 1360,
+    "train/trl": 1350,
     "train/verl": 1960,
     "lab": 10,
     "lab/flawed": 160,
@@ -52,7 +52,7 @@ BUDGETS = {
     "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2510,
+    "cli": 2490,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

@@ -126,8 +126,9 @@ def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "keys"),
     [
-        ("train", ("--algorithm.masking.rho = ", "[rollout]")),
-        ("probe", ("--rollout.temperature.kind = ", "[model]")),
+        ("train --help-all", ("--algorithm.masking.rho = ", "[rollout]")),
+        ("probe --help-all", ("--rollout.temperature.kind = ", "[model]")),
+        ("eval --help-all", ("--generation.model", "[benchmark]")),
         ("eval", ("--generation.model", "[benchmark]")),
         ("data build", ("--filter.", "[verify]")),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,7 +227,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 
 
 def test_help_lists_every_key_under_its_table(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["train", "--help"])
+    main(["train", "--help-all"])
     shown = capsys.readouterr().out
     lines = shown.splitlines()
     for key in dotted_keys(TrainConfig):
@@ -235,6 +236,19 @@ def test_help_lists_every_key_under_its_table(capsys: pytest.CaptureFixture[str]
         "  --optimizer.learning_rate = 1e-06"
     )
     assert "runs/micro-dapo" in shown
+
+
+def test_help_is_one_screen_of_the_usual_keys(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    for command in ("train", "probe"):
+        main([command, "--help"])
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) <= 50
+        assert max(map(len, lines)) <= 100
+        assert any(re.match(r"  --rollout.num_samples = 8 +Responses per problem", line) for line in lines)
+        assert lines[-1] == f"Every key: microcoder {command} --help-all, docs/reference.md"
 
 
 def test_a_dry_run_loads_what_the_recipe_brings_along(tmp_path: Path, microcoder: Callable[..., Done]) -> None:

@@ -119,7 +119,6 @@ def test_a_wrong_start_writes_nothing(tiny_checkpoint: Path, tmp_path: Path, own
         ({"prompt.options.ending": "[1]"}, ConfigError, r"line 5\) option ending = \[1\]"),
         ({"prompt.chat_template_options.enable_thinking": "false"}, ConfigError, "would change nothing"),
         ({"prompt.examples": str(shown)}, DataError, "is also asked"),
-        ({"prompt.examples": str(shown), "prompt.num_examples": "9"}, DataError, "holds 8"),
         ({"model.attn_implementation": "flash_attention_2"}, ConfigError, "is not available here"),
         ({"trl.disable_droput": "true"}, ConfigError, "did you mean disable_dropout"),
     ]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
-from transformers.optimization import TYPE_TO_SCHEDULER_FUNCTION, get_scheduler
-from transformers.trainer_utils import SchedulerType
+from transformers.optimization import get_scheduler
 from trl import GRPOConfig
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.batching import cut_batches
-from microcoder.train.recipe.recipe import SCHEDULE_OPTIONS, TrainConfig, require_optimizer
+from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
 from microcoder.train.trl.arguments import build_arguments
 from microcoder.train.trl.engine import build_adapter
@@ -36,12 +34,6 @@ def refused(**keys: str) -> str:
         arguments(**keys)
     assert "\n" not in str(error.value)
     return str(error.value)
-
-
-@pytest.mark.parametrize("schedule", SCHEDULE_OPTIONS)
-def test_the_options_of_a_schedule_are_those_that_transformers_takes(schedule: str) -> None:
-    parameters = inspect.signature(TYPE_TO_SCHEDULER_FUNCTION[SchedulerType(schedule)]).parameters
-    assert set(SCHEDULE_OPTIONS[schedule]) == parameters.keys() - FROM_THE_RUN
 
 
 def rates(training: GRPOConfig) -> list[float]:
@@ -70,15 +62,13 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
             num_steps="10",
             batch__ppo_mini_batch_size="16",
             optimizer__learning_rate="1.0",
-            optimizer__schedule="warmup_stable_decay",
+            optimizer__schedule="linear",
             optimizer__warmup_steps="2",
-            optimizer__schedule_options__num_decay_steps="5",
         )
     )
     assert len(seen) == 40
     assert seen[4] == 0.5
-    assert seen[8:21] == [1.0] * 13
-    assert seen[21] < 1.0
+    assert seen[8] == 1.0 > seen[9]
 
 
 def test_a_cosine_ends_at_its_least_rate() -> None:
@@ -95,9 +85,7 @@ def test_a_cosine_ends_at_its_least_rate() -> None:
         ({"optimizer__schedule": "cosin"}, "optimizer.schedule = 'cosin'"),
         ({"optimizer__schedule": "cosine", "optimizer__schedule_options__min_lr": "0"}, "it has num_cycles"),
         ({"optimizer__schedule": "cosine_with_min_lr"}, "needs one of schedule_options.min_lr"),
-        ({"optimizer__schedule": "warmup_stable_decay"}, "needs schedule_options.num_decay_steps"),
         ({"optimizer__schedule": "constant", "optimizer__warmup_steps": "3"}, 'use "constant_with_warmup"'),
-        ({"optimizer__schedule": "inverse_sqrt"}, "schedule_options.timescale"),
         ({"optimizer__name": "adafactor", "optimizer__beta2": "0.95"}, "takes no beta1 and beta2"),
         ({"optimizer__name": "adam8"}, "'adamw_8bit'"),
         ({"optimizer__lr": "1e-5"}, "did you mean optimizer.learning_rate?"),
@@ -108,7 +96,6 @@ def test_a_cosine_ends_at_its_least_rate() -> None:
         ({"rewards": "fraction"}, "add --evaluator.stop never"),
         ({"rewards": "[]"}, "rewards is empty"),
         ({"rewards": '{name = "format", weight = 0}'}, "leaves the reward out"),
-        ({"prompt__num_examples": "2"}, "give prompt.examples"),
     ],
 )
 def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None:

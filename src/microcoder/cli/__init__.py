@@ -60,6 +60,16 @@ CONFIGS = {
 }
 """By command: the configuration whose keys it takes as flags."""
 
+_USUAL = (
+    *("engine", "num_steps", "seed", "model.path", "model.lora.rank", "problems.train", "problems.heldout"),
+    *("rollout.num_samples", "rollout.max_response_tokens", "rollout.temperature.value", "rollout.backend"),
+    *("batch.train_batch_size", "batch.ppo_mini_batch_size", "batch.micro_batch_rollouts"),
+    *("algorithm.advantage", "algorithm.masking.rho", "optimizer.learning_rate", "evaluation.every_steps"),
+    *("evaluator.workers", "checkpoint.every_steps"),
+)
+USUAL_KEYS = {"train": _USUAL, "probe": _USUAL}
+"""Keys that `--help` lists, where it does not list all; `--help-all` does."""
+
 _NUMBERS = {int: "a whole number", float: "a number"}
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -70,9 +80,10 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     # Looking for plugins reads the metadata of every package that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    words = ["--help" if word == "--help-all" else word for word in given]
     try:
-        build_app(given)(given, exit_on_error=False, print_error=False, result_action="return_value")
-        if {"--help", "-h"} & set(given):
+        build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
+        if {"--help", "-h"} & set(words):
             _print_keys(given)
     except MicroCoderError as error:
         sys.exit(_fail(str(error)))
@@ -117,7 +128,8 @@ def build_app(arguments: Sequence[str] = ()) -> App:
 
 
 def _print_keys(given: Sequence[str]) -> None:
-    place = CONFIGS.get(" ".join(takewhile(lambda word: not word.startswith("-"), given)))
+    command = " ".join(takewhile(lambda word: not word.startswith("-"), given))
+    place = CONFIGS.get(command)
     if place is None:
         return
     from microcoder.judge.core.keys import describe_keys
@@ -131,7 +143,10 @@ def _print_keys(given: Sequence[str]) -> None:
         extra = "data" if "dataset" in module else "train"
         print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")
         return
-    print(describe_keys(config, width=shutil.get_terminal_size().columns))
+    usual = () if "--help-all" in given else USUAL_KEYS.get(command, ())
+    print(describe_keys(config, width=shutil.get_terminal_size().columns, usual=usual))
+    if usual:
+        print(f"\nEvery key: microcoder {command} --help-all, docs/reference.md")
 
 
 def _explain(error: CycloptsError, given: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from microcoder.cli.display import describe_seconds
 from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
@@ -20,7 +19,6 @@ from microcoder.train.recipe.batching import count_verl_devices, describe_batche
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.checkpoints import model_folder
 from microcoder.train.run.estimate import (
-    MemoryTable,
     RunEstimate,
     advise,
     count_memory,
@@ -120,34 +118,44 @@ def _print_dry_run(
     from microcoder.train.run.session import find_extensions
 
     find_extensions(config)
-    run = RunDirectory(speeds_of or target)
+    run, is_on_gpu = RunDirectory(speeds_of or target), config.model.kind == "hugging_face"
     speeds = read_speeds(run) if speeds_of is not None or len(run.read_metrics()) > 1 else None
-    estimate = estimate_run(config, device="gpu" if _is_gpu_recipe(config) else "cpu", speeds=speeds)
-    num_shards = _count_shards(config)
-    table = _count_memory(config, gpu_memory_gib, num_shards=num_shards)
-    record: dict[str, Any] = {
-        "run_dir": str(target),
-        "config": config.model_dump(mode="json"),
-        "estimate": asdict(estimate),
-        "memory": None if table is None else table.as_record(),
-        "missing": find_missing(config),
-        "command": _describe_launch(config, target),
-    }
+    estimate = estimate_run(config, device="gpu" if is_on_gpu else "cpu", speeds=speeds)
+    # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.
+    num_processes = int(os.environ.get("WORLD_SIZE", "1"))
+    is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
+    num_shards = num_processes if is_sharded else 1
+    command = None
+    if config.engine == "verl":
+        from microcoder.train.verl.translate import describe_command, translate
+
+        num_processes = num_shards = count_verl_devices(config)
+        command = describe_command(translate(config, RunDirectory(target)))
+    device_gib = (detect_device_gib() if gpu_memory_gib is None else gpu_memory_gib) if is_on_gpu else None
+    table = count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
+    missing, resolved = find_missing(config), config.model_dump(mode="json")
     if as_json:
-        print(json_module.dumps(record))
+        memory = None if table is None else table.as_record()
+        record = {"run_dir": str(target), "config": resolved, "estimate": asdict(estimate), "memory": memory}
+        print(json_module.dumps({**record, "missing": missing, "command": command}))
     else:
-        print_resolved(record["config"])
-        print()
-        print("\n".join(_describe(config, estimate)))
-        print("\n".join(_describe_memory(config, table, num_shards=num_shards)))
+        print_resolved(resolved)
+        print("\n".join(["", *describe_batches(config, num_processes=num_processes), *_describe(estimate)]))
+        if table is None:
+            print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
+        else:
+            counted_for = "each GPU" if num_shards > 1 else "one device"
+            print("\n".join(describe_memory(table, config, is_counted_for=counted_for)))
+            if table.device_gib is None and is_on_gpu:
+                print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
         if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
             print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
         print(f"disk: {measure_room(config, target)}")
-        if record["command"]:
-            print(f"\nthe verl command (its data files are written when the run starts):\n{record['command']}\n")
+        if command:
+            print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
         print(f"the run would be written to {target}")
-    if record["missing"]:
-        raise ConfigError(f"this cannot start: {'; '.join(record['missing'])}")
+    if missing:
+        raise ConfigError(f"this cannot start: {'; '.join(missing)}")
     if table is not None and table.fits is False:
         assert table.device_gib is not None
         lacks = (
@@ -159,53 +167,17 @@ def _print_dry_run(
         print(f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}", file=sys.stderr)
 
 
-def _count_shards(config: TrainConfig) -> int:
-    """Return the number of GPUs that weights and optimizer are sharded over, by verl or by `accelerate launch`."""
-    if config.engine == "verl":
-        return count_verl_devices(config)
-    is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
-    return int(os.environ.get("WORLD_SIZE", "1")) if is_sharded else 1
-
-
-def _describe_launch(config: TrainConfig, target: Path) -> str | None:
-    if config.engine != "verl":
-        return None
-    from microcoder.train.verl.translate import describe_command, translate
-
-    return describe_command(translate(config, RunDirectory(target)))
-
-
-def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shards: int) -> MemoryTable | None:
-    device_gib = gpu_memory_gib if gpu_memory_gib is not None else detect_device_gib()
-    return count_memory(config, device_memory_gib=device_gib if _is_gpu_recipe(config) else None, num_shards=num_shards)
-
-
-def _describe_memory(config: TrainConfig, table: MemoryTable | None, *, num_shards: int) -> list[str]:
-    if table is None:
-        return ["memory: not estimated, the model's shape is unknown (no config.json, no known name)"]
-    lines = describe_memory(table, config, is_counted_for="each GPU" if num_shards > 1 else "one device")
-    if table.device_gib is None and _is_gpu_recipe(config):
-        lines.append("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
-    return lines
-
-
-def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
+def _describe(estimate: RunEstimate) -> list[str]:
+    parameters = estimate.num_parameters
     lines = [
-        *describe_batches(
-            config,
-            num_processes=count_verl_devices(config)
-            if config.engine == "verl"
-            else int(os.environ.get("WORLD_SIZE", "1")),
-        ),
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
         f"at most {estimate.max_tokens:,} tokens; held out: {estimate.heldout_rollouts:,} responses, at most "
         f"{estimate.max_heldout_tokens:,} tokens",
         f"judging: at most about {describe_seconds(3600 * estimate.judge_core_hours)} of one core",
+        "model size unknown (no config.json, no known name)"
+        if parameters is None
+        else f"model: {parameters / 1e6:,.1f} M parameters",
     ]
-    if estimate.num_parameters is None:
-        lines.append("model size unknown (no config.json, no known name)")
-    else:
-        lines.append(f"model: {estimate.num_parameters / 1e6:,.1f} M parameters")
     hours = (estimate.generate_hours, estimate.heldout_hours, estimate.update_hours)
     sampling, heldout, updating = (None if each is None else describe_seconds(3600 * each) for each in hours)
     if None in hours:
@@ -220,7 +192,3 @@ def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
         f"time {what}: about {sampling} sampling, {heldout} sampling held-out problems, {updating} updating "
         f"({estimate.source})",
     ]
-
-
-def _is_gpu_recipe(config: TrainConfig) -> bool:
-    return config.model.kind == "hugging_face"

@@ -65,7 +65,7 @@ def start_with_server(checkpoint: Path, run: Path, port: int) -> subprocess.Pope
         "num_steps": "12",
         "model.path": str(checkpoint),
         "rollout.vllm.mode": "server",
-        "rollout.vllm.server_port": str(port),
+        "rollout.vllm.server_base_url": f"http://127.0.0.1:{port}",
     }
     empty = run.parent / "empty.toml"
     empty.touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
@@ -43,8 +43,16 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
             yield Key(prefix + name, _default(field), meanings.get(name, ""))
 
 
-def describe_keys(schema: type[BaseModel], *, width: int) -> str:
-    """Return the keys as text, one paragraph a key, under a line for each table."""
+def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
+    """Return the keys as text, one paragraph a key, under a line for each table; or the usual ones, a line each."""
+    if usual:
+        keys = {key.name: key for key in list_keys(schema)}
+        indent = max(len(_show(keys[name])) for name in usual) + 6
+        lines = ["The usual configuration keys, in a TOML file or as flags:"]
+        for name in usual:
+            meaning = textwrap.shorten(keys[name].meaning, max(20, width - indent), placeholder=" ...")
+            lines.append(f"  --{_show(keys[name]):<{indent - 4}}{meaning}".rstrip())
+        return "\n".join(lines)
     meanings = attribute_docstrings(schema)
     heads = {
         # Of several kinds each says for itself what it is.
@@ -59,10 +67,13 @@ def describe_keys(schema: type[BaseModel], *, width: int) -> str:
         if group in heads and group != table:
             table = group
             lines += ["", f"[{group}] {heads[group]}".rstrip()]
-        shown = key.name if key.default in ("", "required", "none") else f"{key.name} = {key.default}"
-        lines.append(f"  --{shown}" + (" (required)" if key.default == "required" else ""))
+        lines.append(f"  --{_show(key)}" + (" (required)" if key.default == "required" else ""))
         lines += textwrap.wrap(key.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines)
+
+
+def _show(key: Key) -> str:
+    return key.name if key.default in ("", "required", "none") else f"{key.name} = {key.default}"
 
 
 def _default(field: FieldInfo) -> str:

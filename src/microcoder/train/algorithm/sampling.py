@@ -125,20 +125,16 @@ class VllmConfig(Config):
     """`colocate`: give vLLM's memory back during updates; waking it takes a copy of the weights."""
     tensor_parallel_size: int = Field(default=1, ge=1)
     """`colocate`: training processes that share one vLLM; of a server, its own --tensor-parallel-size decides."""
-    server_base_url: str | None = Field(default=None, pattern=r"^https?://")
-    """`server`: such as http://gpu2:8000; None: from host and port."""
-    server_host: str = "127.0.0.1"
-    server_port: int = Field(default=8000, ge=1, le=65535)
-    server_timeout_seconds: float = Field(default=240.0, gt=0)
-    """`server`: how long to wait for its first answer when a run starts."""
+    server_base_url: str = Field(default="http://127.0.0.1:8000", pattern=r"^https?://")
+    """`server`: its address, such as http://gpu2:8000."""
 
     @property
     def server_url(self) -> str:
-        """URL of the server."""
-        return (self.server_base_url or f"http://{self.server_host}:{self.server_port}").rstrip("/")
+        """The address without a slash at its end."""
+        return self.server_base_url.rstrip("/")
 
     def _contradictions(self) -> Iterator[str]:
-        of_servers = ("server_base_url", "server_host", "server_port", "server_timeout_seconds")
+        of_servers = ("server_base_url",)
         of_colocation = ("max_model_tokens", "gpu_memory_utilization", "enable_sleep_mode", "tensor_parallel_size")
         for name in of_servers if self.mode == "colocate" else of_colocation:
             if getattr(self, name) != type(self).model_fields[name].default:
@@ -148,8 +144,6 @@ class VllmConfig(Config):
                     else f"start the server with {SERVER_FLAGS[name]} instead"
                 )
                 yield f'{name} = {getattr(self, name)!r} does nothing in mode "{self.mode}"; {instead}'
-        if self.server_base_url and (self.server_host, self.server_port) != ("127.0.0.1", 8000):
-            yield "server_base_url says where the server is; leave server_host and server_port out"
 
 
 class MismatchConfig(Config):

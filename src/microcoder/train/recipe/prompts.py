@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from pydantic import Field, JsonValue
 
 from microcoder.data import read_problems
 from microcoder.judge.core.config import Config
-from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.prompts import Asker, load_asker
 from microcoder.judge.core.types import Problem
 
@@ -27,14 +26,8 @@ class PromptConfig(Config):
     """A system turn."""
     examples: Path | None = None
     """Few-shot examples: a problem file whose problems, answered by their `reference`, precede every question."""
-    num_examples: int | None = Field(default=None, ge=1)
-    """Number of examples, from the first; None: all."""
     chat_template_options: dict[str, JsonValue] = Field(default={})
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.num_examples is not None and self.examples is None:
-            yield "num_examples needs a file of them; give prompt.examples"
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
@@ -45,15 +38,7 @@ def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
 
 def read_examples(config: PromptConfig) -> list[Problem]:
     """Return the few-shot examples."""
-    if config.examples is None:
-        return []
-    problems = read_problems(config.examples)
-    if config.num_examples is not None and config.num_examples > len(problems):
-        raise DataError(
-            f"prompt.num_examples={config.num_examples}, but {config.examples} holds {len(problems)}; lower the one or "
-            "add to the other"
-        )
-    return problems[: config.num_examples]
+    return [] if config.examples is None else read_problems(config.examples)
 
 
 def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:

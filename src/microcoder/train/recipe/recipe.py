@@ -61,8 +61,6 @@ class WarmStartConfig(Config):
     """Errors in the demonstrations of `operations`: with it the untrained accuracy goes up and down."""
     thinking: ThinkingShares = ThinkingShares()
     """Thinking in the demonstrations of `chains`."""
-    thorough_share: float = Field(default=0.7, ge=0, le=1)
-    """With `chains`: share of the steps, at the start, on complete demonstrations only."""
 
     def _contradictions(self) -> Iterator[str]:
         if self.hidden_size % self.num_heads or (self.hidden_size // self.num_heads) % 2:
@@ -163,29 +161,11 @@ _MOMENT_BYTES = {
 }
 """Bytes per parameter of both moments with their scales; paged ones move to the CPU only when the GPU is full."""
 
-_MIN_LR = ("num_cycles", "min_lr", "min_lr_rate")
-SCHEDULE_OPTIONS: dict[str, tuple[str, ...]] = {
-    "constant": (),
-    "constant_with_warmup": (),
-    "linear": (),
+_SCHEDULE_OPTIONS: dict[str, tuple[str, ...]] = {
     "cosine": ("num_cycles",),
-    "cosine_with_restarts": ("num_cycles",),
-    "cosine_with_min_lr": _MIN_LR,
-    "cosine_warmup_with_min_lr": (*_MIN_LR, "warmup_lr_rate"),
-    "polynomial": ("lr_end", "power"),
-    "inverse_sqrt": ("timescale",),
-    "warmup_stable_decay": (
-        "num_decay_steps",
-        "num_stable_steps",
-        "warmup_type",
-        "decay_type",
-        "min_lr_ratio",
-        "num_cycles",
-    ),
+    "cosine_with_min_lr": ("num_cycles", "min_lr", "min_lr_rate"),
 }
-"""Options of each schedule, by transformers' names."""
-IN_STEPS = ("num_decay_steps", "num_stable_steps", "timescale")
-"""Options in training steps here, in updates there."""
+"""Options of schedules that have any, by transformers' names."""
 
 
 class OptimizerConfig(Config):
@@ -195,22 +175,12 @@ class OptimizerConfig(Config):
     """By transformers' names. `adamw_8bit`, `paged_adamw_8bit`, `paged_adamw_32bit` (state in the CPU's memory when the
     GPU's is full) need bitsandbytes, `adamw_torch_8bit` and `adamw_torch_4bit` torchao."""
     learning_rate: float = Field(default=1e-6, gt=0)
-    schedule: Literal[
-        "constant",
-        "constant_with_warmup",
-        "linear",
-        "cosine",
-        "cosine_with_restarts",
-        "cosine_with_min_lr",
-        "cosine_warmup_with_min_lr",
-        "polynomial",
-        "inverse_sqrt",
-        "warmup_stable_decay",
-    ] = "constant_with_warmup"
+    schedule: Literal["constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"] = (
+        "constant_with_warmup"
+    )
     """Learning-rate schedule, by transformers' names."""
     schedule_options: dict[str, Any] = Field(default={})
-    """Options of the schedule by transformers' names, such as min_lr_rate = 0.1 for `cosine_with_min_lr`; counts are in
-    training steps."""
+    """Options of the schedule by transformers' names, such as min_lr_rate = 0.1 for `cosine_with_min_lr`."""
     warmup_steps: int = Field(default=0, ge=0)
     """Training steps over which the learning rate rises from 0."""
     weight_decay: float = Field(default=0.0, ge=0)
@@ -227,30 +197,18 @@ class OptimizerConfig(Config):
         return _MOMENT_BYTES.get(self.name, 2 * weight_bytes)
 
     def _contradictions(self) -> Iterator[str]:
-        known = SCHEDULE_OPTIONS[self.schedule]
+        known = _SCHEDULE_OPTIONS.get(self.schedule, ())
         for name in self.schedule_options:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
                 hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known) or 'none'}"
                 yield f'schedule = "{self.schedule}" has no option {name}; {hint}'
-        needed = {
-            "cosine_with_min_lr": ("min_lr", "min_lr_rate"),
-            "cosine_warmup_with_min_lr": ("min_lr", "min_lr_rate"),
-            "warmup_stable_decay": ("num_decay_steps",),
-        }.get(self.schedule, ())
-        if needed and sum(name in self.schedule_options for name in needed) != 1:
-            yield (
-                f'schedule = "{self.schedule}" needs {"one of " if len(needed) > 1 else ""}'
-                f"{', '.join(f'schedule_options.{name}' for name in needed)}"
-            )
+        floors = ("min_lr", "min_lr_rate")
+        if self.schedule == "cosine_with_min_lr" and sum(name in self.schedule_options for name in floors) != 1:
+            yield 'schedule = "cosine_with_min_lr" needs one of schedule_options.min_lr, schedule_options.min_lr_rate'
         if self.schedule == "constant" and self.warmup_steps:
             yield (
                 f'schedule = "constant" would leave out warmup_steps={self.warmup_steps}; use "constant_with_warmup"'
-            )
-        if self.schedule == "inverse_sqrt" and not (self.warmup_steps or self.schedule_options):
-            yield (
-                'schedule = "inverse_sqrt" falls from the end of the warm-up; give warmup_steps, or '
-                "schedule_options.timescale"
             )
         if self.name == "adafactor" and (self.beta1, self.beta2) != (0.9, 0.999):
             yield 'name = "adafactor" takes no beta1 and beta2; leave them out'

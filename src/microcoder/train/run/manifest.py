@@ -119,9 +119,7 @@ NEUTRAL_KEYS = (
     *(f"trl.{name}" for name in ("push_to_hub", "hub_model_id", "hub_private_repo", "hub_strategy", "hub_revision")),
     "model.cache",
     "rollout.vllm.server_base_url",
-    "rollout.vllm.server_host",
-    "rollout.vllm.server_port",
-    "rollout.vllm.server_timeout_seconds",
+    "trl.vllm_server_timeout",
 )
 """Keys that do not change results: a run may be resumed with other values."""
 ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")

@@ -228,12 +228,16 @@ class _Lesson:
     num_steps: int
 
 
+THOROUGH_SHARE = 0.7
+"""Share of the steps, at the start, on demonstrations that think to the end: the mixture alone is learnt later."""
+
+
 def _draw_lessons(config: WarmStartConfig) -> list[_Lesson]:
     """Return the stages of demonstrations; of chains first complete reasoning, then the mixture."""
     num, seed = config.num_demonstrations, config.seed
     if config.world == "operations":
         return [_Lesson(list(generate_demonstrations(num=num, seed=seed, noise=config.noise)), config.num_steps)]
-    num_thorough = round(config.thorough_share * config.num_steps)
+    num_thorough = round(THOROUGH_SHARE * config.num_steps)
     return [
         _Lesson(
             list(generate_chain_demonstrations(num=num, seed=seed, shares=config.thinking, thorough=thorough)), steps

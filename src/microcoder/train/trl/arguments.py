@@ -24,7 +24,7 @@ from microcoder.train.algorithm.losses import (
     VespoLoss,
 )
 from microcoder.train.recipe.batching import Batches
-from microcoder.train.recipe.recipe import IN_STEPS, TrainConfig
+from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.recipe.trl_options import RECIPE_KEYS
 from microcoder.train.trl.vllm_backend import vllm_arguments
 
@@ -61,10 +61,7 @@ def build_arguments(
         learning_rate=optimizer.learning_rate,
         optim=optimizer.name,
         lr_scheduler_type=optimizer.schedule,
-        lr_scheduler_kwargs={
-            name: value * batches.updates_per_step if name in IN_STEPS else value
-            for name, value in optimizer.schedule_options.items()
-        },
+        lr_scheduler_kwargs=dict(optimizer.schedule_options),
         warmup_steps=optimizer.warmup_steps * batches.updates_per_step,
         weight_decay=optimizer.weight_decay,
         adam_beta1=optimizer.beta1,

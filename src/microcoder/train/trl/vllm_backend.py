@@ -64,10 +64,7 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
         "vllm_importance_sampling_clip_max": mismatch.threshold,
     }
     if vllm.mode == "server":
-        return shared | {
-            "vllm_server_base_url": vllm.server_url,
-            "vllm_server_timeout": vllm.server_timeout_seconds,
-        }
+        return shared | {"vllm_server_base_url": vllm.server_url}
     return shared | {
         "vllm_max_model_length": context_tokens(config, longest_prompt_tokens=longest_prompt_tokens),
         "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
@@ -147,7 +144,7 @@ def name_lost_server(config: TrainConfig) -> Iterator[None]:
 def _served_tokens(vllm: VllmConfig) -> int | None:
     """Ask a server how long a request may be; None if it does not answer (yet)."""
     try:
-        with urlopen(f"{vllm.server_url}/v1/models", timeout=min(10.0, vllm.server_timeout_seconds)) as answer:
+        with urlopen(f"{vllm.server_url}/v1/models", timeout=10) as answer:
             return int(json.load(answer)["data"][0]["max_model_len"])
     except (URLError, OSError, ValueError, KeyError, IndexError, TypeError):
         return None
