@@ -34,7 +34,7 @@ BUDGETS = {
     "data/difficulty": 730,
     "data/tests": 1420,
     "data/behaviour": 970,
-    "data/pipeline": 990,
+    "data/pipeline": 950,
     "data/release": 640,
     "data/benchmarks": 580,
     "data/build": 1230,
