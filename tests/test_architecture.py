@@ -28,7 +28,7 @@ BUDGETS = {
     "data": 1430,
     "data/micro": 1160,
     "data/clean": 2340,
-    "data/verify": 1270,
+    "data/verify": 1250,
     "data/inputs": 1440,
     "data/filter": 1290,
     "data/difficulty": 730,
