@@ -25,7 +25,6 @@ import contests
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.verify import (
-    ChoiceSettings,
     Evidence,
     VerdictStore,
     VerifySettings,
@@ -83,7 +82,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path)
     parser.add_argument("--out", type=Path, help="where the kept and the rejected records go, one a line")
     arguments = parser.parse_args()
-    settings = VerifySettings(runs=arguments.runs, choice=ChoiceSettings(mode=arguments.mode))
+    settings = VerifySettings(runs=arguments.runs, mode=arguments.mode)
     read = list(read_candidates(arguments.folder, arguments.first, arguments.every))
     candidates = [item for item in read if isinstance(item, Candidate)]
     started = time.monotonic()

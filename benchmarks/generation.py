@@ -36,7 +36,7 @@ from microcoder.data.tests import GenerateSettings, Judges, count_hidden, find_s
 from microcoder.data.tests.killing import make_mutants
 from microcoder.data.tests.making import seed_of
 from microcoder.data.tests.stage import find_references, find_wrong_programs
-from microcoder.data.verify import VerifySettings
+from microcoder.data.verify.execution import LIMIT_STEPS_SECONDS, MULTIPLIER
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.extract import extract_program
@@ -45,7 +45,6 @@ from microcoder.judge.core.types import Outcome, Program, TestCase
 _MEMBER = "leetcodedataset/LeetCodeDataset-v0.3.1-test.jsonl.gz"
 _SETTINGS = GenerateSettings()
 _MOST_MUTANTS = 16
-_LIMITS, _MULTIPLIER = VerifySettings().limit_steps_seconds, VerifySettings().multiplier
 _SLOW = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
 
 
@@ -86,7 +85,7 @@ def measure(row: Candidate, by_model: str | None, judges: Judges) -> dict[str, o
     )
     slowest = max((test.cpu_seconds for test in timed.tests), default=0.0) / judges.thorough.time_scale
     # As verify derives a limit.
-    limit = _LIMITS[0] if _MULTIPLIER * slowest <= _LIMITS[0] else _LIMITS[-1]
+    limit = LIMIT_STEPS_SECONDS[0] if MULTIPLIER * slowest <= LIMIT_STEPS_SECONDS[0] else LIMIT_STEPS_SECONDS[-1]
 
     def judge(codes: Sequence[str], tests: Sequence[TestCase]) -> list[Outcome]:
         problem = row.to_trial("python", seconds=limit, memory_mib=1024, tests=tests)

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.data.verify import ChoiceSettings, TestCost, choose_tests
+from microcoder.data.verify import TestCost, VerifySettings, choose_tests
 
 GROUPS = st.sampled_from(["", "sample", "group1", "group2"])
 COSTS = st.lists(
@@ -20,21 +20,21 @@ def test_the_budget_holds_and_the_order_stays(
     costs: list[TestCost], failed: list[frozenset[int]], most: int, most_bytes: int, most_seconds: float
 ) -> None:
     failed = [frozenset(number for number in program if number < len(costs)) for program in failed]
-    budget = ChoiceSettings(max_tests=most, max_bytes=most_bytes, max_seconds=most_seconds)
-    chosen = choose_tests(costs, failed, budget)
+    settings = VerifySettings(max_tests=most)
+    chosen = choose_tests(costs, failed, settings, max_bytes=most_bytes, max_seconds=most_seconds)
     assert list(chosen) == sorted(set(chosen))
     assert len(chosen) <= most
     assert sum(costs[number].num_bytes for number in chosen) <= most_bytes
     assert sum(costs[number].seconds for number in chosen) <= most_seconds + 1e-6
-    assert chosen == choose_tests(costs, failed, budget)
+    assert chosen == choose_tests(costs, failed, settings, max_bytes=most_bytes, max_seconds=most_seconds)
 
 
 @settings(max_examples=50, deadline=None)
 @given(COSTS, FAILED)
 def test_with_room_for_one_test_per_program_all_are_caught(costs: list[TestCost], failed: list[frozenset[int]]) -> None:
     failed = [frozenset(number for number in program if number < len(costs)) for program in failed]
-    budget = ChoiceSettings(max_tests=max(1, len(failed)), max_bytes=1 << 30, max_seconds=1e6)
-    assert caught(failed, choose_tests(costs, failed, budget)) == sum(bool(program) for program in failed)
+    chosen = choose_tests(costs, failed, VerifySettings(max_tests=max(1, len(failed))), max_seconds=1e6)
+    assert caught(failed, chosen) == sum(bool(program) for program in failed)
 
 
 @settings(max_examples=50, deadline=None)
@@ -43,24 +43,24 @@ def test_the_first_tests_catch_at_least_what_the_best_single_one_does(
     costs: list[TestCost], failed: list[frozenset[int]], most: int
 ) -> None:
     failed = [frozenset(number for number in program if number < len(costs)) for program in failed]
-    budget = ChoiceSettings(max_tests=most, max_bytes=1 << 30, max_seconds=1e6)
+    chosen = choose_tests(costs, failed, VerifySettings(max_tests=most), max_seconds=1e6)
     best = max(caught(failed, (number,)) for number in range(len(costs)))
-    assert caught(failed, choose_tests(costs, failed, budget)) >= best
+    assert caught(failed, chosen) >= best
 
 
 def test_what_is_left_is_spread_over_groups() -> None:
     costs = [TestCost(num_bytes=size, group=group) for group in ("a", "b", "c") for size in (10, 30, 20)]
-    assert choose_tests(costs, [], ChoiceSettings(max_tests=3)) == (1, 4, 7)
-    assert choose_tests(costs, [{0}], ChoiceSettings(max_tests=3)) == (0, 4, 7)
+    assert choose_tests(costs, [], VerifySettings(max_tests=3)) == (1, 4, 7)
+    assert choose_tests(costs, [{0}], VerifySettings(max_tests=3)) == (0, 4, 7)
 
 
 def test_a_test_that_never_fits_is_left_out() -> None:
     costs = [TestCost(num_bytes=100), TestCost(num_bytes=10)]
-    assert choose_tests(costs, [{0}], ChoiceSettings(max_bytes=50)) == (1,)
-    assert choose_tests(costs, [{0}], ChoiceSettings(max_bytes=5)) == ()
+    assert choose_tests(costs, [{0}], VerifySettings(), max_bytes=50) == (1,)
+    assert choose_tests(costs, [{0}], VerifySettings(), max_bytes=5) == ()
 
 
 def test_paper_mode_keeps_the_longest_whatever_they_cost() -> None:
     costs = [TestCost(num_bytes=size, seconds=100.0) for size in range(20)]
-    paper = ChoiceSettings(mode="paper", max_bytes=1)
-    assert choose_tests(costs, [{0}], paper) == tuple(range(5, 20))
+    paper = VerifySettings(mode="paper")
+    assert choose_tests(costs, [{0}], paper, max_bytes=1) == tuple(range(5, 20))

@@ -198,7 +198,7 @@ class Candidate(Record):
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
     stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the generate stage `no_tests_made`, the
-    verify stage `slow_passes`, `checker_refuses_answer` and, where that is allowed, `all_tests_shown`. What is only
+    verify stage `slow_passes` and `checker_refuses_answer`. What is only
     worth knowing: `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`,
     `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()

@@ -1,143 +1,106 @@
-"""Worker processes: one shard after the other through a chain of steps, on this machine or on Ray's (`nodes.py`).
-
-Shards over the nodes of a Ray cluster: a worker a core, or one a node for steps that spread over its cores.
-"""
+"""Worker processes: one shard after the other through a chain of steps, on this machine or as tasks of Ray's."""
 
 from __future__ import annotations
 
 import json
-import logging
 import multiprocessing
 import os
 import signal
 import threading
-import time
-from collections import Counter, deque
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-
-import ray
-from ray.exceptions import RayError, RayTaskError
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.pipeline.parts import KeptRows, Ticker, is_whole, read_kept, write_part
 from microcoder.data.pipeline.steps import Barrier, MapStep, Row, Step, Work
 from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.machine import count_processors
-from microcoder.judge.fleet.ray import allow_slow_start, find_nodes, kill_actor, start_actor
 
-_LOOK_SECONDS, _PAUSE_SECONDS, _REST_SECONDS = 5.0, 0.5, 15.0
 _MOST_LOSSES = 3
-_LOG = logging.getLogger(__name__)
-
-
-class _Seat(NamedTuple):
-    """State of one worker."""
-
-    node: str
-    number: int
+"""How often a shard is done again that was lost with its worker or node."""
 
 
 def run_on_nodes(
     chain: Chain, given: Sequence[str], paths: Sequence[list[str]], runner: Runner
 ) -> Iterator[tuple[int, Looks]]:
-    """Have each shard taken through a chain by the next worker that is free.
-
-    Shards of a lost node are done again by others; nodes that join are used.
+    """Have each shard taken through a chain by a task of Ray's, which does it again elsewhere if its node is lost.
 
     Yields:
         A shard's place in `given`, and its looks; in any order.
     """
+    # A start of any verb that does without Ray need not wait for it.
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+
+    from microcoder.judge.fleet.ray import allow_slow_start, find_nodes, kill_actor, start_actor
+
     if not ray.is_initialized():
         if runner.address is None:
             allow_slow_start(os.environ)
         ray.init(address=runner.address, log_to_driver=False)
-    crew = _Crew(chain, runner)
-    waiting = deque(range(len(given)))
-    losses: Counter[int] = Counter()
-    running: dict[Any, tuple[_Seat, int]] = {}
+    nodes = find_nodes()
+    if not nodes:
+        raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
+    least = min(nodes.values())
+    here = ray.get_runtime_context().get_node_id()
+    actors = {s.name: start_actor(_Shared, here, s.shares, s.settings) for s in chain.steps if s.shares}
+    shared = {name: SharedHere(actor) for name, actor in actors.items()}
+    # A step that runs alone is given a whole node, of unequal ones as much as the smallest has.
+    cores = least if chain.is_alone else max(1, least // min(least, runner.workers or least))
+    take = ray.remote(num_cpus=cores, max_retries=_MOST_LOSSES, scheduling_strategy="SPREAD")(_take_on_node)
+    known = ray.put((uuid.uuid4().hex, chain, shared))
+    waiting = iter(enumerate(zip(given, paths, strict=True)))
+    running: dict[Any, int] = {}
     try:
-        while waiting or running:
-            for seat in crew.find_idle({seat for seat, _ in running.values()}):
-                if waiting:
-                    place = waiting.popleft()
-                    running[crew.ask(seat, given[place], paths[place])] = seat, place
+        while True:
+            # Nodes that join are used.
+            most = len(find_nodes()) if chain.is_alone else _MOST_WAITING
+            for place, (one, of_shard) in islice(waiting, max(1, most) - len(running)):
+                running[take.remote(known, one, of_shard)] = place
             if not running:
-                time.sleep(_PAUSE_SECONDS)
-                continue
-            done, _ = ray.wait(list(running), timeout=_LOOK_SECONDS)
-            for reference in done:
-                seat, place = running.pop(reference)
-                try:
-                    found = ray.get(reference)
-                except RayTaskError as error:
-                    # Our own error comes out as itself, not as a fault of Ray's.
-                    raise error.cause if isinstance(error.cause, MicroCoderError) else error from None
-                except RayError as error:
-                    crew.dismiss(seat)
-                    losses[place] += 1
-                    _LOG.warning("Ray node %s was lost with a shard: %s", seat.node, type(error).__name__)
-                    if losses[place] > _MOST_LOSSES:
-                        raise EvaluatorFault(
-                            f"{given[place]}: lost {losses[place]} times with its node ({type(error).__name__}); "
-                            "look into Ray's logs, then type the same command again"
-                        ) from None
-                    waiting.appendleft(place)
-                    continue
-                yield place, found
+                return
+            (done,), _ = ray.wait(list(running))
+            place = running.pop(done)
+            try:
+                yield place, ray.get(done)
+            except RayTaskError as error:
+                # Our own error comes out as itself, not as a fault of Ray's.
+                raise error.cause if isinstance(error.cause, MicroCoderError) else error from None
+            except RayError as error:
+                raise EvaluatorFault(
+                    f"{given[place]}: lost {_MOST_LOSSES + 1} times with its node ({type(error).__name__}); "
+                    "look into Ray's logs, then type the same command again"
+                ) from None
     finally:
-        crew.close()
-
-
-class _Crew:
-    """A worker for each seat that had something to do, and what all of them share."""
-
-    def __init__(self, chain: Chain, runner: Runner) -> None:
-        self._chain, self._runner = chain, runner
-        here = ray.get_runtime_context().get_node_id()
-        self._shared = {
-            step.name: start_actor(_Shared, here, step.shares, step.settings) for step in chain.steps if step.shares
-        }
-        self._workers: dict[_Seat, Any] = {}
-        self._resting: dict[str, float] = {}
-
-    def find_idle(self, busy: set[_Seat]) -> list[_Seat]:
-        """Return the seats that may be given a shard."""
-        nodes = find_nodes()
-        if not nodes and not busy:
-            raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
-        now = time.monotonic()
-        seats = [
-            _Seat(node, number)
-            for node, cores in nodes.items()
-            if self._resting.get(node, 0.0) <= now
-            for number in range(1 if self._chain.is_alone else min(cores, self._runner.workers or cores))
-        ]
-        # Every node has a shard before one has two.
-        return sorted((seat for seat in seats if seat not in busy), key=lambda seat: seat.number)
-
-    def ask(self, seat: _Seat, given: str, paths: list[str]) -> Any:
-        """Give a worker a shard; return the reference of its answer."""
-
-        if seat not in self._workers:
-            shared = {name: SharedHere(actor) for name, actor in self._shared.items()}
-            self._workers[seat] = start_actor(ShardWorker, seat.node, self._chain, None, shared)
-        return self._workers[seat].take.remote(given, paths)
-
-    def dismiss(self, seat: _Seat) -> None:
-        """End a worker, and leave its node alone for a while: Ray may not know yet that it is gone."""
-        kill_actor(self._workers.pop(seat))
-        self._resting[seat.node] = time.monotonic() + _REST_SECONDS
-
-    def close(self) -> None:
-        """End all."""
-        for actor in (*self._workers.values(), *self._shared.values()):
+        if ray.is_initialized():
+            for reference in running:
+                ray.cancel(reference, force=True)
+        for actor in actors.values():
             kill_actor(actor)
+
+
+_MOST_WAITING = 10_000
+"""Shards that Ray is given at a time."""
+_ON_NODE: dict[str, tuple[ShardWorker, ExitStack]] = {}
+"""Of a process of Ray's, which does one shard after the other: the worker of the chain that it is at."""
+
+
+def _take_on_node(known: tuple[str, Chain, Mapping[str, Any]], given: str, paths: list[str]) -> Looks:
+    name, chain, shared = known
+    if name not in _ON_NODE:
+        for _, opened in _ON_NODE.values():
+            opened.close()
+        _ON_NODE.clear()
+        opened = ExitStack()
+        _ON_NODE[name] = ShardWorker(chain, opened, shared), opened
+    return _ON_NODE[name][0].take(given, paths)
 
 
 class _Shared:
@@ -161,6 +124,8 @@ class SharedHere:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("_"):
             raise AttributeError(method)
+        import ray
+
         return lambda *arguments: ray.get(self._actor.call.remote(method, arguments))
 
 

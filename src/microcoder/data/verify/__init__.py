@@ -2,7 +2,6 @@
 
 from microcoder.data.clean.python2 import convert_python2, is_python2
 from microcoder.data.verify.evidence import (
-    ChoiceSettings,
     Evidence,
     Fault,
     TestCost,
@@ -18,7 +17,7 @@ from microcoder.data.verify.rates import Rate, Rates, combine_counts, count_righ
 from microcoder.data.verify.store import Verdicts, VerdictStore, evaluator_version
 
 __all__ = [
-    "ChoiceSettings", "Evidence", "Fault", "Rate", "Rates", "TestCost", "Trial", "VerdictStore", "Verdicts",
+    "Evidence", "Fault", "Rate", "Rates", "TestCost", "Trial", "VerdictStore", "Verdicts",
     "VerifySettings", "choose_tests", "combine_counts", "conclude", "convert_python2", "count_right",
     "evaluator_version", "find_fault", "gather", "is_python2", "measure_rates", "rate_with_interval",
     "trivial_programs", "verify",

@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.data.clean.tests import find_shown
 from microcoder.data.formats.candidates import Candidate, Mutant, Rejection, Solution
 from microcoder.judge.core.config import Config
-from microcoder.judge.core.types import MOST_SECONDS, Outcome, Record
+from microcoder.judge.core.types import Outcome, Record
 
 Role = Literal["accepted", "wrong", "slow", "partial", "trivial"]
 """Role of a program in verification: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
@@ -27,56 +27,22 @@ _CRASHING_SHARE, _WRONG_SHARE = 0.5, 0.5
 never may be. Of the known-wrong ones those that may pass all tests; beyond it the tests are too weak."""
 
 
-class ChoiceSettings(Config):
-    """Which tests are kept."""
-
-    mode: Literal["cover", "paper"] = "cover"
-    """`cover`: those that catch the known-wrong programs, then some of every group (our choice); `paper`: the longest,
-    whatever they cost."""
-    max_tests: int = Field(default=15, ge=1)
-    """The paper's number."""
-    max_bytes: int = Field(default=8 << 20, ge=1)
-    """Inputs and outputs of the kept tests together (our choice); not in `paper` mode."""
-    max_seconds: float = Field(default=30.0, gt=0)
-    """CPU seconds of the slowest accepted program over the kept tests, each counted as the most that needs no longer
-    limit (0.4, 1, 2 or 10 s; our choice); not in `paper` mode."""
+_MOST_BYTES, _MOST_SECONDS = 8 << 20, 30.0
+"""Inputs and outputs of the kept tests together, and CPU seconds of the slowest accepted program over them, each
+counted as the most that needs no longer limit (our choices)."""
 
 
 class VerifySettings(Config):
-    """Requirements that a problem must meet when its programs run. All values are our choice unless said otherwise."""
+    """Requirements that a problem must meet when its programs run."""
 
     runs: int = Field(default=3, ge=1)
-    """How often every accepted program must pass; further runs take the tests in another order, the last one under
-    the derived limits."""
-    max_slow_passing: float = Field(default=1.0, ge=0, le=1)
-    """Share of the programs known to be too slow, or to solve a part, that may pass all tests. Where more than half do,
-    the problem has the flag `slow_passes`: its tests tell right from wrong, not fast from slow."""
-    max_accepted: int = Field(default=6, ge=1)
-    """Accepted programs that are run, those in the language of the answers first."""
-    max_wrong: int = Field(default=24, ge=0)
-    """Known-wrong, slow and partial programs that are run."""
-    python2: Literal["convert", "set_aside"] = "convert"
-    """Whether Python 2 references are converted; what does not pass all tests afterwards is set aside."""
-    trial_seconds: float = Field(default=20.0, gt=0, le=MOST_SECONDS)
-    """CPU seconds a test that accepted programs get while no limit is derived, or the source's limit if longer."""
-    multiplier: float = Field(default=5.0, ge=1)
-    """Limit over the slowest accepted run where the source states neither a limit nor this number (Kattis' own)."""
-    limit_steps_seconds: tuple[float, ...] = Field(default=(2.0, 5.0, 10.0), min_length=1)
-    """A derived limit is rounded up to one of these; the last one is the largest: a problem that needs longer
-    costs a training step minutes for each wrong answer. Few and far apart, so that two builds on busy machines derive
-    the same."""
-    all_tests_shown: Literal["refuse", "flag"] = "refuse"
-    """Treatment of a problem whose statement shows every test that is kept: a table of answers passes them."""
-    batch_problems: int = Field(default=64, ge=1)
-    """Problems whose programs are judged in one batch."""
-    choice: ChoiceSettings = ChoiceSettings()
-
-    @model_validator(mode="after")
-    def _steps_rise(self) -> VerifySettings:
-        steps = self.limit_steps_seconds
-        if list(steps) != sorted(set(steps)) or steps[0] <= 0 or steps[-1] > MOST_SECONDS:
-            raise ValueError(f"limit_steps_seconds = {steps}; give rising numbers above 0, {MOST_SECONDS:g} at most")
-        return self
+    """How often every accepted program must pass (our choice); further runs take the tests in another order, the last
+    one under the derived limits."""
+    mode: Literal["cover", "paper"] = "cover"
+    """Tests that are kept. `cover`: those that catch the known-wrong programs, then some of every group, within 8 MiB
+    and 30 s (our choice); `paper`: the longest, whatever they cost."""
+    max_tests: int = Field(default=15, ge=1)
+    """Tests that are kept; the paper's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +58,26 @@ class TestCost:
 
 
 def choose_tests(
-    costs: Sequence[TestCost], failed_by_program: Sequence[Collection[int]], settings: ChoiceSettings
+    costs: Sequence[TestCost],
+    failed_by_program: Sequence[Collection[int]],
+    settings: VerifySettings,
+    *,
+    max_bytes: int = _MOST_BYTES,
+    max_seconds: float = _MOST_SECONDS,
 ) -> tuple[int, ...]:
     """Return the numbers of the tests to keep, in their own order; none where no test fits the budget.
 
     Args:
         costs: one per test.
         failed_by_program: for each known-wrong program the numbers of the tests that it fails.
-        settings: mode and budget.
+        settings: mode, and how many.
+        max_bytes: of all together.
+        max_seconds: likewise.
     """
     if settings.mode == "paper":
         longest = sorted(range(len(costs)), key=lambda number: (-costs[number].num_bytes, number))
         return tuple(sorted(longest[: settings.max_tests]))
-    budget = _Budget(costs, settings)
+    budget = _Budget(costs, settings.max_tests, max_bytes, max_seconds)
     _cover(costs, failed_by_program, budget)
     _spread(costs, budget)
     return tuple(sorted(budget.chosen))
@@ -113,10 +86,10 @@ def choose_tests(
 class _Budget:
     """Chosen tests, and the budget that is left."""
 
-    def __init__(self, costs: Sequence[TestCost], settings: ChoiceSettings) -> None:
+    def __init__(self, costs: Sequence[TestCost], num: int, num_bytes: int, seconds: float) -> None:
         self._costs = costs
         self.chosen: set[int] = set()
-        self._tests, self._bytes, self._seconds = settings.max_tests, settings.max_bytes, settings.max_seconds
+        self._tests, self._bytes, self._seconds = num, num_bytes, seconds
 
     def fits(self, number: int) -> bool:
         cost = self._costs[number]
@@ -207,16 +180,16 @@ class Fault(NamedTuple):
     detail: str = ""
 
 
-def find_fault(evidence: Evidence, settings: VerifySettings) -> Fault | None:
+def find_fault(evidence: Evidence) -> Fault | None:
     """Return why a problem cannot be trusted, or None."""
     accepted = evidence.tried_as("accepted")
     if not accepted:
         details = [trial.detail for trial in evidence.trials if trial.role == "accepted"]
         return Fault("checker_fails" if any("checker failed" in d for d in details) else "sandbox_fault", details[0])
-    return _find_failing(evidence, accepted, settings) or _find_passing(evidence, settings)
+    return _find_failing(evidence, accepted) or _find_passing(evidence)
 
 
-def _find_failing(evidence: Evidence, accepted: Sequence[Trial], settings: VerifySettings) -> Fault | None:
+def _find_failing(evidence: Evidence, accepted: Sequence[Trial]) -> Fault | None:
     """Accepted programs that do not pass.
 
     A crash says something about the program, as long as others pass: programs that read beyond an array were accepted
@@ -239,7 +212,7 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial], settings: Verif
     return Fault("reference_fails", detail)
 
 
-def _find_passing(evidence: Evidence, settings: VerifySettings) -> Fault | None:
+def _find_passing(evidence: Evidence) -> Fault | None:
     trivial = [trial.name for trial in evidence.tried_as("trivial") if trial.outcome is Outcome.ACCEPTED]
     if trivial:
         return Fault("trivial_passes", ", ".join(trivial))
@@ -250,9 +223,6 @@ def _find_passing(evidence: Evidence, settings: VerifySettings) -> Fault | None:
     wrong, passing = _passing(evidence, "wrong")
     if len(passing) > _WRONG_SHARE * wrong:
         return Fault("wrong_passes", f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}")
-    slow, passing = _passing(evidence, *TOO_SLOW)
-    if len(passing) > settings.max_slow_passing * slow:
-        return Fault("slow_passes", f"{len(passing)} of {slow} slow or partial programs pass: {', '.join(passing)}")
     return None
 
 
@@ -264,19 +234,14 @@ def _passing(evidence: Evidence, *roles: Role) -> tuple[int, list[str]]:
 
 def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Rejection:
     """Return a problem with its chosen tests, its verified references first, or why it is turned away."""
-    fault = find_fault(evidence, settings)
+    fault = find_fault(evidence)
     chosen = chosen_tests(evidence, settings)
     if fault is None and not chosen:
-        fault = Fault(
-            "tests_too_large", f"no test within {settings.choice.max_bytes} bytes, {settings.choice.max_seconds} s"
-        )
+        fault = Fault("tests_too_large", f"no test within {_MOST_BYTES} bytes, {_MOST_SECONDS} s")
     candidate = evidence.candidate
     shown = find_shown(candidate)
     if fault is None and all(shown[number] for number in chosen):
-        if settings.all_tests_shown == "refuse":
-            fault = Fault("all_tests_shown", f"the statement shows all {len(chosen)} tests that are kept")
-        else:
-            candidate = candidate.change("verify", STEP, "", flags=(*candidate.flags, "all_tests_shown"))
+        fault = Fault("all_tests_shown", f"the statement shows all {len(chosen)} tests that are kept")
     if fault is not None:
         return candidate.reject("verify", *fault)
     slow, passing = _passing(evidence, *TOO_SLOW)
@@ -291,7 +256,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     changed = candidate.change(
         "verify", STEP, f"references that passed first{lost}", solutions=_references_first(evidence)
     )
-    how = f"{settings.choice.mode}: {len(chosen)} of {len(candidate.tests)}"
+    how = f"{settings.mode}: {len(chosen)} of {len(candidate.tests)}"
     tests = tuple(candidate.tests[number] for number in chosen)
     groups = tuple(candidate.groups[number] for number in chosen) if candidate.groups else ()
     origins = tuple(candidate.origins[number] for number in chosen) if candidate.origins else ()
@@ -332,4 +297,4 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
         )
         for number, test in enumerate(candidate.tests)
     ]
-    return choose_tests(costs, known_wrong, settings.choice)
+    return choose_tests(costs, known_wrong, settings)

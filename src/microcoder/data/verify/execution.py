@@ -36,6 +36,8 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 _WORKED_SHARE = 0.05
 """Least CPU share of the wall time of a slow program: one that sleeps, or waits for input, works less."""
 _MOST_TRIES = 4
+_BATCH_PROBLEMS = 64
+"""Problems whose programs are judged in one batch."""
 _OWN_ANSWERS = Program(None, reason="the problem's own answers")
 """Names them in the store of verdicts, where no program has no code."""
 
@@ -125,22 +127,22 @@ def gather(
     """Return what execution showed of each candidate: what `conclude` and `measure_rates` work on."""
     executor = Executor(judge, store)
     found: list[Evidence | Rejection] = []
-    for start in range(0, len(candidates), settings.batch_problems):
-        batch = candidates[start : start + settings.batch_problems]
-        made = [process_row(candidate, "verify", lambda one: plan(one, settings)) for candidate in batch]
+    for start in range(0, len(candidates), _BATCH_PROBLEMS):
+        batch = candidates[start : start + _BATCH_PROBLEMS]
+        made = [process_row(candidate, "verify", plan) for candidate in batch]
         runnable = [item for item in made if isinstance(item, VerificationPlan)]
         _run_accepted(executor, runnable)
         for repeat in range(1, settings.runs - 1):
             _run_again(executor, runnable, repeat)
         sound = [item for item in runnable if item.passing()]
-        derive_limits(executor.run, sound, settings)
+        derive_limits(executor.run, sound, first=settings.runs)
         if settings.runs > 1:
             _run_again(executor, sound, settings.runs - 1)
         sound = [item for item in sound if item.passing()]
         _run_trivial(executor, sound)
         _run_others(executor, sound, settings)
         _ask_checkers(executor, runnable)
-        found += [_evidence(item, settings) if isinstance(item, VerificationPlan) else item for item in made]
+        found += [_evidence(item) if isinstance(item, VerificationPlan) else item for item in made]
     return found
 
 
@@ -229,7 +231,7 @@ def _run_others(executor: Executor, plans: Sequence[VerificationPlan], settings:
 
 
 def _order_for_slow(item: VerificationPlan, settings: VerifySettings) -> tuple[int, ...]:
-    evidence, tests = _evidence(item, settings), item.candidate.tests
+    evidence, tests = _evidence(item), item.candidate.tests
     kept = set(chosen_tests(evidence, settings)) if isinstance(evidence, Evidence) else set()
     return tuple(sorted(range(len(tests)), key=lambda number: (number not in kept, -len(tests[number].input), number)))
 
@@ -247,12 +249,12 @@ def _run_all(
         attempt.verdicts.append(verdict)
 
 
-def _evidence(item: VerificationPlan, settings: VerifySettings) -> Evidence | Rejection:
+def _evidence(item: VerificationPlan) -> Evidence | Rejection:
     if not item.accepted:
         return item.candidate.reject("verify", "python2_reference", "no converted reference passes all tests")
     attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]
     num_tests = len(item.candidate.tests)
-    trials = tuple(_trial(attempt, num_tests, settings) for attempt in attempts)
+    trials = tuple(_trial(attempt, num_tests) for attempt in attempts)
     return Evidence.model_validate(
         {
             "candidate": item.candidate,
@@ -263,7 +265,7 @@ def _evidence(item: VerificationPlan, settings: VerifySettings) -> Evidence | Re
     )
 
 
-def _trial(attempt: Attempt, num_tests: int, settings: VerifySettings) -> Trial:
+def _trial(attempt: Attempt, num_tests: int) -> Trial:
     failing = [verdict for verdict in attempt.verdicts if not verdict.is_accepted and verdict.is_scorable]
     unscored = [verdict for verdict in attempt.verdicts if not verdict.is_scorable]
     verdict = (failing or unscored or attempt.verdicts)[0]
@@ -283,11 +285,16 @@ def _trial(attempt: Attempt, num_tests: int, settings: VerifySettings) -> Trial:
         failed=tuple(sorted(failed)),
         over_limit=over_limit,
         is_flaky=bool(failing) and first.is_accepted,
-        seconds=tuple(cost_of(seconds, settings) for seconds in attempt.fastest_seconds) if is_reference else (),
+        seconds=tuple(cost_of(seconds) for seconds in attempt.fastest_seconds) if is_reference else (),
         detail=stable_detail(verdict),
     )
 
 
+MULTIPLIER = 5.0
+"""Limit over the slowest accepted run where the source states neither a limit nor this number (Kattis' own)."""
+LIMIT_STEPS_SECONDS = (2.0, 5.0, 10.0)
+"""A derived limit is rounded up to one of these; the last one is the largest: a problem that needs longer costs a
+training step minutes for each wrong answer. Few and far apart, so that two builds on busy machines derive the same."""
 _HEADROOM = 1.5
 """A limit that the source has is kept if the slowest accepted run fits this often; otherwise raised to that."""
 _INTERPRETED_FACTOR = 4.0
@@ -299,29 +306,34 @@ _MORE_MEASUREMENTS = 3
 Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
 
 
-def derive_limits(run: Run, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
-    """Set the limits of each plan; every plan has accepted programs that passed every run so far."""
-    _measure_again(run, plans, settings)
+def derive_limits(run: Run, plans: Sequence[VerificationPlan], *, first: int) -> None:
+    """Set the limits of each plan.
+
+    Args:
+        run: runs programs.
+        plans: every one has accepted programs that passed every run so far.
+        first: runs that there are; further ones, which time again, take the tests in orders of their own.
+    """
+    _measure_again(run, plans, first)
     for item in plans:
-        _set_limits(item, settings)
+        _set_limits(item)
 
 
-def cost_of(seconds: float, settings: VerifySettings) -> float:
+def cost_of(seconds: float) -> float:
     """Return what a test costs by the limit that it needs: the most that may take, so that noise changes no choice."""
-    steps = settings.limit_steps_seconds
-    return round_up(seconds, [*(step / settings.multiplier for step in steps), steps[-1]])
+    return round_up(seconds, [*(step / MULTIPLIER for step in LIMIT_STEPS_SECONDS), LIMIT_STEPS_SECONDS[-1]])
 
 
-def multiplier_of(candidate: Candidate, settings: VerifySettings) -> float:
+def _multiplier_of(candidate: Candidate) -> float:
     """Return what a limit is over the slowest accepted run: the source's own number, but no less than the headroom."""
     stated = candidate.time_multiplier
-    return settings.multiplier if stated is None else max(stated, _HEADROOM)
+    return MULTIPLIER if stated is None else max(stated, _HEADROOM)
 
 
-def _set_limits(item: VerificationPlan, settings: VerifySettings) -> None:
+def _set_limits(item: VerificationPlan) -> None:
     slowest = max(max(attempt.fastest_seconds) for attempt in item.passing())
-    given, steps = item.candidate.time_limit_seconds, settings.limit_steps_seconds
-    multiplier = multiplier_of(item.candidate, settings)
+    given, steps = item.candidate.time_limit_seconds, LIMIT_STEPS_SECONDS
+    multiplier = _multiplier_of(item.candidate)
     if given is not None and slowest * _HEADROOM <= given:
         limit = answers = given
     else:
@@ -351,9 +363,9 @@ def _set_limits(item: VerificationPlan, settings: VerifySettings) -> None:
     )
 
 
-def _measure_again(run: Run, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
-    again = [(item, attempt) for item in plans for attempt in _undecided(item, settings)]
-    for repeat in range(settings.runs, settings.runs + _MORE_MEASUREMENTS):
+def _measure_again(run: Run, plans: Sequence[VerificationPlan], first: int) -> None:
+    again = [(item, attempt) for item in plans for attempt in _undecided(item)]
+    for repeat in range(first, first + _MORE_MEASUREMENTS):
         numbers = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in again]
         problems = [
             item.problem(attempt.program.language, order=order)
@@ -364,11 +376,11 @@ def _measure_again(run: Run, plans: Sequence[VerificationPlan], settings: Verify
             attempt.note_seconds(verdict, order)
 
 
-def _undecided(item: VerificationPlan, settings: VerifySettings) -> list[Attempt]:
+def _undecided(item: VerificationPlan) -> list[Attempt]:
     """Return the accepted programs whose time on a test decides between two limits and is close to the boundary."""
     passing, given = item.passing(), item.candidate.time_limit_seconds
-    steps = settings.limit_steps_seconds
-    boundaries = [step / multiplier_of(item.candidate, settings) for step in steps]
+    steps = LIMIT_STEPS_SECONDS
+    boundaries = [step / _multiplier_of(item.candidate) for step in steps]
     if given is not None:
         boundaries += [limit / _HEADROOM for limit in (given, *steps)]
     slowest = [

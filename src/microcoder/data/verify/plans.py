@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from microcoder.data.clean.python2 import convert_python2, is_python2
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
-from microcoder.data.verify.evidence import STEP, Role, VerifySettings
+from microcoder.data.verify.evidence import STEP, Role
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -24,8 +24,11 @@ _ROLES: dict[str, Role] = {
     "time_limit": "slow",
     "partial": "partial",
 }
-_TRIAL_MEMORY_MIB = 2048
-"""Memory that accepted programs get while no limit is derived, or the source's limit if larger."""
+TRIAL_SECONDS, _TRIAL_MEMORY_MIB = 20.0, 2048
+"""CPU seconds a test and memory that accepted programs get while no limit is derived, or the source's if larger (our
+choices)."""
+_MOST_ACCEPTED, _MOST_OTHERS = 6, 24
+"""Accepted programs that are run, those in the language of the answers first; known-wrong, slow and partial ones."""
 _CANNOT_BE_JUDGED = ("interactive", "file_io")
 _CONSTANTS = ("yes", "no", "0", "1", "-1")
 _MAX_CONSTANT_BYTES = 1 << 16
@@ -87,19 +90,19 @@ class VerificationPlan:
         )
 
 
-def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | Rejection:
+def plan(candidate: Candidate) -> VerificationPlan | Rejection:
     """Return what to run, or why nothing can be."""
     if not candidate.tests:
         return candidate.reject("verify", "no_tests")
     standing = [flag for flag in candidate.flags if flag in _CANNOT_BE_JUDGED]
     if standing:
         return candidate.reject("verify", "not_judgeable", ", ".join(standing))
-    attempts, num_python2 = _attempts(candidate, settings)
+    attempts, num_python2 = _attempts(candidate)
     by_place: dict[int, list[Attempt]] = {}
     for attempt in attempts:
         by_place.setdefault(attempt.solution, []).append(attempt)
     groups = sorted(by_place.values(), key=lambda group: group[0].program.language != candidate.programming_language)
-    accepted = [group for group in groups if group[0].role == "accepted"][: settings.max_accepted]
+    accepted = [group for group in groups if group[0].role == "accepted"][:_MOST_ACCEPTED]
     others = [group[0] for group in groups if group[0].role != "accepted"]
     if not accepted:
         if num_python2:
@@ -112,9 +115,9 @@ def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | R
     made = VerificationPlan(
         candidate=candidate,
         accepted=[attempt for group in accepted for attempt in group],
-        others=sorted(others, key=lambda attempt: order[attempt.role])[: settings.max_wrong],
+        others=sorted(others, key=lambda attempt: order[attempt.role])[:_MOST_OTHERS],
         trivial=trivial,
-        limit_seconds=max(settings.trial_seconds, candidate.time_limit_seconds or 0.0),
+        limit_seconds=max(TRIAL_SECONDS, candidate.time_limit_seconds or 0.0),
         memory_mib=max(_TRIAL_MEMORY_MIB, candidate.memory_limit_mib or 0),
     )
     try:
@@ -147,7 +150,7 @@ def convert(made: VerificationPlan, attempt: Attempt) -> None:
     )
 
 
-def _attempts(candidate: Candidate, settings: VerifySettings) -> tuple[list[Attempt], int]:
+def _attempts(candidate: Candidate) -> tuple[list[Attempt], int]:
     """Return the programs that can be run here, and how many Python 2 references cannot."""
     attempts: list[Attempt] = []
     num_python2 = 0
@@ -160,7 +163,7 @@ def _attempts(candidate: Candidate, settings: VerifySettings) -> tuple[list[Atte
         if is_python2(solution):
             # Whether a wrong program is still wrong in the same way after conversion cannot be seen.
             if role == "accepted":
-                versions = convert_python2(solution.code) if settings.python2 == "convert" else ()
+                versions = convert_python2(solution.code)
                 num_python2 += not versions
                 attempts += [Attempt(f"{place}", role, Program(code), place, True) for code in versions]
         elif language := language_of(solution, candidate):

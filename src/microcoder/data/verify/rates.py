@@ -177,7 +177,7 @@ def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) 
         known = None if by == "released" else trial
         others = tuple(other for other in item.trials if other is not known)
         has_reference = any(other.role == "accepted" for other in others)
-        if not (has_reference and find_fault(item.model_copy(update={"trials": others}), settings) is None):
+        if not (has_reference and find_fault(item.model_copy(update={"trials": others})) is None):
             continue
         total += 1
         if role == "accepted":
