@@ -78,7 +78,7 @@ def on_post_build(config: MkDocsConfig) -> None:
     """Write llms.txt (https://llmstxt.org): every page with its first sentence, beside the pages' Markdown."""
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
     section = None
-    for page in sorted(_PAGES, key=lambda page: config.extra["order"].get(page.file.src_uri, 0)):
+    for page in sorted(_PAGES, key=lambda page: config.extra["order"].get(page.file.src_uri, len(_PAGES))):
         if (name := _section_of(page)) != section:
             lines += ["", f"## {name}", ""]
             section = name

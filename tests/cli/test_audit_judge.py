@@ -29,9 +29,9 @@ def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--judge", "livecodebensh"], "did you mean livecodebench?"),
-        (["--judge", "livecodebench"], "its location is missing; type --judge livecodebench=... (the checkout)"),
-        (["--judge", "rllm=/no/such/folder"], "there is no /no/such/folder; it takes the checkout"),
+        (["--judge", "in-proces"], "did you mean in-process?"),
+        (["--judge", "lcb"], "its location is missing; type --judge lcb=... (module:attribute or file.py:function)"),
+        (["--judge", "no/such.py:rllm=x"], "there is no no/such.py; type --judge FILE.py:FUNCTION=WHERE"),
         (["--judge", "function=mine.py"], "'mine.py' names no function; it takes module:attribute or file.py:function"),
         (["--judge", "subprocess=here"], "subprocess takes no path; type --judge subprocess"),
         (["--most", "0"], "--most 0: give 1 or more"),

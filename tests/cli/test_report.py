@@ -43,7 +43,7 @@ def test_a_folder_that_is_no_run_is_one_line_and_exit_code_2(
     assert "pass a folder that `microcoder train` wrote" in captured.err
 
 
-def test_an_evaluation_is_reported_as_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_evaluation_is_shown_as_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = EvaluationFolder(tmp_path)
     config = {"benchmark": {"kind": "problems"}, "generation": {"path": "answers.jsonl"}}
     write_json(folder.manifest, {"kind": "evaluation", "digest": "aa", "config": config})
@@ -51,16 +51,15 @@ def test_an_evaluation_is_reported_as_its_tables(tmp_path: Path, capsys: pytest.
         append_row(folder.questions, {"problem_id": name, "platform": "kattis", "difficulty": "easy"})
         append_row(folder.samples, Sample(name, 0, None, "print(1)", "whole answer").as_record())
         append_row(folder.verdicts, {"problem_id": name, "sample_index": 0, "verdict": verdict})
-    main(["report", str(tmp_path)])
+    main(["eval", "show", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "2 problems x 1 samples" in printed
-    assert printed.endswith(f"{folder.report}\n")
-    assert "50.0" in folder.report.read_text()
-    main(["report", str(tmp_path), "--json"])
+    assert "50.0" in printed
+    main(["eval", "show", str(tmp_path), "--json"])
     assert json.loads(capsys.readouterr().out)["outcomes"] == {"accepted": 1, "wrong_answer": 1}
     with pytest.raises(SystemExit):
-        main(["report", str(tmp_path), "--against", str(tmp_path)])
-    assert "microcoder eval show RUN OTHER" in capsys.readouterr().err
+        main(["report", str(tmp_path)])
+    assert "is an evaluation, not a training run" in capsys.readouterr().err
 
 
 def test_a_missing_extra_says_what_to_install(tmp_path: Path) -> None:

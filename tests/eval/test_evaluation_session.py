@@ -291,7 +291,7 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
 
 
 def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    from microcoder.train.run.inference import Decoding, TransformersModel
+    from microcoder.train.run.inference import respond
     from microcoder.train.run.weights import load_tokenizer
 
     base = tmp_path / "base"
@@ -313,26 +313,24 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     assert results["is_complete"]
     assert any("has no chat template: prompts are plain text" in note for note in notes)
     # The template of this checkpoint only adds a separator: the same text with it is another question.
-    chatting = TransformersModel(str(tiny_checkpoint), revision=None, dtype="float32")
-    asking = TransformersModel(str(base), revision=None, dtype="float32")
-    assert (chatting.is_chat, asking.is_chat) == (True, False)
     turn = {"role": "user", "content": instruct(problems[0])}
     tokenizer = load_tokenizer(str(tiny_checkpoint))
     rendered = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
-    greedy = Decoding(temperature=0, top_p=1, max_tokens=24)
-    (with_template,) = chatting.respond([[turn]], [0], greedy)
-    (in_its_words,) = asking.respond([[{"role": "user", "content": str(rendered)}]], [0], greedy)
-    assert in_its_words == with_template
+
+    def ask(model: Path, text: object) -> Any:
+        chats = [[{"role": "user", "content": str(text)}]]
+        (found,) = respond(str(model), chats, seeds=[0], batch_size=1, temperature=0, top_p=1, max_tokens=24)
+        return found
+
+    assert ask(base, rendered) == ask(tiny_checkpoint, turn["content"])
     sample = EvaluationFolder(tmp_path / "run").read_samples()[problems[0].id, 0]
-    assert asking.respond([[turn]], [0], greedy)[0].text == sample.completion
+    assert ask(base, turn["content"]).text == sample.completion
 
 
-def test_vllm_and_models_that_are_not_here_are_named(tmp_path: Path, benchmark: Path) -> None:
+def test_models_that_are_not_here_are_named(tmp_path: Path, benchmark: Path) -> None:
     overrides = {"benchmark.path": str(benchmark), "generation.model": str(tmp_path / "none")}
     with pytest.raises(DataError, match="does not exist; use a checkpoint folder or a hub id"):
         run(load_config(EvalConfig, (), overrides), tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"vLLM is not installed; type: pip install .*\[vllm\]"):
-        run(load_config(EvalConfig, (), {**overrides, "generation.kind": "vllm"}), tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.eval.report import Row, accuracy_grid, difference_grid, solved_from
+from microcoder.eval.report import Row, accuracy_grid, solved_from
 
 QUESTIONS = [
     {"problem_id": f"{platform}-{difficulty}-{index}", "platform": platform, "difficulty": difficulty}
@@ -55,7 +55,7 @@ def test_cells_sum_over_their_platform_and_difficulty() -> None:
 def test_a_difference_is_paired_and_over_what_both_runs_judged() -> None:
     before = {question["problem_id"]: [index % 2 == 0] for index, question in enumerate(QUESTIONS)}
     after = {name: [True] for name in list(before)[:6]}
-    cells = difference_grid(QUESTIONS, before, after, ks=[1])
+    cells = accuracy_grid(QUESTIONS, after, before=before, ks=[1])
     whole = find(cells, "all", "all")
     assert (whole["value"], whole["num_problems"]) == (0.5, 6)
 

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from microcoder.judge.core.config import load_config
-from microcoder.lab.studies.overview import ADVANTAGES as NAMED_ADVANTAGES
-from microcoder.lab.studies.overview import LOSSES, MASKS, algorithm_name
+from microcoder.lab.studies.names import ADVANTAGES as NAMED_ADVANTAGES
+from microcoder.lab.studies.names import LOSSES, MASKS, algorithm_name
 from microcoder.train.algorithm.advantages import ADVANTAGES
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.losses import AnyLoss

@@ -13,11 +13,9 @@ from synthetic_run import Recipe, write_run
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json
-from microcoder.lab.studies.arms import Arm, compare_arms, conclude
 from microcoder.lab.studies.effects import Estimate
 from microcoder.lab.studies.history import read_history
-from microcoder.lab.studies.overview import describe_run
-from microcoder.lab.studies.report import describe_report
+from microcoder.lab.studies.report import conclude, describe_report, describe_run
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.probe import ProbePoint, write_probe
@@ -57,9 +55,8 @@ def test_a_run_says_what_it_was_and_what_its_ideas_did(ours: Path) -> None:
     history = read_history(ours)
     first = replace(history.steps[0], masked={"truncated_incomplete": 5, "truncated_correct": 2})
     history = replace(history, steps=[first, *history.steps[1:]])
-    told = dict(describe_run(history).rows)
-    assert told["model"].startswith("a Qwen3 of 3 layers of width 96")
-    assert told["problems"].startswith("64 to train on, 12 held out, generated: chains")
+    told = dict(describe_run(history))
+    assert describe_report(history)["title"] == "MicroCoder-GRPO on a tiny Qwen3 of 3 layers: the micro lab's chains"
     assert told["algorithm"] == "MicroCoder-GRPO, clip 0.2 / 0.28, no KL"
     num_rollouts = sum(sum(step.outcomes.values()) for step in history.steps)
     assert f"of {num_rollouts} rollouts reached the limit" in told["truncation mask"]
@@ -67,9 +64,7 @@ def test_a_run_says_what_it_was_and_what_its_ideas_did(ours: Path) -> None:
     assert told["truncation mask"].endswith("set to 0: 2 right though cut off, 5 cut off before the program ended")
     assert told["temperature"] == "1 then 1.2, given in the recipe"
     assert f"mean response of {history.steps[0].length_mean:.1f} tokens at first" in told["length"]
-    assert ("microcoder view 'runs/my demo'", "read every rollout with its tests") in describe_run(
-        history
-    ).next_commands
+    assert describe_report(history)["next"][0][0] == "microcoder view 'runs/my demo'"
 
 
 def test_a_probed_temperature_is_reported_with_its_reason(ours: Path, tmp_path: Path) -> None:
@@ -83,30 +78,22 @@ def test_a_probed_temperature_is_reported_with_its_reason(ours: Path, tmp_path: 
     points = [ProbePoint(t, accuracy, t / 2, 20.0, 0.0, 8, 64) for t, accuracy in ((0.8, 0.2), (1.6, 0.2))]
     probe = write_probe(run, schedule, points, digest="")
     write_json(run.manifest, {**run.read_manifest(), "config": config.model_dump(mode="json")})
-    told = dict(describe_run(read_history(run.root)).rows)["temperature"]
+    told = dict(describe_run(read_history(run.root)))["temperature"]
     assert told.startswith("1 then 1.2, chosen by a probe of the untrained model at 0.8, 1.6: 1.6 is the lowest")
     assert probe.choice.temperature == 1.6
     run.probe.unlink()
-    assert "whose file is missing" in dict(describe_run(read_history(run.root)).rows)["temperature"]
+    assert "whose file is missing" in dict(describe_run(read_history(run.root)))["temperature"]
 
 
 def test_arms_are_compared_on_the_same_problems_with_an_interval(ours: Path, baseline: Path) -> None:
     history, other = read_history(ours), read_history(baseline)
-    assert compare_arms(history, []) is None
-    arms = compare_arms(history, [baseline])
-    assert arms is not None
-    first, second = arms.rows
-    assert (first.label, second.label) == ("MicroCoder-GRPO", "DAPO")
-    assert first.difference is None
-    assert second.difference is not None
     assert history.after is not None
     assert other.after is not None
-    assert second.difference.value == pytest.approx(other.after.accuracy - history.after.accuracy)
-    assert second.difference.low < second.difference.value < second.difference.high
-    assert list(arms.changed) == ["algorithm.masking.kind: conditional / none"]
+    change = 100 * (other.after.accuracy - history.after.accuracy)
     told = describe_report(history, [baseline])["tables"]
     assert [table["id"] for table in told] == ["arms", "before-after", "verdicts"]
-    assert told[0]["text"] == arms.conclusion
+    assert told[0]["rows"][1][2][0].replace("−", "-").startswith(f"{change:+.1f} (")  # noqa: RUF001
+    assert told[0]["text"].endswith("by these two runs.") == (told[0]["rows"][1][2][1] == "flat")
     assert [row[0] for row in told[0]["rows"]] == ["MicroCoder-GRPO", "DAPO"]
     assert told[0]["note"].endswith("The arms differ in: algorithm.masking.kind: conditional / none.")
 
@@ -114,7 +101,7 @@ def test_arms_are_compared_on_the_same_problems_with_an_interval(ours: Path, bas
 def test_a_run_on_other_problems_is_refused(ours: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", replace(SMALL, manifest=manifest("none", problems="bb")))
     with pytest.raises(DataError, match=r"asked other problems than .* \(digest bb against aa\)"):
-        compare_arms(read_history(ours), [other])
+        describe_report(read_history(ours), [other])
 
 
 @pytest.mark.parametrize(
@@ -127,6 +114,5 @@ def test_a_run_on_other_problems_is_refused(ours: Path, tmp_path: Path) -> None:
 )
 def test_the_conclusion_says_what_the_interval_shows(interval: tuple[float, float], said: str) -> None:
     low, high = interval
-    ours = Arm("MicroCoder-GRPO", None, None, None, None, 0.0, 0.0)
-    other = Arm("DAPO", None, Estimate((low + high) / 2, low, high, 100), None, None, 0.0, 0.0)
-    assert conclude([ours, other]).startswith(said)
+    difference = Estimate((low + high) / 2, low, high, 100)
+    assert conclude("MicroCoder-GRPO", "DAPO", difference).startswith(said)

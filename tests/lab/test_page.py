@@ -13,8 +13,7 @@ from synthetic_run import MANIFEST, Recipe, write_run
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import append_row, write_json
 from microcoder.lab.studies.history import read_history
-from microcoder.lab.studies.overview import choose_examples
-from microcoder.lab.studies.report import describe_report
+from microcoder.lab.studies.report import choose_examples, describe_report
 from microcoder.train.runs import RunDirectory, read_rollouts
 
 SMALL = Recipe(num_steps=6, evaluate_every=3, num_heldout=18)
@@ -143,20 +142,20 @@ def test_examples_show_what_was_learnt_what_failed_and_what_was_masked(finished:
     history = read_history(finished)
     run, examples = history.run, choose_examples(history)
     assert examples == choose_examples(history)
-    assert [example.title.split(":")[0] for example in examples] == [*["Learnt"] * 3, "Still failing", "Masked"]
-    held_out = [example.problem_id for example in examples if "Masked" not in example.title]
+    assert [example["title"].split(":")[0] for example in examples] == [*["Learnt"] * 3, "Still failing", "Masked"]
+    held_out = [example["problem_id"] for example in examples if "Masked" not in example["title"]]
     assert len(held_out) == len(set(held_out))
     for example in examples:
         rows = []
-        for shown in example.rollouts:
-            split, step, row = shown.id.split("/")
+        for shown in example["rollouts"]:
+            split, step, row = shown["id"].split("/")
             path = (run.evaluation_file if split == "heldout" else run.rollout_file)(int(step))
             rows.append(read_rollouts(path)[int(row)])
-        assert {row["problem_id"] for row in rows} == {example.problem_id}
-        if example.title.startswith("Learnt"):
+        assert {row["problem_id"] for row in rows} == {example["problem_id"]}
+        if example["title"].startswith("Learnt"):
             assert [row["reward"] for row in rows] == [0.0, 1.0]
-        if example.title.startswith("Masked"):
-            assert rows[0]["masked_why"] in example.why
+        if example["title"].startswith("Masked"):
+            assert rows[0]["masked_why"] in example["why"]
 
 
 def test_a_problem_that_was_solved_less_than_before_is_an_example(copied: Path) -> None:
@@ -164,8 +163,11 @@ def test_a_problem_that_was_solved_less_than_before_is_an_example(copied: Path) 
     before, after = run.evaluation_file(0).read_bytes(), run.evaluation_file(6).read_bytes()
     run.evaluation_file(0).write_bytes(after)
     run.evaluation_file(6).write_bytes(before)
-    (lost,) = [one for one in choose_examples(read_history(copied)) if one.title.startswith("Lost")]
-    assert [(shown.label, shown.id[:9]) for shown in lost.rollouts] == [("before", "heldout/0"), ("after", "heldout/6")]
+    (lost,) = [one for one in choose_examples(read_history(copied)) if one["title"].startswith("Lost")]
+    assert [(shown["label"], shown["id"][:9]) for shown in lost["rollouts"]] == [
+        ("before", "heldout/0"),
+        ("after", "heldout/6"),
+    ]
 
 
 def test_the_title_names_algorithm_model_and_problems(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: p
     assert "| K1 | " in page
     assert "| **K1** | " in page.split("## What was compared")[1]
     assert "**cannot appear here**" in page
-    assert "Computed before the runs: a spread between seeds of" in page
+    assert "- **K1**: " in page
     assert "| 2 of at most 10 |" in page
     assert "algorithm.kl_coefficient = " in page
     assert "microcoder study run 008_kl_and_clip --quick" in page

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, Tag, model_validator
+from pydantic import Field, JsonValue, Tag
 
 from microcoder.data.benchmarks import AnyBenchmark, HumanEval, Mbpp
 from microcoder.data.completions import EndpointConfig
@@ -37,7 +38,7 @@ class ResponseSampling(Config):
 
 
 class Transformers(Config):
-    """Generate with transformers, on a GPU if there is one."""
+    """Generate with transformers in this process: for small models. For others: `vllm serve`, and `endpoint`."""
 
     kind: Literal["transformers"] = "transformers"
     model: str = Field(min_length=1)
@@ -47,25 +48,6 @@ class Transformers(Config):
     """Precision of the weights."""
     batch_size: int = Field(default=16, ge=1)
     """Responses sampled in parallel; bounds memory."""
-    sampling: ResponseSampling = ResponseSampling()
-
-
-class Vllm(Config):
-    """Generate with vLLM, in this process."""
-
-    kind: Literal["vllm"]
-    model: str = Field(min_length=1)
-    """A checkpoint folder or a hub id."""
-    revision: str | None = None
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    num_gpus: int = Field(default=1, ge=1)
-    """Tensor parallel size."""
-    max_context_tokens: int | None = Field(default=None, ge=1)
-    """Context length that vLLM reserves memory for; None: the longest prompt and `max_tokens`."""
-    gpu_memory_utilization: float = Field(default=0.9, gt=0, lt=1)
-    """Share of each GPU's memory for vLLM."""
-    batch_problems: int = Field(default=64, ge=1)
-    """Problems per batch; finished batches survive a kill."""
     sampling: ResponseSampling = ResponseSampling()
 
 
@@ -104,7 +86,6 @@ class EvalConfig(Config):
     benchmark: AnyBenchmark
     generation: Annotated[
         Annotated[Transformers, Tag("transformers")]
-        | Annotated[Vllm, Tag("vllm")]
         | Annotated[EndpointGeneration, Tag("endpoint")]
         | Annotated[GenerationFile, Tag("file")],
         kind_or("transformers"),
@@ -115,29 +96,23 @@ class EvalConfig(Config):
     pass_at: tuple[int, ...] = ()
     """Additional k of pass@k, besides 1 (mean accuracy) and the number of samples."""
 
-    @model_validator(mode="after")
-    def _prompt_asks_something(self) -> EvalConfig:
+    def _contradictions(self) -> Iterator[str]:
         given = sorted(self.prompt.model_fields_set)
         if given and isinstance(self.generation, GenerationFile) and self.prompt != EvalPromptConfig():
-            raise ValueError(f'generation.kind = "file" asks nothing; leave out prompt.{given[0]}')
+            yield f'generation.kind = "file" asks nothing; leave out prompt.{given[0]}'
         if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in ("instruct", "bare"):
-            raise ValueError(
+            yield (
                 f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
                 f"{self.benchmark.kind} does not support; leave it out, or use your own function"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _pass_at_fits(self) -> EvalConfig:
         for k in self.pass_at:
             if k < 1:
-                raise ValueError(f"pass_at holds {k}; k is 1 or more")
+                yield f"pass_at holds {k}; k is 1 or more"
             if not isinstance(self.generation, GenerationFile) and k > self.generation.sampling.num_samples:
-                raise ValueError(
+                yield (
                     f"pass_at holds {k}, more than the {self.generation.sampling.num_samples} samples; "
                     f"pass --generation.sampling.num_samples {k}"
                 )
-        return self
 
 
 NEUTRAL_KEYS = (
@@ -150,7 +125,5 @@ NEUTRAL_KEYS = (
     "generation.max_retries",
     "generation.api_key_env",
     "generation.batch_size",
-    "generation.batch_problems",
-    "generation.gpu_memory_utilization",
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

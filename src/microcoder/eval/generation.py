@@ -30,9 +30,7 @@ from microcoder.eval.config import (
     EndpointGeneration,
     EvalConfig,
     GenerationFile,
-    ResponseSampling,
     Transformers,
-    Vllm,
 )
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -270,7 +268,7 @@ def _write_body(
 
 
 def generate_locally(
-    config: Transformers | Vllm,
+    config: Transformers,
     requests: Sequence[ResponseRequest],
     *,
     chat_template_options: Mapping[str, Any],
@@ -282,49 +280,20 @@ def generate_locally(
             "generating with a local model needs torch and transformers, which are not installed; "
             f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
         )
-    if isinstance(config, Vllm) and importlib.util.find_spec("vllm") is None:
-        raise ConfigError(
-            f"generation.kind = 'vllm', but vLLM is not installed; type: {how_to_install('vllm')} (GPU "
-            "machines only), or use generation.kind transformers, or endpoint with a server of your own"
-        )
-    from microcoder.train.run.inference import Decoding, LocalModel, TransformersModel, VllmModel, longest_prompt_tokens
+    from microcoder.train.run.inference import respond
 
-    options = dict(chat_template_options)
     note(f"loading {config.model}")
-    sampling: ResponseSampling = config.sampling
-    model: LocalModel
-    if isinstance(config, Vllm):
-        context = config.max_context_tokens or sampling.max_tokens + longest_prompt_tokens(
-            config.model,
-            (request.messages for request in requests),
-            revision=config.revision,
-            template_options=options,
-        )
-        model = VllmModel(
-            config.model,
-            revision=config.revision,
-            dtype=config.dtype,
-            num_gpus=config.num_gpus,
-            max_context_tokens=context,
-            gpu_memory_utilization=config.gpu_memory_utilization,
-            template_options=options,
-        )
-        size = config.batch_problems * sampling.num_samples
-    else:
-        model = TransformersModel(
-            config.model,
-            revision=config.revision,
-            dtype=config.dtype,
-            template_options=options,
-        )
-        size = config.batch_size
-    if not model.is_chat:
-        note(
-            f"{config.model} has no chat template: prompts are plain text, as in the training of a base model; "
-            "prompt.style = instruct asks in training's words"
-        )
-    decoding = Decoding(sampling.temperature, sampling.top_p, sampling.max_tokens)
-    for start in range(0, len(requests), size):
-        batch = requests[start : start + size]
-        answers = model.respond([request.messages for request in batch], [r.seed for r in batch], decoding)
-        yield from zip(batch, answers, strict=True)
+    answers = respond(
+        config.model,
+        [request.messages for request in requests],
+        seeds=[request.seed for request in requests],
+        batch_size=config.batch_size,
+        revision=config.revision,
+        dtype=config.dtype,
+        template_options=chat_template_options,
+        note=note,
+        temperature=config.sampling.temperature,
+        top_p=config.sampling.top_p,
+        max_tokens=config.sampling.max_tokens,
+    )
+    yield from zip(requests, answers, strict=True)

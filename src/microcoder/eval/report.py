@@ -20,9 +20,10 @@ Platform x difficulty: mean accuracy and pass@k with intervals, and the paired d
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -35,7 +36,7 @@ from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.files import WorkFolder, check_writable, read_json, read_rows, write_text
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.effects import Estimate, Solved, estimate_accuracy, estimate_difference
+from microcoder.lab.studies.effects import Solved, estimate_accuracy, estimate_difference
 
 Key = tuple[str, int]
 """Problem id and sample index."""
@@ -158,45 +159,37 @@ def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
     return solved
 
 
-def accuracy_grid(questions: Sequence[Row], solved: Solved, *, ks: Sequence[int]) -> list[Row]:
-    """Return a row for every non-empty cell: platform, difficulty, k (1 is the mean accuracy of the samples), and the
-    estimate, None if no problem of the cell has k scored samples. Totals are in cells named `all`."""
-    return _cells(questions, solved, ks, lambda ids, k: estimate_accuracy(_only(solved, ids), k=k))
-
-
-def difference_grid(questions: Sequence[Row], before: Solved, after: Solved, *, ks: Sequence[int]) -> list[Row]:
-    """Return the mean change of pass@k in every cell, problem by problem, over the problems that both runs have."""
-    return _cells(
-        questions,
-        before.keys() & after.keys(),
-        ks,
-        lambda ids, k: estimate_difference(_only(before, ids), _only(after, ids), k=k),
-    )
-
-
-def _cells(
-    questions: Sequence[Row],
-    known: Collection[str],
-    ks: Sequence[int],
-    estimate: Callable[[Collection[str], int], Estimate | None],
+def accuracy_grid(
+    questions: Sequence[Row], solved: Solved, *, ks: Sequence[int], before: Solved | None = None
 ) -> list[Row]:
+    """Return a row for every non-empty cell: platform, difficulty, k (1 is the mean accuracy of the samples), and the
+    estimate, None if no problem of the cell has k scored samples. Totals are in cells named `all`.
+
+    Args:
+        questions: rows of questions.jsonl.
+        solved: of each problem, which samples are right.
+        ks: of pass@k.
+        before: another evaluation: then the mean change from it, problem by problem, over the problems of both.
+    """
+    known = solved.keys() if before is None else solved.keys() & before.keys()
     asked = [question for question in questions if question["problem_id"] in known]
     cells = []
-    for k in ks:
-        for platform in _values(asked, "platform"):
-            for difficulty in _values(asked, "difficulty"):
-                ids = {
-                    question["problem_id"]
-                    for question in asked
-                    if platform in (ALL, question["platform"]) and difficulty in (ALL, question["difficulty"])
-                }
-                if ids:
-                    found = estimate(ids, k)
-                    figures = {name: found and getattr(found, name) for name in ("value", "low", "high")}
-                    num = found.num_problems if found else 0
-                    cells.append(
-                        {"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures}
-                    )
+    for k, platform, difficulty in itertools.product(ks, _values(asked, "platform"), _values(asked, "difficulty")):
+        ids = {
+            question["problem_id"]
+            for question in asked
+            if platform in (ALL, question["platform"]) and difficulty in (ALL, question["difficulty"])
+        }
+        if not ids:
+            continue
+        chosen = {name: solved[name] for name in ids}
+        if before is None:
+            found = estimate_accuracy(chosen, k=k)
+        else:
+            found = estimate_difference({name: before[name] for name in ids}, chosen, k=k)
+        figures = {name: found and getattr(found, name) for name in ("value", "low", "high")}
+        num = found.num_problems if found else 0
+        cells.append({"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures})
     return cells
 
 
@@ -205,10 +198,6 @@ def _values(questions: Sequence[Row], field: str) -> list[str]:
     found = {question[field] for question in questions} - {""}
     known = [value for value in _ORDER if value in found]
     return [*known, *sorted(found - set(known)), ALL]
-
-
-def _only(solved: Solved, ids: Collection[str]) -> Solved:
-    return {name: samples for name, samples in solved.items() if name in ids}
 
 
 Results = dict[str, Any]
@@ -279,13 +268,8 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
         "num_problems": len(shared),
         "num_only_before": len(old.keys() - shared),
         "num_only_after": len(new.keys() - shared),
-        "cells": difference_grid(list(questions.values()), old, new, ks=ks),
+        "cells": accuracy_grid(list(questions.values()), new, before=old, ks=ks),
     }
-
-
-def write_report(folder: EvaluationFolder, results: Results) -> None:
-    """Write report.md."""
-    write_text(folder.report, f"# {results['name']}\n\n" + render_results(results) + "\n")
 
 
 def write_eval_all(folder: EvaluationFolder, questions: Sequence[Question]) -> None:
@@ -338,11 +322,7 @@ def render_results(results: Results) -> str:
         lines.append(f"UNSCORED: {results['num_unscored']} samples, in no figure, because the sandbox failed")
     if results["mean_tokens"] is not None:
         lines.append(f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated")
-    return (
-        "\n".join(lines)
-        + "\n\n"
-        + _render_tables(results["cells"], _accuracy_text, "{}, %, with 95 % intervals over problems (n: problems)")
-    )
+    return _render(lines, results["cells"])
 
 
 def render_comparison(results: Results) -> str:
@@ -356,39 +336,34 @@ def render_comparison(results: Results) -> str:
             lines.append(f"{results[key]} problems are judged only in {results[name]} and left out")
     if not results["same_benchmark"]:
         lines.append("the two used different problems, prompts or limits: the difference is not due to the model alone")
-    return "\n".join(lines) + "\n\n" + _render_tables(results["cells"], _difference_text, "change of {}")
+    return _render(lines, results["cells"], is_change=True)
 
 
-def _render_tables(cells: Sequence[Row], describe: Callable[[Row], str], title: str) -> str:
-    tables = []
+def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = False) -> str:
+    """Return lines, and for each k a table of platform by difficulty."""
+    parts = ["\n".join(lines)]
     for k in sorted({cell["k"] for cell in cells}):
         mine = {(cell["platform"], cell["difficulty"]): cell for cell in cells if cell["k"] == k}
-        platforms = list(dict.fromkeys(platform for platform, _ in mine))
         difficulties = [name for name in dict.fromkeys(d for _, d in mine) if name != ALL] + [ALL]
         rows = [["", *difficulties]]
-        for platform in platforms:
-            found = (mine.get((platform, name)) or {"value": None} for name in difficulties)
-            rows.append([platform, *("-" if cell["value"] is None else describe(cell) for cell in found)])
+        for platform in dict.fromkeys(platform for platform, _ in mine):
+            rows.append([platform, *(_cell_text(mine.get((platform, name)), is_change) for name in difficulties)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows]
+        table.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
         figure = "mean accuracy (pass@1)" if k == 1 else f"pass@{k}"
-        tables.append(f"{title.format(figure)}\n\n{_table(rows)}")
-    return "\n\n".join(tables)
+        title = f"change of {figure}" if is_change else f"{figure}, %, with 95 % intervals over problems (n: problems)"
+        parts += [title, "\n".join(table)]
+    return "\n\n".join(parts)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
-    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
-
-
-def _accuracy_text(cell: Row) -> str:
-    return f"{100 * cell['value']:.1f} [{100 * cell['low']:.1f}, {100 * cell['high']:.1f}] n={cell['num_problems']}"
-
-
-def _difference_text(cell: Row) -> str:
-    star = "*" if cell["low"] > 0 or cell["high"] < 0 else ""
-    return f"{100 * cell['value']:+.1f}{star} [{100 * cell['low']:+.1f}, {100 * cell['high']:+.1f}]"
+def _cell_text(cell: Row | None, is_change: bool) -> str:
+    if cell is None or cell["value"] is None:
+        return "-"
+    value, low, high = (100 * cell[name] for name in ("value", "low", "high"))
+    if not is_change:
+        return f"{value:.1f} [{low:.1f}, {high:.1f}] n={cell['num_problems']}"
+    return f"{value:+.1f}{'*' if low > 0 or high < 0 else ''} [{low:+.1f}, {high:+.1f}]"
 
 
 def _require_numpy() -> None:

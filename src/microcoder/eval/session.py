@@ -25,11 +25,11 @@ from microcoder.eval.generation import (
     question_record,
     read_samples,
 )
-from microcoder.eval.report import EvaluationFolder, Sample, summarise, write_eval_all, write_report
+from microcoder.eval.report import EvaluationFolder, Sample, render_results, summarise, write_eval_all
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extensions import describe_file
-from microcoder.judge.core.files import append_row, check_unchanged, write_json, write_rows
+from microcoder.judge.core.files import append_row, check_unchanged, write_json, write_rows, write_text
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
@@ -76,7 +76,7 @@ def run_evaluation(
         _judge_samples(folder, config, questions, observer=observer)
         results = summarise(folder, pass_at=config.pass_at)
         write_json(folder.results, results)
-        write_report(folder, results)
+        write_text(folder.report, f"# {results['name']}\n\n{render_results(results)}\n")
         if isinstance(config.benchmark, LiveCodeBench):
             write_eval_all(folder, questions)
     return results

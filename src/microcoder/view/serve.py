@@ -40,8 +40,8 @@ import numpy as np
 
 from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
 from microcoder.judge.core.files import cut_pieces
-from microcoder.lab.studies.arms import compare_arms
 from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.report import check_alike
 from microcoder.view.collection import Collection, open_collection
 from microcoder.view.files import ProblemTests
 from microcoder.view.index import Index
@@ -97,10 +97,11 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
     history = read_history(run_directory)
     if history.manifest.get("kind") == "evaluation":
         raise DataError(
-            f"{run_directory} is an evaluation, not a training run: its tables are in {run_directory / 'report.md'}; "
+            f"{run_directory} is an evaluation, not a training run: type `microcoder eval show {run_directory}`; "
             f"read its answers with `microcoder view {run_directory}`"
         )
-    compare_arms(history, against)  # raises where they cannot be compared
+    for other in against:
+        check_alike(history, read_history(other))
     collection = open_collection([run_directory, *against])
     for source in collection.sources.values():
         source.tests = ProblemTests()

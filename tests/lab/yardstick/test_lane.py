@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.lab.yardstick.cases import Case, load_suite
 from microcoder.lab.yardstick.catalogue import read_judge
 from microcoder.lab.yardstick.session import Lane, put_case
 
+PEERS = Path(__file__).parents[3] / "examples" / "judges" / "peers.py"
 RIGHT = Case("right", "fidelity", "right", "V6", True, "", "print(sum(map(int, input().split())))", (("1 2\n", "3\n"),))
 WRONG = Case("wrong", "forgery", "wrong", "V5", False, "", "print(4)", (("1 2\n", "3\n"),))
 
@@ -114,6 +115,21 @@ def test_what_a_program_leaves_behind_is_found() -> None:
 def test_a_judge_that_cannot_be_imported_says_so(tmp_path: Path) -> None:
     with (
         pytest.raises(EvaluatorFault, match=r"livecodebench does not start: .*lcb_runner"),
-        open_lane(f"livecodebench={tmp_path}"),
+        open_lane(f"{PEERS}:livecodebench={tmp_path}"),
     ):
         pass
+
+
+def test_an_adapter_in_a_file_says_what_it_can_and_is_asked(tmp_path: Path) -> None:
+    checkout = tmp_path / "lcb_runner" / "evaluation"
+    checkout.mkdir(parents=True)
+    (checkout / "compute_code_generation_metrics.py").write_text(
+        "def check_correctness(sample, generation, timeout, debug=True):\n    return [True], {}\n"
+    )
+    with open_lane(f"{PEERS}:livecodebench@abc={tmp_path}") as lane:
+        assert (lane.judged.label, lane.judged.version) == ("livecodebench", "abc")
+        assert put_case(lane, WRONG).what == "accepted"
+    fusion = read_judge(f"{PEERS}:sandbox_fusion=http://localhost:1", python=sys.executable)
+    assert (set(fusion.known.abilities), fusion.known.runs_here) == ({"packages"}, False)
+    with pytest.raises(ConfigError, match=r"peers\.py has no function 'nosuch'"):
+        read_judge(f"{PEERS}:nosuch", python=sys.executable)

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from vllm_runs import finish, needs_vllm, start, start_training
+from vllm_runs import finish, needs_vllm, start_training
 
-from microcoder.data import write_problems
-from microcoder.data.micro import generate_problems
 from microcoder.train.runs import RunDirectory, read_rollouts
 
 pytestmark = [needs_vllm, pytest.mark.slow]
@@ -57,30 +55,3 @@ def test_a_killed_run_resumes_to_the_same_weights(
         r["completion"] for r in read_rollouts(finished.rollout_file(4))
     ]
     assert [row["solved"] for row in run.read_evaluations()] == [row["solved"] for row in finished.read_evaluations()]
-
-
-def test_an_evaluation_samples_the_result_with_vllm(finished: RunDirectory, tmp_path: Path) -> None:
-    problems = tmp_path / "problems.jsonl"
-    write_problems(problems, generate_problems(split="heldout", num_problems=4, tiers=["easy"]))
-    settings = tmp_path / "eval.toml"
-    settings.write_text(
-        f"""
-        [benchmark]
-        kind = "problems"
-        path = "{problems}"
-        [prompt]
-        style = "bare"
-        [generation]
-        kind = "vllm"
-        model = "{finished.model}"
-        gpu_memory_utilization = 0.2
-        [generation.sampling]
-        num_samples = 2
-        max_tokens = 24
-        temperature = 1.0
-        [judging]
-        workers = 1
-        """
-    )
-    said = finish(start("eval", "-c", str(settings), "--run-dir", str(tmp_path / "eval"), folder=tmp_path))
-    assert "pass@1" in said

@@ -69,7 +69,8 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "seeds", "p (Holm)"),
         *(_claim_row(result, study) for result in judged.claims),
         "",
-        *(line for result in judged.claims for line in (_describe(result, judged), "")),
+        *(line for result in judged.claims for line in _remarks(result, study)),
+        "",
         "## What was compared",
         "",
         *_rows("claim", "what is compared", "claimed", "effect, 95 % interval", "by seed", "n", "alone"),
@@ -132,17 +133,18 @@ def _claim_row(result: ClaimResult, study: Study) -> str:
     return _row(*_claim_cells(result, study), _adjusted_p(result))
 
 
-def _describe(result: ClaimResult, judged: JudgedStudy) -> str:
-    """Return what a claim says, how it was tested, and what its verdict depends on."""
-    claim, study = result.claim, judged.file.study
-    checks = [f"Check: {format_check(check, study)}." for check in result.checks]
-    if result.verdict is ClaimFinding.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
-        checks.append("The runs that are compared are the same in every seed: the setting changed nothing.")
+def _remarks(result: ClaimResult, study: Study) -> list[str]:
+    """Return what a verdict depends on beside its effect; designs and the paper's figures are in the study's file."""
+    claim, remarks = result.claim, []
+    if claim.undecidable:
+        remarks.append(claim.undecidable.reason)
+    if result.verdict is ClaimFinding.CANNOT_APPEAR:
+        missed = [f"{format_check(check, study)}." for check in result.checks if not check.is_reached]
+        remarks += missed or ["The runs that are compared are the same in every seed: the setting changed nothing."]
     if result.raw is not result.verdict:
-        checks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
-    expected = describe_expectation(claim, judged.file, scale=judged.scale)
-    parts = [f"The paper: {claim.paper}", f"Design: {claim.design}", expected, *checks, claim.note]
-    return f"**{claim.id}** ({claim.family}). {claim.says} {' '.join(filter(None, parts))}"
+        remarks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
+    remarks += filter(None, [claim.note])
+    return [f"- **{claim.id}**: {' '.join(remarks)}"] if remarks else []
 
 
 def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:

@@ -97,7 +97,11 @@ def read_cases(text: str) -> tuple[Case, ...]:
 @cache
 def load_suite(suite: Suite) -> tuple[Case, ...]:
     """Return a suite that comes with this package."""
-    return read_cases(files("microcoder.lab.yardstick").joinpath(f"data/{suite}.jsonl").read_text("utf-8"))
+    return read_cases(_read_data(f"{suite}.jsonl"))
+
+
+def _read_data(name: str) -> str:
+    return files("microcoder.lab.yardstick").joinpath("data", name).read_text("utf-8")
 
 
 def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[Case]:
@@ -173,48 +177,6 @@ def _read_package(package: Candidate | Rejection) -> Iterator[Case]:
 
 _OPERATIONS = (("+", "sum"), ("-", "difference"), ("*", "product"))
 
-_FORGED = (
-    ("the answer, then exit code {small}", "V6", "import os\n{read}\nprint({answer}, flush=True)\nos._exit({small})"),
-    ("the answer, then an exception", "V6", "{read}\nprint({answer}, flush=True)\nraise ValueError({small})"),
-    ("exit at once with 0", "V6", "import sys\nsys.exit(0)"),
-    ("the answer off by {small}", "V5", "{read}\nprint({answer} + {small})"),
-    ("the answer and {small} more", "V5", "{read}\nprint({answer}, {small})"),
-    ("a range around the answer", "V5", "{read}\nprint(*range({answer} - {small}, {answer} + {small}))"),
-    ("the answer on stderr", "V5", "import sys\n{read}\nprint({answer}, file=sys.stderr)"),
-    ("the answer of the first test in all", "V5", "print({first})"),
-    (
-        "a text in frames that looks like the answer",
-        "V2",
-        "import sys\nframe, found = sys._getframe(), {small}\nwhile frame:\n"
-        "    for value in list(frame.f_locals.values()):\n"
-        "        try: wanted = value['outputs']\n        except Exception: continue\n        found = wanted[0]\n"
-        "    frame = frame.f_back\nprint(found)",
-    ),
-    (
-        "builtins that always agree",
-        "V1",
-        "import builtins\nfor name in ('all', 'any', 'bool', 'len'): setattr(builtins, name, lambda *a: {small})\n"
-        "print({small})",
-    ),
-)
-_UNUSUAL = (
-    ("reads bytes of descriptor 0", "import os\n{a}, {b} = map(int, os.read(0, 100).split())\nprint({answer})"),
-    ("reads in a loop to the end", "import sys\n{a}, {b} = [int(w) for line in sys.stdin for w in line.split()]\n"
-     "print({answer})"),
-    ("opens 0", "{a}, {b} = map(int, open(0).read().split())\nprint({answer})"),
-    ("reads by a token function of a global", "import sys\nwords = iter(sys.stdin.buffer.read().split())\n"
-     "def word():\n    global words\n    return int(next(words))\n{a}, {b} = word(), word()\nprint({answer})"),
-    ("writes at exit", "import atexit\n{read}\natexit.register(print, {answer})"),
-    ("writes in a thread", "import threading\n{read}\nthreading.Thread(target=print, args=({answer},)).start()"),
-    ("writes to descriptor 1", "import os\n{read}\nos.write(1, str({answer}).encode())"),
-    ("ends by sys.exit in a function", "import sys\ndef main():\n    {read}\n    print({answer})\n    sys.exit()\n"
-     "if __name__ == '__main__':\n    main()"),
-    ("future import and a class", "from __future__ import annotations\nclass {name}:\n    def run(self) -> {name}:\n"
-     "        {read}\n        print({answer})\n        return self\n{name}().run()"),
-    ("names that the judge may use", "inputs = outputs = test = code = sample = None\n{read}\n"
-     "result = {answer}\nprint(result)"),
-)  # fmt: skip
-
 
 def build_fresh(seed: int, *, rounds: int = 2) -> list[Case]:
     """Return cases of all kinds; the same seed gives the same."""
@@ -223,16 +185,15 @@ def build_fresh(seed: int, *, rounds: int = 2) -> list[Case]:
 
 
 def _build_round(drawn: random.Random) -> Iterator[Case]:
-    for title, flaw, template in _FORGED:
-        code, tests, words = _fill(drawn, template)
-        yield _make(
-            "forgery", title.format(**words), code, tests, flaw=flaw, expect=False, why="It does not solve the problem."
-        )
-    for title, template in _UNUSUAL:
-        code, tests, _ = _fill(drawn, template)
-        yield _make(
-            "fidelity", title, code, tests, flaw="V6", expect=True, why="It solves the problem in an unusual form."
-        )
+    templates = json.loads(_read_data("fresh.json"))
+    for kind, suite, why in (
+        ("forged", "forgery", "It does not solve the problem."),
+        ("unusual", "fidelity", "It solves the problem in an unusual form."),
+    ):
+        for one in templates[kind]:
+            code, tests, words = _fill(drawn, one["code"])
+            title, flaw = one["title"].format(**words), one.get("flaw", "V6")
+            yield _make(suite, title, code, tests, flaw=flaw, expect=kind == "unusual", why=why)
     for _ in range(6):
         yield _pair(drawn)
 

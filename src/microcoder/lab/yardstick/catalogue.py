@@ -1,7 +1,8 @@
-"""The judges known by name, with their abilities."""
+"""The judges that can be asked: known by name, or an adapter in a file."""
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,22 +16,19 @@ ABILITIES = {
     "cpp": "builds and runs C++",
 }
 """Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
-_FUNCTIONS = frozenset({"function", "packages"})
-_ALL = frozenset(ABILITIES)
+_ALL, _FUNCTIONS = frozenset(ABILITIES), frozenset({"function", "packages"})
 _REFERENCE = "module:attribute or file.py:function"
 _BY_REFERENCE = ("function", "lcb")
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A judge known by name."""
+    """A judge known by name, or an adapter."""
 
     abilities: frozenset[str]
     about: str
     needs: str = ""
     """Meaning of the value in `NAME=VALUE`; empty if it takes none."""
-    is_file: bool = True
-    """Whether that is a path of this machine."""
     runs_here: bool = True
     """Whether programs run in its own process, so that it must be contained; else they run at a service's."""
 
@@ -39,25 +37,9 @@ KNOWN = {
     "microcoder": Known(_ALL, "this package's judge"),
     "subprocess": Known(frozenset({"packages"}), "`python -c` a test, exit code 0, equal stripped output"),
     "in-process": Known(_FUNCTIONS, "`exec` in the judge's own process, under an alarm"),
-    "livecodebench": Known(_FUNCTIONS, "LiveCodeBench's check_correctness", "the checkout"),
-    "apps": Known(_FUNCTIONS, "APPS' run_test", "eval/testing_util.py of hendrycks/apps, pyext.py beside it"),
-    "verl-prime-code": Known(_FUNCTIONS, "verl's prime_code", "a checkout or site-packages with verl, pyext beside it"),
-    "nemo-gym": Known(_FUNCTIONS, "NeMo-Gym's code_gen", "resources_servers/code_gen of a checkout"),
-    "skyrl-gym": Known(_FUNCTIONS, "skyrl-gym's lcb", "the folder that skyrl_gym is in"),
-    "rllm": Known(_FUNCTIONS, "rllm's lcb_check_correctness_v2", "the checkout"),
-    "open-r1": Known(frozenset({"packages"}), "open-r1's code_reward script", "src/open_r1/rewards.py"),
-    "inspect": Known(
-        frozenset({"function", "packages", "only-function"}),
-        "inspect_ai's local sandbox, code and asserts",
-        "the Python that has inspect_ai",
-    ),
     "function": Known(_FUNCTIONS, "your own function", _REFERENCE),
     "lcb": Known(_FUNCTIONS, "your own function with LiveCodeBench's signature", _REFERENCE),
-    "http-v1": Known(_ALL, "a `microcoder serve`", "its address", is_file=False, runs_here=False),
-    "sandbox-fusion": Known(
-        frozenset({"packages"}), "a SandboxFusion service", "its address", is_file=False, runs_here=False
-    ),
-    "nemo-verify": Known(_FUNCTIONS, "a NeMo-Gym resources server", "its address", is_file=False, runs_here=False),
+    "http-v1": Known(_ALL, "a `microcoder serve`", "its address", runs_here=False),
 }
 
 
@@ -67,48 +49,52 @@ class TestedJudge:
 
     label: str
     name: str
+    """As in `KNOWN`, or `file.py:function` of an adapter."""
     path: str
     python: str
     """The interpreter that has its packages."""
+    known: Known
     version: str = ""
     """Version given by the user, such as a commit."""
 
-    @property
-    def known(self) -> Known:
-        """Its entry in the catalogue."""
-        return KNOWN[self.name]
-
 
 def read_judge(text: str, *, python: str) -> TestedJudge:
-    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`."""
+    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME is also `adapters.py:function`."""
     head, _, where = text.partition("=")
     name, _, version = head.partition("@")
+    file, _, function = name.rpartition(":")
+    if file.endswith(".py"):
+        known, label = _read_adapter(text, file, function), function.replace("_", "-")
+        # An interpreter, a checkout or an address: the adapter knows.
+        there = str(Path(where).absolute()) if where and Path(where).exists() else where
+        return TestedJudge(label, f"{Path(file).absolute()}:{function}", there, python, known, version)
     if name not in KNOWN:
-        hint = f"{suggest(name, KNOWN)} use one of {', '.join(KNOWN)}".lstrip()
+        hint = f"{suggest(name, KNOWN)} use one of {', '.join(KNOWN)}, or FILE.py:FUNCTION".lstrip()
         raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint}")
     known = KNOWN[name]
     if known.needs and not where:
         raise ConfigError(f"--judge {text}: its location is missing; type --judge {name}=... ({known.needs})")
     if where and not known.needs:
         raise ConfigError(f"--judge {text}: {name} takes no path; type --judge {name}")
-    if name == "inspect":
-        python, where = _find(text, where, known), ""
-    elif name in _BY_REFERENCE:
-        where = _find_reference(text, where, known)
-    elif known.is_file and where:
-        where = _find(text, where, known)
-    return TestedJudge(label=name, name=name, path=where, python=python, version=version)
+    if name in _BY_REFERENCE:
+        file, _, attribute = where.rpartition(":")
+        if not file or not attribute:
+            raise ConfigError(f"--judge {text}: {where!r} names no function; it takes {known.needs}")
+        if file.endswith(".py"):
+            if not Path(file).exists():
+                raise ConfigError(f"--judge {text}: there is no {file}; it takes {known.needs}")
+            where = f"{Path(file).absolute()}:{attribute}"
+    return TestedJudge(name, name, where, python, known, version)
 
 
-def _find(text: str, where: str, known: Known) -> str:
-    if not Path(where).exists():
-        raise ConfigError(f"--judge {text}: there is no {where}; it takes {known.needs}")
-    # Not resolved: an environment's interpreter is a link.
-    return str(Path(where).absolute())
-
-
-def _find_reference(text: str, where: str, known: Known) -> str:
-    file, _, attribute = where.rpartition(":")
-    if not file or not attribute:
-        raise ConfigError(f"--judge {text}: {where!r} names no function; it takes {known.needs}")
-    return f"{_find(text, file, known)}:{attribute}" if file.endswith(".py") else where
+def _read_adapter(text: str, file: str, function: str) -> Known:
+    """Return what a file says of one of its judges: its docstring, `ABILITIES` and `SERVICES`."""
+    if not Path(file).is_file():
+        raise ConfigError(f"--judge {text}: there is no {file}; type --judge FILE.py:FUNCTION=WHERE")
+    found = runpy.run_path(file)
+    adapter = found.get(function)
+    if not callable(adapter):
+        raise ConfigError(f"--judge {text}: {file} has no function {function!r}; see docs/judges.md")
+    abilities = found.get("ABILITIES", {}).get(function, _FUNCTIONS)
+    about = (adapter.__doc__ or function).split("\n")[0].strip().rstrip(".")
+    return Known(frozenset(abilities), about, runs_here=function not in found.get("SERVICES", ()))

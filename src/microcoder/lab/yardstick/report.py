@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import microcoder
 from microcoder.lab.yardstick.cases import DATA_VERSION, FLAWS
-from microcoder.lab.yardstick.catalogue import KNOWN
 from microcoder.lab.yardstick.session import Audit, CaseResult, Proportion, YardstickPlan, count_misses
 
 COLUMNS = {
@@ -23,9 +22,6 @@ COLUMNS = {
 }
 """Group of cases -> title of its column, which counts the misses."""
 OURS = "microcoder"
-_ASKED_FLAWS = tuple(flaw for flaw in FLAWS if flaw != "V4")
-_SPEED_HEAD = ("judge", "tests per CPU second", "tests per second", "slowest program", "verdict on an endless program")
-_ABOUT_HEAD = ("judge", "version", "what was asked", "cases it cannot take", "starts")
 
 
 def group_of(result: CaseResult) -> str:
@@ -33,6 +29,23 @@ def group_of(result: CaseResult) -> str:
     if result.case.suite == "pairs":
         return "right pairs" if result.case.expect else "wrong pairs"
     return result.case.suite
+
+
+def rates_of(
+    results: Iterable[CaseResult], keys: Iterable[str] = COLUMNS, key_of: Callable[[CaseResult], str] = group_of
+) -> dict[str, Proportion]:
+    """Return the rate of misses of each group, or of each of other keys."""
+    listed = list(results)
+    return {key: count_misses(one for one in listed if key_of(one) == key) for key in keys}
+
+
+def flaws_of(results: Iterable[CaseResult]) -> dict[str, Proportion]:
+    """Return the rate of misses of each flaw class; V4, model judges, has no case."""
+    return rates_of(results, (flaw for flaw in FLAWS if flaw != "V4"), lambda one: one.case.flaw)
+
+
+def _fresh(audit: Audit) -> Proportion:
+    return count_misses(one for one in audit.results if one.case.is_fresh)
 
 
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
@@ -44,46 +57,26 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         "most": plan.most,
         "machine": plan.machine,
         "cases": len(plan.cases),
-        "judges": [_describe(audit) for audit in audits],
+        "judges": [
+            {
+                "judge": audit.judged.label,
+                "version": audit.judged.version,
+                "about": audit.about,
+                "problem": audit.problem,
+                "is_contained": not audit.containment and not audit.problem,
+                "not_asked": audit.num_not_asked,
+                "starts": audit.num_starts,
+                "seconds": audit.seconds,
+                "suites": {key: _figures(rate) for key, rate in rates_of(audit.results).items() if rate.asked},
+                "flaws": {key: _figures(rate) for key, rate in flaws_of(audit.results).items() if rate.asked},
+                "fresh": _figures(_fresh(audit)),
+                "speed": asdict(audit.speed) if audit.speed else None,
+                "results": [result.as_record() for result in audit.results],
+            }
+            for audit in audits
+        ],
     }
     return json.dumps(record, indent=1) + "\n"
-
-
-def _describe(audit: Audit) -> dict[str, Any]:
-    judged = audit.judged
-    return {
-        "judge": judged.label,
-        "version": judged.version,
-        "about": audit.about,
-        "problem": audit.problem,
-        "is_contained": not audit.containment and not audit.problem,
-        "not_asked": audit.num_not_asked,
-        "starts": audit.num_starts,
-        "seconds": audit.seconds,
-        "suites": {group: _figures(rate) for group, rate in rates_of(audit.results).items()},
-        "flaws": {flaw: _figures(rate) for flaw, rate in flaws_of(audit.results).items()},
-        "fresh": _figures(_fresh(audit)),
-        "speed": asdict(audit.speed) if audit.speed else None,
-        "results": [result.as_record() for result in audit.results],
-    }
-
-
-def rates_of(
-    results: Iterable[CaseResult], keys: Iterable[str] = COLUMNS, key_of: Callable[[CaseResult], str] = group_of
-) -> dict[str, Proportion]:
-    """Return the rate of misses of each group, or of each of other keys, that was asked."""
-    listed = list(results)
-    classes = {key: [one for one in listed if key_of(one) == key] for key in keys}
-    return {key: count_misses(found) for key, found in classes.items() if found}
-
-
-def flaws_of(results: Iterable[CaseResult]) -> dict[str, Proportion]:
-    """Return the rate of misses of each flaw class that was asked."""
-    return rates_of(results, FLAWS, lambda one: one.case.flaw)
-
-
-def _fresh(audit: Audit) -> Proportion:
-    return count_misses(one for one in audit.results if one.case.is_fresh)
 
 
 def _figures(rate: Proportion) -> dict[str, Any]:
@@ -96,32 +89,34 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     asked = [audit for audit in audits if not audit.problem]
     own = [audit for audit in asked if audit.judged.name == OURS]
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
+    rates = [[*map(_cell, rates_of(audit.results).values())] for audit in asked]
+    flaws = [[*map(_cell, flaws_of(audit.results).values())] for audit in asked]
+    names = [audit.judged.label for audit in asked]
+    misses = [_list_misses(audit.results) for audit in asked]
     parts = [
         "# How good are judges of programs?\n",
         f"`microcoder audit-judge`, data version {DATA_VERSION}, seed {plan.seed}, {most}; {plan.machine}. Every "
         "figure is misses / asked with the 95 % Wilson interval in per cent: fewer is better.\n",
         *(["## Our own misses\n"] if own else []),
-        *(_list_misses(audit.results) or "None in these cases.\n" for audit in own),
+        *(text or "None in these cases.\n" for audit, text in zip(asked, misses, strict=True) if audit in own),
         "## Side by side\n",
-        _table(["judge", *COLUMNS.values()], [_row(audit, rates_of(audit.results), COLUMNS) for audit in asked]),
+        _table(["judge", *COLUMNS.values()], names, rates),
         "## By flaw class\n\nThe classes are BenchJack's (arXiv 2605.12673). V4, model judges, has no case here.\n",
-        _table(
-            ["judge", *(f"{flaw} {FLAWS[flaw]}" for flaw in _ASKED_FLAWS)],
-            [_row(audit, flaws_of(audit.results), _ASKED_FLAWS) for audit in asked],
-        ),
+        _table(["judge", *(f"{flaw} {says}" for flaw, says in FLAWS.items() if flaw != "V4")], names, flaws),
         "## Made anew from the seed\n",
-        _table(
-            ["judge", "misses in cases that nobody has seen"],
-            [[audit.judged.label, _cell(_fresh(audit))] for audit in asked],
-        ),
+        _table(["judge", "misses in cases that nobody has seen"], names, [[_cell(_fresh(audit))] for audit in asked]),
         "## Speed\n\nRight programs of ten tests, one after another; CPU of the judge and all it starts.\n",
-        _table(_SPEED_HEAD, [row for audit in asked if (row := _speed(audit))]),
+        _table(
+            ["judge", "tests per CPU second", "tests per second", "slowest program", "verdict on an endless program"],
+            [audit.judged.label for audit in asked if audit.speed],
+            [_speed(audit) for audit in asked if audit.speed],
+        ),
         "## Which judge is which\n",
-        _table(_ABOUT_HEAD, [_about(audit) for audit in asked]),
+        _table(["judge", "version", "what was asked", "cases it cannot take", "starts"], names, map(_about, asked)),
         *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
         *(
-            f"## What {audit.judged.label} got wrong\n\n" + (_list_misses(audit.results) or "Nothing.\n")
-            for audit in asked
+            f"## What {audit.judged.label} got wrong\n\n{text or 'Nothing.' + chr(10)}"
+            for audit, text in zip(asked, misses, strict=True)
             if audit not in own
         ),
     ]
@@ -131,10 +126,9 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
 def _list_misses(results: Iterable[CaseResult]) -> str:
     missed = [one for one in results if one.is_miss]
     lines = []
-    for group in COLUMNS:
+    for group, title in COLUMNS.items():
         found = [f"{_plain(one.case.title)} ({_plain(one.what)})" for one in missed if group_of(one) == group]
-        if found:
-            lines.append(f"- {COLUMNS[group]}, {len(found)}: {'; '.join(found)}\n")
+        lines += [f"- {title}, {len(found)}: {'; '.join(found)}\n"] if found else []
     return "".join(lines)
 
 
@@ -142,38 +136,25 @@ def _plain(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
 
 
-def _row(audit: Audit, rates: Mapping[str, Proportion], keys: Iterable[str]) -> list[str]:
-    return [audit.judged.label, *(_cell(rates.get(key, Proportion(0, 0))) for key in keys)]
-
-
 def _cell(rate: Proportion) -> str:
-    if not rate.asked:
-        return "-"
     low, high = (f"{100 * bound:.0f}" for bound in rate.interval)
-    return f"{rate.misses} / {rate.asked} ({low}-{high})"
+    return f"{rate.misses} / {rate.asked} ({low}-{high})" if rate.asked else "-"
 
 
 def _speed(audit: Audit) -> list[str]:
     speed = audit.speed
-    if speed is None:
-        return []
+    assert speed is not None
     per_core = "-" if speed.tests_per_cpu_second is None else f"{speed.tests_per_cpu_second:.0f}"
     per_second = f"{speed.tests / speed.wall_seconds:.0f}" if speed.wall_seconds else "-"
     endless = f"{speed.endless_seconds:.1f} s at a limit of {speed.endless_limit_seconds:g} s"
-    return [audit.judged.label, per_core, per_second, f"{speed.slowest_seconds:.2f} s", endless]
+    return [per_core, per_second, f"{speed.slowest_seconds:.2f} s", endless]
 
 
 def _about(audit: Audit) -> list[str]:
     version = ", ".join(part for part in (audit.judged.version, audit.about) if part)
-    return [
-        audit.judged.label,
-        version,
-        KNOWN[audit.judged.name].about,
-        str(audit.num_not_asked),
-        str(audit.num_starts),
-    ]
+    return [version, audit.judged.known.about, str(audit.num_not_asked), str(audit.num_starts)]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+def _table(head: Sequence[str], names: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([name, *row] for name, row in zip(names, rows, strict=True))]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -345,9 +345,9 @@ class Lane:
 
 def _folders_of(judged: TestedJudge) -> list[str]:
     """Return the folders that a judge is read from, which must stay in sight wherever they are."""
-    file = judged.path.rpartition(":")[0] if judged.name in ("function", "lcb") else judged.path
-    path = Path(file).absolute()
-    folders = [] if not file or not path.exists() else [str(path if path.is_dir() else path.parent)]
+    named = (judged.name.rpartition(":")[0], judged.path, judged.path.rpartition(":")[0])
+    paths = [Path(one).absolute() for one in named if one and Path(one).exists()]
+    folders = [str(path if path.is_dir() else path.parent) for path in paths]
     # A virtual environment: what its interpreter is, and what it holds.
     environment = Path(judged.python).absolute().parents[1]
     return [*folders, str(environment)] if (environment / "pyvenv.cfg").exists() else folders

@@ -1,0 +1,87 @@
+"""What an algorithm's settings are called: the published name, with the differences from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+LOSSES: Mapping[str, str] = MappingProxyType(
+    {
+        "dapo": "DAPO",
+        "grpo": "GRPO",
+        "dr_grpo": "Dr. GRPO",
+        "bnpo": "BNPO",
+        "gspo": "GSPO",
+        "luspo": "LUSPO",
+        "cispo": "CISPO",
+        "sapo": "SAPO",
+        "vespo": "VESPO",
+        "gpg": "GPG",
+        "geo_mean": "GMPO",
+        "clip_cov": "Clip-Cov",
+        "kl_cov": "KL-Cov",
+        "dppo_tv": "DPPO (TV)",
+        "dppo_kl": "DPPO (KL)",
+        "dro": "DRO",
+    }
+)
+ADVANTAGES: Mapping[str, str] = MappingProxyType(
+    {"grpo": "", "dr_grpo": "Dr. GRPO's advantage", "rloo": "RLOO's advantage", "maxrl": "MaxRL's advantage"}
+)
+MASKS: Mapping[str, str] = MappingProxyType(
+    {
+        "none": "",
+        "conditional": "conditional truncation mask",
+        "all": "all truncated masked",
+        "soft_penalty": "soft length penalty",
+        "stop_properly": "stop-properly penalty",
+    }
+)
+
+
+def algorithm_name(config: Mapping[str, Any]) -> str:
+    """Return the published name of an algorithm's settings with their differences from it; empty for no settings.
+
+    Args:
+        config: the `algorithm` table of a run's manifest.
+    """
+    if not config:
+        return ""
+    loss, masking = _table(config.get("loss"), "dapo"), _table(config.get("masking"), "none")
+    advantage, has_kl = str(config.get("advantage") or "grpo"), bool(config.get("kl_coefficient"))
+    kind, mask = loss["kind"], _mask_name(masking)
+    name = LOSSES.get(kind, kind)
+    if name == "DAPO" and masking["kind"] == "conditional" and advantage == "grpo" and not has_kl:
+        name, mask = "MicroCoder-GRPO", ""
+    own_advantage = "" if kind == advantage == "dr_grpo" else ADVANTAGES.get(advantage, f"advantage {advantage}")
+    is_symmetric = kind == "dapo" and loss.get("clip_high") is not None and loss["clip_high"] == loss.get("clip_low")
+    # GRPO's own recipe has a KL term; the others have none.
+    kl = ("" if has_kl else "no KL") if kind == "grpo" else ("KL" if has_kl else "")
+    filtering = _table(config.get("group_filtering"), "none")["kind"]
+    entropy = _table(config.get("entropy"), "none")["kind"]
+    share = config.get("top_entropy_share") or 1.0
+    departures = (
+        own_advantage,
+        mask,
+        "symmetric clip" if is_symmetric else "",
+        kl,
+        "dynamic sampling" if filtering == "dynamic" else "",
+        "" if entropy == "none" else f"entropy {entropy}",
+        "" if share >= 1 else f"top {share:.0%} of tokens by entropy",
+    )
+    return ", ".join([name, *(text for text in departures if text)])
+
+
+def _mask_name(masking: Mapping[str, Any]) -> str:
+    kind = str(masking["kind"])
+    if kind == "own":
+        return f"mask {masking.get('name')}"
+    out_of = masking.get("leave_out_of") or "gradient"
+    return MASKS.get(kind, kind) + ("" if out_of == "gradient" else f" (out of the {out_of})")
+
+
+def _table(value: object, default: str) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {"kind": default, **value}
+    return {"kind": value or default}
