@@ -15,7 +15,7 @@ from microcoder.judge.core.types import TestCase
 @pytest.mark.parametrize(
     ("lost", "restored"),
     [
-        ("1 <= n <= 2 * 104", "1 <= n <= 2 * 10^4"),
+        ("1 <= n <= 104, modulo 109 + 7", "1 <= n <= 10^4, modulo 10^9 + 7"),
         ("modulo 109 + 7", "modulo 10^9 + 7"),
         ("`-231 <= x <= 231 - 1`", "`-2^31 <= x <= 2^31 - 1`"),
         ("1 <= nums[i] <= 220 - 1", "1 <= nums[i] <= 2^20 - 1"),
@@ -26,8 +26,6 @@ from microcoder.judge.core.types import TestCase
         ("The matrix is n x n, and 1 <= k <= n2.", "The matrix is n x n, and 1 <= k <= n^2."),
         ("the distance is √(x1 - x2)2 + (y1 - y2)2", "the distance is √(x1 - x2)^2 + (y1 - y2)^2"),
         ("integers with a2 + b2 = c2", "integers with a^2 + b^2 = c^2"),
-        ("`-105 <= x <= 105`", "`-10^5 <= x <= 10^5`"),
-        ("1 <= n <= 105, 0 <= a[i] <= 109", "1 <= n <= 10^5, 0 <= a[i] <= 10^9"),
         (
             "Answers within 10-5 of the actual answer are accepted.",
             "Answers within 10^-5 of the actual answer are accepted.",
@@ -42,11 +40,7 @@ def test_powers_come_back_where_the_text_shows_them(lost: str, restored: str) ->
 
 def test_without_evidence_nothing_is_guessed_and_the_range_is_flagged() -> None:
     assert restore_powers("1 <= n <= 105") == ("1 <= n <= 105", (), True)
-    assert restore_powers("1 <= n <= 105", tests=[TestCase(input="104", output="1")]).is_unclear
-    by_tests = restore_powers("1 <= n <= 105", tests=[TestCase(input="200\n1 2", output="1")])
-    by_reference = restore_powers("1 <= n <= 105", references=["MAX = 10**5"])
-    by_set = restore_powers("1 <= n <= 105", has_lost_all=True)
-    assert [by_tests.text, by_reference.text, by_set.text] == ["1 <= n <= 10^5"] * 3
+    assert restore_powers("1 <= n <= 105", has_lost_all=True).text == "1 <= n <= 10^5"
 
 
 def test_a_power_of_two_comes_back_where_tests_exceed_what_is_written() -> None:
@@ -100,7 +94,7 @@ def test_real_statements_that_lost_their_powers_get_the_same_ones_back() -> None
         text = split(problem.statement).constraints
         whole = re.sub(r"\^\(?(-?\d+)\)?", r"^\1", text)
         lost = re.sub(r"(?<=\d)\^(?=-?\d)", "", whole)
-        found = restore_powers(lost)
+        found = restore_powers(lost, has_lost_all=True)
         assert restore_powers(whole).text == whole
         changed = zip(lost.split("\n"), found.text.split("\n"), whole.split("\n"), strict=True)
         wrong += any(mended not in (old, true) for old, mended, true in changed)

@@ -4,6 +4,7 @@ from real_texts import ALL
 
 from microcoder.data.clean import process
 from microcoder.data.clean.sections import split
+from microcoder.data.clean.tests import check_checker
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import Checker, TestCase
 
@@ -52,22 +53,13 @@ def test_an_empty_title_is_the_packages() -> None:
     assert found.statement.startswith("# Sum\n\nPrint")
 
 
-def test_a_checker_in_python_2_is_turned_into_python_3() -> None:
-    code = "import sys\nx = file(sys.argv[2]).read()\nif int(x) / 2 <> 1:\n  print >> sys.stderr, 'no'\n  sys.exit(1)\n"
-    found = done(make("", checker=Checker(type="program", code=code)))
-    assert found.checker.code is not None
-    compile(found.checker.code, "checker", "exec")
-    assert "_divide(int(x), 2)" in found.checker.code
-    opens = Checker(type="program", code="import sys\nsys.exit(len(file(sys.argv[2]).read()))\n")
-    quiet = done(make("", checker=opens))
-    assert quiet.checker.code is not None
-    assert quiet.checker.code.startswith("file = open")
-    again = process(quiet)
-    assert isinstance(again, Candidate)
-    assert again.checker == quiet.checker
-    broken = process(make("", checker=Checker(type="program", code="print 'a' b c")))
-    assert isinstance(broken, Candidate)
-    assert "needs_checker" in broken.flags
+def test_a_checker_that_is_no_python_3_is_flagged() -> None:
+    python2, python3 = (
+        Candidate(id="a/1", dataset="a", checker=Checker(type="program", code=code, protocol="testlib"))
+        for code in ("print 1", "print(1)")
+    )
+    assert check_checker(python2).flags == ("needs_checker",)
+    assert check_checker(python3) == python3
 
 
 def test_every_real_package_shows_all_of_its_samples() -> None:

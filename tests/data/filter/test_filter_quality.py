@@ -33,18 +33,6 @@ def test_a_good_statement_passes() -> None:
         ("TBD", "no_statement"),
         ("Add two numbers.", "too_short"),
         (
-            "The problem statement can be found here: https://example.org/a.pdf and nowhere else at all.",
-            "told_elsewhere",
-        ),
-        (
-            "Problem description is available [here](https://example.org/a.pdf); this page has no more to say.",
-            "told_elsewhere",
-        ),
-        (GOOD * 200, "too_long"),
-        ("Print it. " + "#@! %& ;;;; |||| ---- ++++ " * 12, "not_text"),
-        ("Choose a number that is larger than all of the others.\n" * 12, "repetitive"),
-        (GOOD + "<div><p>a</p><p>b</p><p>c</p></div>", "markup_left"),
-        (
             "Write a SQL query to report the names of all customers who never order anything in the shop.",
             "not_a_program",
         ),
@@ -52,7 +40,6 @@ def test_a_good_statement_passes() -> None:
             "Which of the following is the complexity of sorting n numbers by comparing two of them at a time?",
             "not_a_program",
         ),
-        (GOOD.split("## Input")[0] + "Each line of the input holds the", "cut_off"),
     ],
 )
 def test_each_rule_has_its_reason(statement: str, expected: str) -> None:
@@ -76,13 +63,6 @@ def test_a_row_without_tests_goes_unless_tests_come_later() -> None:
 
 def test_bounds_are_the_config_s() -> None:
     assert reason("Add two numbers.", QualitySettings(min_words=0)) is None
-    assert reason(GOOD, QualitySettings(max_characters=50)) == "too_long"
-
-
-def test_starter_code_ends_a_statement_as_it_likes() -> None:
-    text = GOOD.split("## Input")[0] + "Complete the function with"
-    assert reason(text) == "cut_off"
-    assert reason(text, starter_code="def f(x):") is None
 
 
 def test_every_reason_is_known() -> None:

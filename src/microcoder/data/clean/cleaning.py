@@ -1,4 +1,4 @@
-"""Noise removal: encoding damage, HTML, TeX layout, navigation, watermarks."""
+"""Noise removal: encoding damage, HTML, TeX layout, watermarks."""
 
 from __future__ import annotations
 
@@ -17,33 +17,11 @@ from microcoder.data.clean.markup import (
 )
 from microcoder.data.clean.tex import looks_like_tex, tex_to_markdown
 
-_NOISE_LINE = re.compile(
-    r"""^[ \t>*_\#-]*(?:
-      \[?(?:English\ Version|中文文档|中文版|Chinese\ Version|简体中文)\]?(?:\([^)\n]*\))?
-    | (?:Subscribe\ to\ see|Companies:|Related\ Topics|Similar\ Questions).*
-    | (?:Show|Hide)\ (?:hint|tags|similar).*
-    | (?:Copyright|©|\(c\)\ \d{4}).*(?:reserved|LeetCode|LLC|Ltd|Inc).*
-    | (?:All\ rights\ reserved|版权所有).*
-    | (?:Read\ problems?\ statements?\ (?:in|of)\b|Read\ this\ problem\ in\b|Mandarin\ Chinese,\ Russian).*
-    | (?:Submit\ (?:a\ )?solution|Report\ (?:a\ )?(?:bug|problem)|Login\ to\ submit|Sign\ in\ to\ (?:submit|view)).*
-    | (?:Back\ to\ (?:contest|problems?)|Discuss(?:ion)?\ \(\d+\)|My\ submissions).*
-    | (?:Share\ on|Tweet|Follow\ us|Click\ here\ to\ (?:subscribe|register)|Download\ as\ PDF).*
-    | (?:comments|edit_url|difficulty|rating):\ .*
-    | (?:time|memory)\ limit\ per\ test:?.*
-    | (?:time|memory)\ limit:?\ ?[\d.]+\ ?(?:s|ms|sec(?:ond)?s?|minutes?|[kmg]i?b|megabytes)\b[\w\ ]{0,20}\.?
-    | \[?Download\ (?:the\ )?starter\ code!?\]?(?:\([^)\n]*\))?
-    | (?:input|output):?\ ?(?:standard\ (?:input|output)|stdin|stdout)
-    | Note:\ there\ are\ additional\ samples\ that\ are\ not\ run\ on\ submissions\ down\ below\.\*?
-    | Powered\ by\ .{1,40}
-    )[ \t]*$""",
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
-)  # fmt: skip
 # LeetCode's, to tell answers that were not written by hand.
 _WATERMARK = re.compile(
     r"Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?",
     re.IGNORECASE,
 )
-_FRONT_MATTER = re.compile(r"\A---\n(?:[\w-]+:.*\n|[ \t]+.*\n|-[ \t].*\n)+---\n")
 _CODEFORCES_FORMULA = re.compile(r"(?<!\$)\$\$\$(?!\$)([^$]{1,500}?)\$\$\$(?!\$)")
 _IMAGE_SIZE = re.compile(r"(!\[[^\]\n]{0,300}\]\([^)\n]{0,300}\))\{[^}\n]{0,100}\}")
 # A heading above the title names the contest.
@@ -92,10 +70,8 @@ def strip_tex(text: str) -> str:
 
 
 def strip_noise(text: str) -> str:
-    """Drop front matter, navigation, copyright lines and limits that the record holds anyway."""
-    text = _CONTEST.sub("", _FRONT_MATTER.sub("", text))
-    text = _WATERMARK.sub("", text)
-    return outside(text, lambda piece: _NOISE_LINE.sub("", piece))
+    """Drop the contest's name, and the watermark, which asks for a variable that means nothing."""
+    return _WATERMARK.sub("", _CONTEST.sub("", text))
 
 
 def tidy_whitespace(text: str) -> str:

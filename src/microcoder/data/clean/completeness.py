@@ -10,26 +10,6 @@ from microcoder.data.clean.sections import Sections, split
 from microcoder.data.formats.candidates import Candidate
 
 _IMAGE = re.compile(r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE)
-_POINTS = re.compile(
-    r"\b(?:figures?|pictures?|images?|diagrams?|drawings?)\b[^.\n]{0,40}"
-    r"|(?:如|见)(?:下|上)?图|(?:下|上)图(?:所示)?|图片中给出|\b(?:figuren|bilden)\b|\bна рисунке\b",
-    re.IGNORECASE,
-)
-_TELLS = re.compile(
-    r"\b(?:as (?:in|on|shown|given|the)|according to|named|numbered|labell?ed|defined|specified|encoded|refer\w*|"
-    r"laid out|arranged|enligt|som i)\b|如|见",
-    re.IGNORECASE,
-)
-_ASKS_ABOUT = re.compile(
-    r"\b(?:areas?|shapes?|regions?|graphs?|maps?|layout|keyboard|patterns?|network|polygons?|values?) "
-    r"(?:that (?:is|are) )?(?:shown|given|depicted|drawn|described)\b",
-    re.IGNORECASE,
-)
-_SHOWS_AN_EXAMPLE = re.compile(
-    r"\b(?:samples?|examples?|e\.g|instance|illustrat\w*|visuali[sz]\w*|case|cases|depict\w*|possible|optimal|solution|"
-    r"sense|situation|exempel\w*|suppose|let|imagine)\b|示例|样例|例如|пример",
-    re.IGNORECASE,
-)
 _INTERACTIVE = re.compile(
     r"\bthis is an? (?:interactive|reactive) (?:problem|task)|\binteractive (?:problem|task)s?\b|"
     r"\bflush (?:the )?(?:output|stdout)"
@@ -39,14 +19,6 @@ _INTERACTIVE = re.compile(
     r"the (?:judge|jury)",
     re.IGNORECASE,
 )
-_FILE_IO = re.compile(
-    r"\b(?:input|read)\b[^.\n]{0,40}\bfrom (?:the )?(?:a )?file\b|\b(?:output|write|"
-    r"print)\b[^.\n]{0,40}\b(?:to|into) (?:the )?(?:a )?file\b"
-    r"|\b(?:input|output) file:? ?[`\"']?\w+\.(?:in|out|txt|dat)\b|\binput\.txt\b|\boutput\.txt\b|"
-    r"\bfile (?:input|output)\b"
-    r"|\b\w+\.(?:in|inp) ?(?:and|/|,) ?\w+\.(?:out|ans)\b|输入文件|输出文件",
-    re.IGNORECASE,
-)  # fmt: skip
 _MANY_ANSWERS = re.compile(
     r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)\b"
     r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}"
@@ -76,8 +48,6 @@ _BOUND = re.compile(
 _LESS = ("<", "≤", "⩽", "&le;", "\\")
 
 
-_FEW_WORDS = 25
-_BEFORE_IMAGE = 400
 _MOST_OF_A_SAMPLE = 50_000
 """Characters; a longer test is none that a statement shows."""
 
@@ -130,7 +100,7 @@ def read_number(text: str) -> float | None:
         return None
     factor, power = found[2], found[3]
     if factor and not power and re.fullmatch(r"10[1-9]\d?", factor):
-        # 2 * 10^5 that lost its superscript on the way.
+        # 2 * 10^5 that lost its superscript on the way: of two copies of a problem one may have lost it.
         factor, power = "10", factor[2:]
     base, exponent = float(found[1]), int(power or 1)
     if exponent > 30:
@@ -157,10 +127,9 @@ def values_of(text: str) -> str:
 def find_flags(candidate: Candidate) -> tuple[str, ...]:
     """Return what stands in the way, and what is worth knowing, sorted.
 
-    `has_image` (a picture, kept as a reference), `needs_image` (which says what the text does not), `interactive`,
-    `file_io`, `many_answers` (several answers are right and nothing but a comparison decides), `samples_missing` (an
-    example of the statement is not among the tests), `samples_differ` (a test has an example's input and another
-    output), `no_constraints` (no range could be read).
+    `has_image` (a picture, kept as a reference), `interactive`, `many_answers` (several answers are right and nothing
+    but a comparison decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ`
+    (a test has an example's input and another output), `no_constraints` (no range could be read).
     """
     text = candidate.statement
     sections = split(text)
@@ -170,33 +139,13 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
     flags = set(candidate.flags)
     if _IMAGE.search(text):
         flags.add("has_image")
-        if len(_IMAGE.sub("", told).split()) < _FEW_WORDS or _is_told_by_image(told):
-            flags.add("needs_image")
     if _INTERACTIVE.search(told):
         flags.add("interactive")
-    if not candidate.fn_name and _FILE_IO.search(told):
-        flags.add("file_io")
     if candidate.checker.type in ("default", "exact", "tokens", "float") and _MANY_ANSWERS.search(told):
         flags.add("many_answers")
     if not parse_bounds(text):
         flags.add("no_constraints")
     return tuple(sorted(flags | _compare_samples(candidate, sections)))
-
-
-def _is_told_by_image(told: str) -> bool:
-    """Whether the text leaves something to a picture that it says nowhere else.
-
-    Most pictures decorate, or show an example. One that is needed is pointed to right before it stands, by a sentence
-    that defines: `the keys are numbered as in the following figure:`.
-    """
-    for image in _IMAGE.finditer(told):
-        before = told[max(0, image.start() - _BEFORE_IMAGE) : image.start()].rstrip()
-        sentence = re.split(r"(?<=[.!?])\s|\n\n", before)[-1]
-        if _SHOWS_AN_EXAMPLE.search(sentence) or not _POINTS.search(sentence):
-            continue
-        if _ASKS_ABOUT.search(sentence) or (sentence.endswith((":", "：")) and _TELLS.search(sentence)):
-            return True
-    return False
 
 
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:

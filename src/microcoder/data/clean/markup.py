@@ -82,8 +82,6 @@ _FURNITURE = re.compile(
 """Classes of what a page has around a problem: buttons that copy or download, menus."""
 _MOST_OF_FURNITURE = 400
 _LABEL = re.compile(r"(?:input|output|输入|输出|入力|出力)\s*[:：]", re.IGNORECASE)
-_HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
-"""Codeforces' lines about limits, which the record holds anyway."""
 _ABOUT_TAGS = re.compile(r"\btags?\b", re.IGNORECASE)
 _EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
 _QUOTED = re.compile(r"(?<![=\w])\"[^\"\n]*<[^\"\n]*\"")
@@ -150,8 +148,6 @@ def html_to_markdown(text: str) -> str:
     _drop_furniture(soup)
     for string in soup.find_all(string=_SIGN):
         _keep_sign(string)
-    for element in soup.find_all("var"):
-        _mark_formula(element)
     for element in reversed(soup.find_all(["sup", "sub"])):  # those inside others first
         _write_script(element)
     _gather_items(soup)
@@ -252,28 +248,14 @@ def _drop_furniture(soup: Any) -> None:
             continue
         classes = " ".join(element.get("class") or ())
         style = str(element.get("style") or "").replace(" ", "").lower()
-        if any(name in classes.split() for name in _HEAD_LINES):
-            element.decompose()
-            continue
         is_furniture = "display:none" in style or element.has_attr("hidden") or _FURNITURE.search(classes)
         # A page may be wrapped in one element of such a class; what holds the problem is no furniture.
         if is_furniture and len(element.get_text()) < _MOST_OF_FURNITURE:
-            element.decompose()
-    if soup.find(class_="lang-en"):
-        for element in soup.find_all(class_="lang-ja"):
             element.decompose()
     for element in soup.find_all("a"):
         # A link without words is an icon.
         if not element.get_text(strip=True) and not element.find("img"):
             element.decompose()
-
-
-def _mark_formula(element: Any) -> None:
-    """AtCoder writes formulae into `var`, in TeX where they are more than a letter."""
-    inner = element.get_text().strip()
-    is_tex = re.search(r"[\\_^{}]", inner) is not None and not element.find(["sub", "sup"])
-    if is_tex:
-        element.replace_with(f"${inner}$")
 
 
 def _keep_sign(string: Any) -> None:
@@ -324,20 +306,6 @@ def _lay_out_samples(soup: Any) -> None:
             # A table of blocks of code is there for its looks.
             for part in (*table.find_all(["thead", "tbody", "tr", "th", "td"]), table):
                 part.unwrap()
-    for box in soup.find_all("div", class_="sample-test"):
-        # Codeforces: a box for the input and one for the output, each with its title.
-        pairs = [
-            (f"Sample {kind.capitalize()}", _code_of(code))
-            for one in box.find_all("div", class_=["input", "output"])
-            for kind in [("input" if "input" in (one.get("class") or ()) else "output")]
-            if (code := one.find("pre")) is not None
-        ]
-        if pairs:
-            _replace(soup, box, pairs)
-    for title in soup.select(".problem-statement .section-title"):
-        title.name = "h2"
-    for title in soup.select(".problem-statement .header .title"):
-        title.name = "h1"
 
 
 def _code_of(code: Any) -> str:

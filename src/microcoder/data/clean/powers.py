@@ -3,11 +3,7 @@
 | seen | why it is enough |
 |---|---|
 | `2 * 104` at the end of a range, `109 + 7`, `220 - 1`, `within 10-5`, `O(n2)` | nobody writes these so |
-| `-105 <= x <= 105` | a symmetric range ends in a round number |
-| ends of two ranges or more, and no power in the text that came through | one may be a coincidence |
-| a test holds more than the end of the range | as it stands it is wrong |
 | the set is known to have lost all of them (`LOST_IN`) | counted over all of its rows |
-| a reference names the power: `10**5`, `1e5`, `100005` | the author's own bound |
 | `-228 <= x <= 228`, `[-231, 2^31 - 1]`, `(x1 - x2)2`, `a2 + b2 = c`, `k <= n2` beside `n` | nobody writes these so |
 | `x < 216`, `1 <= x <= 231` in a set that has lost all | ranges end below powers of two, and at a machine's integers |
 | `x < 27`, `x <= 220`: tests hold more than any range allows, and no more than the power | as it stands it is wrong |
@@ -16,7 +12,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -72,15 +67,12 @@ class Restored(NamedTuple):
     """A range may have lost its power, and nothing shows it."""
 
 
-def restore_powers(
-    text: str, *, tests: Iterable[TestCase] = (), references: Iterable[str] = (), has_lost_all: bool = False
-) -> Restored:
+def restore_powers(text: str, *, tests: Iterable[TestCase] = (), has_lost_all: bool = False) -> Restored:
     """Return the text with lost powers as `10^5`.
 
     Args:
         text: a statement without its examples.
         tests: of the problem: no range can end below what they hold.
-        references: accepted programs.
         has_lost_all: the set that it comes from has no power of ten in any of its rows (`LOST_IN`).
     """
     had_powers = _HAS_POWER.search(text) is not None
@@ -95,11 +87,8 @@ def restore_powers(
     if has_lost_all or not had_powers:
         text = _restore_squares(text, why)
     ends = [found for found in _LOST.finditer(text) if _ends_a_range(text, found)]
-    if ends and has_lost_all:
-        why.append("its set has lost all powers")
-    elif ends and not had_powers:
-        why += _find_evidence(ends, tests, references)
-    if ends and why:
+    if ends and (has_lost_all or (why and not had_powers)):
+        why += ["its set has lost all powers"] * has_lost_all
         text = _lift_at(_LOST, ends, text)
     if has_lost_all or not had_powers:
         text = _restore_powers_of_two(text, tests, why, has_lost_all=has_lost_all)
@@ -129,7 +118,7 @@ def _restore_powers_of_two(text: str, tests: Iterable[TestCase], why: list[str],
     if not ends:
         return text
     written = {found[0] for found in ends}
-    largest = _measure(tests).largest
+    largest = _largest(tests)
     lines = [line for line in text.split("\n") if "length" not in line and re.search(_LESS, line)]
     allowed = [int(one[1]) ** int(one[2] or 1) for line in lines for one in _WRITTEN.finditer(line)]
 
@@ -165,49 +154,18 @@ def _ends_a_range(text: str, found: re.Match[str]) -> bool:
     return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None
 
 
-def _find_evidence(ends: list[re.Match[str]], tests: Iterable[TestCase], references: Iterable[str]) -> list[str]:
-    written = {int(f"{found['sign']}10{found['power']}") for found in ends}
-    if any(found["factor"] for found in ends):
-        return ["a factor before it"]
-    if any(-value in written for value in written):
-        return ["a symmetric range"]
-    if len(ends) > 1:
-        return ["several ranges end so"]
-    if _measure(tests).most > max(map(abs, written)):
-        return ["tests hold more"]
-    (power,) = {found["power"] for found in ends}
-    named = re.compile(rf"\b10 ?\*\* ?{power}\b|\b1e{power}\b|\b10{{{power}}}\b|\b10{{{int(power) - 1}}}[1-9]\b")
-    return ["a reference names it"] if any(named.search(code) for code in references) else []
-
-
-class _Measured(NamedTuple):
-    largest: int
-    """Number of the inputs, texts left out."""
-    most: int
-    """The largest number, the most numbers on a line, and the longest text."""
-
-
-def _measure(tests: Iterable[TestCase]) -> _Measured:
-    largest = most = seen = 0
+def _largest(tests: Iterable[TestCase]) -> int:
+    """Return the largest number of the inputs, texts left out."""
+    largest = seen = 0
     for test in tests:
         for line in test.input[:_MOST_CHARACTERS].split("\n"):
             found = _NUMBER.findall(line)
             seen += len(found)
             if seen > _MOST_NUMBERS:
-                return _Measured(largest, most)
-            on_line = max((abs(int(number)) for number in found if len(number) < 30), default=0)
-            largest = largest if '"' in line else max(largest, on_line)
-            most = max(most, len(found), on_line)
-            if line.startswith(('"', "[")):
-                most = max(most, _length(line))
-    return _Measured(largest, most)
-
-
-def _length(line: str) -> int:
-    try:
-        return len(json.loads(line))
-    except (ValueError, RecursionError, TypeError):
-        return 0
+                return largest
+            if '"' not in line:
+                largest = max([largest, *(abs(int(number)) for number in found if len(number) < 30)])
+    return largest
 
 
 def _lift(found: re.Match[str]) -> str:

@@ -123,8 +123,8 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
 
 _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}")
 
-_EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[a-z,]\s*$")
+_EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _SAMPLES = re.compile(r"\b(?:sample|example)s?\b", re.IGNORECASE)
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
@@ -292,13 +292,7 @@ def _example(found: dict[str, list[str]]) -> Example:
         if gap and _PROSE_PARAGRAPH.search(text) and not _PROSE_PARAGRAPH.search(block):
             output, after_output = block, text
     behind = [text for text in (after_input, after_output, explanation) if text]
-    return Example(_plain(given), _plain(output), "\n\n".join(behind), _join(found["intro"]))
-
-
-def _plain(text: str) -> str:
-    """One value in backticks is the value."""
-    whole = re.fullmatch(r"`([^`\n]+)`", text.strip())
-    return whole[1] if whole else text
+    return Example(given, output, "\n\n".join(behind), _join(found["intro"]))
 
 
 def _unfence(text: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from microcoder.data.clean.completeness import find_flags
 from microcoder.data.clean.markup import drop_embedded
 from microcoder.data.clean.powers import LOST_IN, restore_moduli, restore_powers
 from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
-from microcoder.data.clean.tests import convert_checker, find_order, normalise_tests, restore_samples
+from microcoder.data.clean.tests import check_checker, find_order, normalise_tests, restore_samples
 from microcoder.data.clean.translation import TranslationSettings, identify, translate
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection, reject
@@ -22,10 +22,8 @@ _BETWEEN = "\ue010"
 _TITLE_AGAIN = re.compile(r"\A(?P<heading>\s*# (?P<title>[^\n]{1,200}?)[ \t]*\n)\s*#{2,6} (?P=title)[ \t]*(?=\n)")
 _EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
-
 _MOST_CHARACTERS = 100_000
-"""A longer statement, as found, is a page and no problem: it is turned away before anything is read in it
-(`filter.quality.max_characters` holds for what is left after cleaning)."""
+"""A longer statement, as found, is a page and no problem: it is turned away before anything is read in it."""
 _SAMPLE_CHARACTERS = 4_000
 """A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
 says so (our choice)."""
@@ -57,7 +55,7 @@ def process(
     tests = _normalise_tests(candidate)
     if isinstance(tests, Rejection):
         return tests
-    candidate = convert_checker(_restore_powers(_restore_samples(_find_signature(tests))))
+    candidate = check_checker(_restore_powers(_restore_samples(_find_signature(tests))))
     candidate = _identify(candidate)
     if candidate.natural_language != "en":
         translated = _translate(candidate, settings, endpoint)
@@ -104,11 +102,9 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     names = ("statement", "input", "output", "constraints", "note")
     texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
     texts = [text.replace(_BETWEEN, "") for text in texts]
-    references = [one.code for one in candidate.solutions if one.known == "accepted"]
     found = restore_powers(
         _BETWEEN.join(texts),
         tests=candidate.tests,
-        references=references,
         has_lost_all=candidate.dataset in LOST_IN,
     )
     flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags

@@ -1,6 +1,6 @@
 """Tests in one form: UTF-8 text, `\n`, a newline at the end; JSON arguments; groups that match.
 
-How answers are compared: checkers in Python 2, as archives before 2020 have them, and lists in any order.
+How answers are compared: checkers that run, and lists in any order.
 
 A package's samples put into its statement, as the judge's page shows them; and which tests a statement shows.
 
@@ -9,7 +9,6 @@ What is in the prompt can be written down in place of a solution.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from dataclasses import replace
@@ -106,13 +105,6 @@ def _write(value: object) -> str:
     return text
 
 
-_OPENS = re.compile(r"(?<![\w.])file\(")
-"""Names by which only Python 2 opens files."""
-# Python 2 divides integers and reals by one sign; the converted program asks which, each time.
-_PRELUDE = """file = open
-def _divide(a, b):
-    return a // b if isinstance(a, int) and isinstance(b, int) else a / b
-"""
 _ANY_ORDER = re.compile(
     r"\b(?:return|output|print)(?:ed|s)?\b(?P<what>[^.\n]{0,160}?)\bin \**any order\b(?! you)"
     r"|(?P<named>[^.\n]{0,80})\b(?:return|output|print)ed in \**any order\b"
@@ -122,43 +114,15 @@ _ANY_ORDER = re.compile(
 _PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)
 
 
-def convert_checker(candidate: Candidate) -> Candidate:
-    """Return the candidate with a checker that runs; `needs_checker` where it cannot be converted."""
+def check_checker(candidate: Candidate) -> Candidate:
+    """Return the candidate, flagged `needs_checker` where its checker is no Python 3."""
     checker = candidate.checker
-    if checker.type != "program" or checker.language != "python" or checker.code is None:
+    if checker.type != "program" or checker.language != "python":
         return candidate
-    if checker.code.startswith(_PRELUDE):
+    if parse_python(checker.code or "") is not None and not is_python2(checker.code or ""):
         return candidate
-    speaks_python2 = is_python2(checker.code) or _OPENS.search(checker.code)
-    if not speaks_python2 and parse_python(checker.code) is not None:
-        return candidate
-    # fissix comes with the data extra and takes a while to load.
-    from microcoder.data.clean.python2 import convert_grammar
-
-    tree = parse_python(convert_grammar(checker.code) or "(")
-    if tree is None:
-        flags = tuple(sorted({*candidate.flags, "needs_checker"}))
-        return candidate.change("process", "convert_checker/1", "neither Python 3 nor Python 2", flags=flags)
-    is_exact = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
-    code = _PRELUDE + ast.unparse(ast.fix_missing_locations(tree if is_exact else _Divisions().visit(tree)))
-    changed = checker.model_copy(update={"code": code})
-    return candidate.change("process", "convert_checker/1", "from Python 2", checker=changed)
-
-
-class _Divisions(ast.NodeTransformer):
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Div):
-            return node
-        return ast.Call(ast.Name("_divide", ast.Load()), [node.left, node.right], [])
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Div) or not isinstance(node.target, ast.Name):
-            return node
-        left = ast.Name(node.target.id, ast.Load())
-        return ast.Assign([node.target], ast.Call(ast.Name("_divide", ast.Load()), [left, node.value], []))
+    flags = tuple(sorted({*candidate.flags, "needs_checker"}))
+    return candidate.change("process", "check_checker/1", "no Python 3", flags=flags)
 
 
 def find_order(candidate: Candidate) -> Checker | None:
@@ -193,8 +157,6 @@ _LEAST_VALUES = 4
 """Fewer values stand side by side in a text by chance."""
 _MOST_CHARACTERS = 2000
 """Nobody prints a longer input in a statement."""
-_SHARED = 0.6
-"""Share of an example's values in a sample from which on it is a copy (our choice)."""
 
 
 class Shown(NamedTuple):
@@ -226,33 +188,12 @@ def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
 
 
 def _merge(samples: list[Example], sections: Sections) -> tuple[Example, ...]:
-    """Put the samples in place of what the statement shows of them.
-
-    An example of the statement that is none of the samples stays, behind them; one that is a garbled copy leaves its
-    explanation to the sample of its number.
-    """
+    """Put the samples in place of what the statement shows of them; its other examples stay, behind them."""
     shown = {_values(one): one for one in sections.examples}
-    merged = []
-    for one in samples:
-        same = shown.pop(_values(one), None)
-        merged.append(one if same is None else replace(same, input=one.input, output=one.output))
-    others = []
-    for number, one in enumerate(sections.examples):
-        if shown.get(_values(one)) is not one:
-            continue
-        if not _is_copy(one, samples):
-            others.append(one)
-        elif number < len(merged) and not merged[number].explanation:
-            merged[number] = replace(one, input=merged[number].input, output=merged[number].output)
-    return (*merged, *others)
-
-
-def _is_copy(example: Example, samples: list[Example]) -> bool:
-    """Whether most of what an example holds is in one of the samples, or it lacks a side."""
-    if not example.input.strip() or not example.output.strip():
-        return True
-    said = set(" ".join(_values(example)).split())
-    return any(len(said & set(" ".join(_values(one)).split())) >= _SHARED * len(said) for one in samples)
+    same = [shown.pop(_values(one), None) for one in samples]
+    merged = [one if old is None else replace(old, input=one.input, output=one.output)
+              for one, old in zip(samples, same, strict=True)]  # fmt: skip
+    return (*merged, *shown.values())
 
 
 def _values(example: Example) -> tuple[str, str]:

@@ -325,9 +325,10 @@ class _Groups:
         self._parents[high] = low
         self._sources[low] |= self._sources[high]
         self._platforms[low] |= self._platforms[high]
-        for kept, added in ((self._bounds[low], self._bounds[high]), (self._answers[low], self._answers[high])):
-            for key, value in added.items():
-                kept.setdefault(key, value)
+        for name, bound in self._bounds[high].items():
+            self._bounds[low].setdefault(name, bound)
+        for test_input, answer in self._answers[high].items():
+            self._answers[low].setdefault(test_input, answer)
         self._why[high] = why
         return True
 

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections import Counter
 from collections.abc import Callable
 from datetime import date
 from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from microcoder.data.clean.markup import prose
-from microcoder.data.clean.tex import looks_like_tex
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.data.filter.contamination import ContaminationIndex, find_hits, words
 from microcoder.data.formats.candidates import Candidate, Rejection, reject
@@ -37,8 +34,6 @@ class QualitySettings(Config):
 
     min_words: int = Field(default=12, ge=0)
     """Words and numbers in the statement; a Chinese character counts as one."""
-    max_characters: int = Field(default=20_000, ge=1)
-    """Longer ones are pages, not problems, and leave no room for an answer."""
     blocking_flags: tuple[str, ...] = (
         "needs_image",
         "interactive",
@@ -53,9 +48,6 @@ class QualitySettings(Config):
     """Turn away what has no test; not asked where the generate stage comes later."""
 
 
-_REPEATED, _LETTERS = 0.5, 0.2
-"""Shares (our choices): of the lines of 30 letters or more those that were there before, at most; of letters among the
-characters that are no space, code and formulae left out, at least."""
 _HITS_SHOWN = 3
 """Benchmark problems named in a rejection."""
 _RELEVANCE = 0.5
@@ -64,12 +56,6 @@ _EMPTY = re.compile(
     r"(?:problem )?(?:statement|description)s? (?:is )?(?:un|not )available|\bto be (?:added|announced)\b|lorem ipsum|"
     r"^\s*(?:tbd|n/?a|none|null|todo|coming soon)\W*$|\[deleted\]|page not found|404 not found|access "
     r"denied|subscribe to unlock",
-    re.IGNORECASE,
-)
-_ELSEWHERE = re.compile(
-    r"(?:statement|description|problem) (?:(?:can be found|is(?: available| given)?)(?: at| in| on| here)?|here|at)"
-    r"(?:[:\s<>()\[\]]|\bhere\b)*(?:https?://|the (?:attached )?pdf)"
-    r"|see (?:the )?(?:attached )?pdf\b|\bin the pdf (?:below|above|attached)",
     re.IGNORECASE,
 )
 _NOT_A_PROGRAM = re.compile(
@@ -81,8 +67,6 @@ _NOT_A_PROGRAM = re.compile(
     r"|\bmultiple[- ]choice question|\bwhich of the following (?:is|are)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_CUT_OFF = re.compile(r"(?:\b(?:the|a|an|of|to|and|or|is|are|with|for|from|in|that)|[,(\[])\s*$", re.IGNORECASE)
-_MARKUP = re.compile(r"</?(?:div|span|p|td|tr|table|br|li|ul|script)\b[^<>]*>", re.IGNORECASE)
 
 
 def no_statement(candidate: Candidate, settings: QualitySettings) -> Finding:
@@ -97,47 +81,6 @@ def too_short(candidate: Candidate, settings: QualitySettings) -> Finding:
     """Too few words to say a problem."""
     num = len(words(candidate.statement))
     return ("too_short", f"{num} words") if num < settings.min_words else None
-
-
-def too_long(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """A page rather than a problem."""
-    num = len(candidate.statement)
-    return ("too_long", f"{num} characters") if num > settings.max_characters else None
-
-
-def not_text(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Hardly a letter in the prose."""
-    said = [char for char in prose(candidate.statement) if not char.isspace()]
-    share = sum(char.isalpha() for char in said) / max(1, len(said))
-    return ("not_text", f"{share:.2f} letters") if len(said) >= 40 and share < _LETTERS else None
-
-
-def repetitive(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Reject a statement that repeats long lines."""
-    lines = [line.strip() for line in candidate.statement.split("\n") if sum(map(str.isalpha, line)) >= 30]
-    repeated = sum(count - 1 for count in Counter(lines).values())
-    share = repeated / max(1, len(lines))
-    return ("repetitive", f"{share:.2f} of the lines") if len(lines) >= 4 and share > _REPEATED else None
-
-
-def markup_left(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """HTML or TeX that cleaning could not read."""
-    if looks_like_tex(candidate.statement):
-        return "markup_left", "a TeX document"
-    found = _MARKUP.findall(candidate.statement)
-    return ("markup_left", f"{len(found)} tags, such as {found[0][:30]}") if len(found) >= 5 else None
-
-
-def told_elsewhere(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """The statement is behind a link or in a PDF."""
-    found = _ELSEWHERE.search(candidate.statement)
-    return ("told_elsewhere", found[0][:60]) if found and len(words(candidate.statement)) < 80 else None
-
-
-def cut_off(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """The text ends in the middle of a sentence."""
-    found = _CUT_OFF.search(candidate.statement.rstrip())
-    return ("cut_off", candidate.statement.rstrip()[-40:]) if found and not candidate.starter_code else None
 
 
 def not_a_program(candidate: Candidate, settings: QualitySettings) -> Finding:
@@ -158,8 +101,7 @@ def no_tests(candidate: Candidate, settings: QualitySettings) -> Finding:
 
 
 RULES: tuple[Callable[[Candidate, QualitySettings], Finding], ...] = (
-    no_statement, told_elsewhere, too_short, too_long, not_text, repetitive, markup_left, not_a_program, cut_off,
-    flagged, no_tests,
+    no_statement, too_short, not_a_program, flagged, no_tests,
 )  # fmt: skip
 
 

@@ -196,11 +196,11 @@ class Candidate(Record):
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
-    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the generate stage `no_tests_made`, the
-    verify stage `slow_passes` and `checker_refuses_answer`. What is only
-    worth knowing: `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`,
-    `samples_differ`, `no_constraints`."""
+    """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `file_io` and
+    `only_samples`, the process stage finds `interactive`, `many_answers` and `needs_checker`, the generate stage
+    `no_tests_made`, the verify stage `slow_passes` and `checker_refuses_answer`. What is only worth knowing:
+    `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`, `samples_differ`,
+    `no_constraints`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
@@ -310,14 +310,9 @@ REASONS: dict[str, str] = {
     "broken_tests": "no test could be read",
     "conflicting_tests": "more tests than allowed give one input two outputs, and nothing but a comparison decides",
     "no_signature": "a function is asked for whose parameters are nowhere said",
-    "told_elsewhere": "the statement is behind a link or in a PDF",
     "too_short": "too few words to say a problem",
     "too_long": "a page rather than a problem",
-    "not_text": "hardly a letter in the prose",
-    "repetitive": "the same long lines over and over",
-    "markup_left": "HTML or TeX that cleaning could not read",
     "not_a_program": "a database, a shell or a quiz is asked for",
-    "cut_off": "the text ends in the middle of a sentence",
     "needs_image": "it cannot be understood without its picture",
     "interactive": "the program talks with a judge",
     "file_io": "the program reads or writes files",
