@@ -18,6 +18,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.config import dotted_keys, find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
+from microcoder.train.recipe.batching import find_idle
 from microcoder.train.recipe.recipe import TrainConfig
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,33 @@ def test_every_recipe_resolves_and_is_estimated(
     assert any(recipe.name in readme.read_text(encoding="utf-8") for readme in readmes if readme.is_file())
 
 
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_idea_of_a_recipe_can_act(recipe: Path) -> None:
+    for over in ([], *([path] for path in ALGORITHMS)):
+        assert find_idle(load_config(TrainConfig, [recipe, *over])) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "idle"),
+    [
+        ({"batch.ppo_mini_batch_size": "64"}, "the clip of loss dapo, with one update a step"),
+        ({"batch.ppo_mini_batch_size": "64", "algorithm.loss": "cispo"}, "the ratio of loss cispo"),
+        ({"algorithm.masking.rho": "0"}, "the mask, with algorithm.masking.rho = 0"),
+    ],
+)
+def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys))
+    assert idle in said
+    main(["train", "-c", "micro", "--dry-run", *(word for key, value in keys.items() for word in (f"--{key}", value))])
+    assert f"cannot act: {said}" in capsys.readouterr().out
+
+
+def test_a_stage_after_the_last_step_cannot_act() -> None:
+    stages = {"rollout.length_stages": [{"from_step": 25, "max_response_tokens": 64}]}
+    (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml", stages]))
+    assert said == "rollout.length_stages from step 25, after the last step 24"
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) -> None:
     configs = {path.stem: load_config(TrainConfig, [Path(setting), path]) for path in ALGORITHMS}
@@ -109,7 +137,7 @@ def test_a_launch_that_cannot_share_a_step_is_refused_with_a_way_out(
     words = ["train", "-c", str(recipe), "--dry-run", *files_of(recipe, tmp_path)]
     if processes == "2":
         main(words)
-        assert "32 an update on each of 2 processes" in capsys.readouterr().out
+        assert "16 an update on each of 2 processes" in capsys.readouterr().out
     else:
         with pytest.raises(SystemExit, match="2"):
             main(words)

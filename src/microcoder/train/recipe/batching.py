@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from microcoder.judge.core.errors import ConfigError
+from microcoder.train.algorithm.losses import ClippedLoss, GpgLoss
+from microcoder.train.algorithm.masking import ConditionalMasking
+from microcoder.train.algorithm.sampling import StagedTemperature
 from microcoder.train.recipe.recipe import TrainConfig, largest_divisor
 
 
@@ -81,7 +84,29 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
         problem_text = "" if problems is None else str(problems)
         lines.append(f"{name:<10} {problem_text:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}")
     lines.append(_in_engine_terms(config, cut))
-    return lines
+    return [*lines, *(f"cannot act: {idea}" for idea in find_idle(config))]
+
+
+def find_idle(config: TrainConfig) -> list[str]:
+    """Return the ideas of a recipe that cannot act in its run, each with the reason and what to change."""
+    loss, masking, last = config.algorithm.loss, config.algorithm.masking, config.num_steps
+    idle = []
+    if config.batch.train_batch_size == config.batch.ppo_mini_batch_size and not isinstance(loss, GpgLoss):
+        what = "clip" if isinstance(loss, ClippedLoss) else "ratio"
+        idle.append(
+            f"the {what} of loss {loss.kind}, with one update a step: every ratio is 1; "
+            f"try batch.ppo_mini_batch_size={max(1, config.batch.train_batch_size // 2)}"
+        )
+    if isinstance(masking, ConditionalMasking) and not masking.rho:
+        idle.append("the mask, with algorithm.masking.rho = 0; try 0.1, or kind = none")
+    temperature = config.rollout.temperature
+    stages = temperature.stages if isinstance(temperature, StagedTemperature) else ()
+    for key, begins in (
+        ("temperature.stages", [stage.from_step for stage in stages]),
+        ("length_stages", [stage.from_step for stage in config.rollout.length_stages]),
+    ):
+        idle += [f"rollout.{key} from step {step}, after the last step {last}" for step in begins if step > last]
+    return idle
 
 
 def _in_engine_terms(config: TrainConfig, cut: Batches) -> str:

@@ -313,8 +313,10 @@ class BatchConfig(Config):
 
     train_batch_size: int = Field(default=64, ge=1)
     """Problems sampled in one step."""
-    ppo_mini_batch_size: int = Field(default=64, ge=1)
-    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step."""
+    ppo_mini_batch_size: int = Field(default=32, ge=1)
+    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step. Not published, at most
+    32: section 7.1 keeps it constant while train_batch_size is 32, 64 and 128. With one update a step every ratio is 1,
+    and no clip can act."""
     micro_batch_rollouts: int = Field(default=8, ge=1)
     """Rollouts per forward and backward pass on one device; bounds memory, does not change results."""
 

@@ -223,7 +223,7 @@ def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, conte
         "",
         "[batch]",
         f"train_batch_size = {asked} # problems a step; {'' if is_on_gpu else f'{batch.train_batch_size} '}published",
-        f"ppo_mini_batch_size = {asked} # problems an update: one update a step",
+        f"ppo_mini_batch_size = {max(1, asked // 2)} # problems an update; with one update a step no clip could act",
         f"micro_batch_rollouts = {setting.micro_batch_rollouts} # rollouts a pass: bounds memory, changes no result",
         "",
         *_RECIPES[wishes.algorithm].read_text(encoding="utf-8").splitlines(),
