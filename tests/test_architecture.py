@@ -42,7 +42,7 @@ BUDGETS = {
     "train": 580,
     "train/algorithm": 1560,
     "train/recipe": 810,
-    "train/run": 3800,
+    "train/run": 3780,
     "train/trl": 1350,
     "train/verl": 1960,
     "lab": 10,
