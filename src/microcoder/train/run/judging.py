@@ -30,7 +30,6 @@ _PROGRAM_BYTES = 1 << 18
 _MOST_BYTES_PER_CHARACTER = 6
 """Bytes of a character in JSON at most."""
 _LOG = logging.getLogger(__name__)
-_ON_NODES = {"level": "of each node of the Ray cluster", "enforced": [], "missing": {}}
 
 
 @contextmanager
@@ -45,15 +44,10 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
         with connect(config, problems) as (client, held):
             yield client, held
     elif config.backend == "ray":
-        judge = _OnNodes(config)
-        try:
-            profile = load_profile(config.packages)
-            on_nodes = JudgingEnvironment(
-                "of each node of the Ray cluster", profile, languages=digest_languages()
-            ).as_record()
-            yield judge, {"isolation": _ON_NODES, "environment": on_nodes}
-        finally:
-            judge.close()
+        profile, level = load_profile(config.packages), "of each node of the Ray cluster"
+        on_nodes = JudgingEnvironment(level, profile, languages=digest_languages()).as_record()
+        isolation = {"level": level, "enforced": [], "missing": {}}
+        yield _OnNodes(), {"isolation": isolation, "environment": on_nodes}
     else:
         with Judge(workers=config.workers, **config.judge_options()) as judge:
             yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
@@ -132,27 +126,14 @@ def _size_of(problem: Problem) -> int:
 
 
 class _OnNodes:
-    """A judge on each node, opened at its first use: the engine joins the cluster after judges are opened."""
-
-    def __init__(self, config: EvaluatorConfig) -> None:
-        self._config = config
-        self._judge: Any = None
+    """Stands for the judges of verl's reward workers, one a node; this process judges nothing."""
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
     ) -> list[Verdict]:
-        if self._judge is None:
-            from microcoder.judge.fleet.ray import RayJudge
-
-            # The trainer has reserved the processors; judging and updating take turns.
-            self._judge = RayJudge(
-                workers_per_node=self._config.workers, processors_per_worker=0, **self._config.judge_options()
-            )
-        return self._judge.judge(programs, problems, on_verdict=on_verdict)
-
-    def close(self) -> None:
-        if self._judge is not None:
-            self._judge.close()
+        raise EvaluatorFault(
+            'evaluator.backend = "ray" judges in verl\'s reward workers alone; use "process" or "http"'
+        )
 
 
 class EarlyJudge:
