@@ -25,7 +25,7 @@ BUDGETS = {
     "judge/serve": 1830,
     "judge": 60,
     "data/formats": 5260,
-    "data": 1430,
+    "data": 1420,
     "data/micro": 1160,
     "data/clean": 2100,
     "data/verify": 1250,

@@ -52,14 +52,6 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     }
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("retries", "max_retries"), ("url", "base_url"), ("api_key_variable", "api_key_env")]
-)
-def test_an_old_key_is_answered_with_the_new_one(old: str, new: str) -> None:
-    with pytest.raises(ValueError, match=rf"{old} is now {new}; write {new} = 1"):
-        EndpointConfig.model_validate({"base_url": "http://a/v1", "model": "m", old: 1})
-
-
 def test_what_a_server_refuses_can_be_left_out() -> None:
     with serve(echo) as server:
         changes = {"send_seed": False, "max_tokens_key": "max_completion_tokens", "extra": {"top_k": 20}}

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
@@ -26,7 +26,6 @@ Message = Mapping[str, str]
 _RETRIED_STATUS = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
 _MAX_SHOWN = 300
-_RENAMED = {"url": "base_url", "api_key_variable": "api_key_env", "retries": "max_retries"}
 
 
 class EndpointConfig(Config):
@@ -45,14 +44,6 @@ class EndpointConfig(Config):
     minute, unless the server names a delay."""
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Parallel requests."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _name_new_keys(cls, given: Any) -> Any:
-        for old, new in _RENAMED.items():
-            if isinstance(given, Mapping) and old in given:
-                raise ValueError(f"{old} is now {new}; write {new} = {given[old]!r}")
-        return given
 
 
 class EndpointSettings(EndpointConfig):

@@ -259,7 +259,6 @@ _READING = (
     "microcoder.data.sources",
     "microcoder.data.formats",
     "microcoder.data.rowfiles",
-    "microcoder.data.sources",
     "microcoder.data.columns",
 )
 _INPUTS = "microcoder.data.inputs"

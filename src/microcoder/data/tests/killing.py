@@ -289,10 +289,10 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
         left = [failed for failed in left if best not in failed]
     by_kind: dict[str, list[int]] = {}
     for number, one in enumerate(tests):
-        if number not in chosen and not (one.is_large and one.origin.kind.startswith(("drawn/", "grown/"))):
+        if number not in chosen:
             by_kind.setdefault(one.origin.kind, []).append(number)
-    # What the mutants did not ask for may still catch the mistakes of a model: some of every kind, longest first, the
-    # kinds that are drawn and those that are mutated by turns.
+    # What the mutants did not ask for may still catch the mistakes of a model: some of every kind, longest first, each
+    # way of making inputs in its turn.
     by_way: dict[str, list[list[int]]] = {}
     for kind, numbers in by_kind.items():
         numbers.sort(key=lambda n: (-len(tests[n].test.input), n))
@@ -304,8 +304,6 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
 def _spread_large(tests: Sequence[MadeTest]) -> list[int]:
     """Return the numbers of the large tests: of each kind in turn the longest that is left."""
     large = [number for number, one in enumerate(tests) if one.is_large]
-    # Of one length, those first that are like a known input: chance alone seldom finds what takes long.
-    large.sort(key=lambda n: tests[n].origin.kind, reverse=True)
     by_kind: dict[str, list[int]] = {}
     for number in sorted(large, key=lambda n: -len(tests[n].test.input)):
         by_kind.setdefault(tests[number].origin.kind, []).append(number)

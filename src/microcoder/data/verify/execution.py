@@ -15,13 +15,14 @@ another language than the answers', get what accepted programs in theirs need, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from microcoder.data.formats.candidates import Candidate, Rejection, process_row
 from microcoder.data.verify.evidence import STEP, TOO_SLOW, Evidence, Trial, VerifySettings, chosen_tests, conclude
 from microcoder.data.verify.plans import Attempt, VerificationPlan, convert, plan, turned_numbers
 from microcoder.data.verify.rates import (
     LIMITS,
+    Run,
     at_reference_speed,
     compare_references,
     is_close,
@@ -302,8 +303,6 @@ _INTERPRETED_FACTOR = 4.0
 _MEMORY_MIB = 512
 """Limit where the source has none; twice the largest accepted run where that is more."""
 _MORE_MEASUREMENTS = 3
-
-Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
 
 
 def derive_limits(run: Run, plans: Sequence[VerificationPlan], *, first: int) -> None:

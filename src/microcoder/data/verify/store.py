@@ -115,8 +115,7 @@ def _encode(verdict: Verdict) -> str:
 
 
 def _decode(text: str) -> Verdict:
-    outcome, total, detail, isolation, tests, *more = json.loads(text)
+    outcome, total, detail, isolation, tests, uncounted = json.loads(text)
     results = tuple(TestResult(Outcome(test[0]), *test[1:]) for test in tests)
-    # Older stores end before these.
-    uncounted = tuple(UncountedRun(test, Repeat(reason)) for test, reason in (more[0] if more else ()))
-    return Verdict(Outcome(outcome), results, total, detail, isolation, uncounted)
+    runs = tuple(UncountedRun(test, Repeat(reason)) for test, reason in uncounted)
+    return Verdict(Outcome(outcome), results, total, detail, isolation, runs)
