@@ -178,7 +178,7 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
             )
         return
     check_writable(run.root, TrainingError)
-    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure, run.logs)}
+    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.logs)}
     ours.add("verl")  # what engine verl's probe asked
     if not run.checkpoint_steps():
         ours.add(run.checkpoints.name)  # an engine's scratch folder, left by a probe
