@@ -47,12 +47,12 @@ BUDGETS = {
     "lab": 10,
     "lab/flawed": 160,
     "lab/yardstick": 1370,
-    "lab/studies": 3350,
+    "lab/studies": 3240,
     "eval": 1080,
     "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2470,
+    "cli": 2460,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

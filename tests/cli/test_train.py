@@ -104,7 +104,7 @@ def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest
 
 def test_a_stage_after_the_last_step_cannot_act() -> None:
     stages = {"rollout.length_stages": [{"from_step": 25, "max_response_tokens": 64}]}
-    (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml", stages]))
+    (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], layers=[stages]))
     assert said == "rollout.length_stages from step 25, after the last step 24"
 
 

@@ -15,8 +15,6 @@ from microcoder.lab.studies.verdicts import (
     ClaimFinding,
     adjust_judgements,
     adjust_p_values,
-    count_seeds,
-    expected_half_width,
     judge_effect,
     power_of,
 )
@@ -148,4 +146,3 @@ def test_the_power_that_is_reckoned_before_is_the_share_that_is_found(num_seeds:
         found += is_within if direction == "same" else effect.low > 0
     expected = power_of(spread, LEAST, num_seeds=num_seeds, direction=direction)
     assert found / 1000 == pytest.approx(expected, abs=0.05)
-    assert expected_half_width(spread, count_seeds(spread, half_width=LEAST)) <= LEAST

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -202,6 +207,34 @@ def test_a_measurement_that_fails_is_named_and_the_others_are_done(
     assert "study, score, seed 1: " in told
     assert "no luck" in told
     assert len(list(tmp_path.glob("runs/*/*/summary.json"))) >= 2
+
+
+def test_a_process_that_dies_is_tried_once_more_and_an_interrupted_study_ends_its_processes(
+    tmp_path: Path,
+) -> None:
+    dying = """    (job.folder / "begun").open("a").write("x")
+    if job.seed < 2 and (job.seed or len((job.folder / "begun").read_text()) < 2): os._exit(1)
+    if job.seed == 3: (job.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
+    source ="""
+    (tmp_path / "measure.py").write_text(
+        FUNCTION.replace("import random", "import os, random, time").replace("    source =", dying)
+    )
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
+    (tmp_path / "study.toml").write_text(STUDY.replace("FILE", "measure.py"))
+    command = [sys.executable, "-m", "microcoder", "study", "run", "study.toml", "--quick", "--runs", "runs"]
+    study = subprocess.Popen([*command, "--jobs", "1"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while not (found := [path for path in tmp_path.glob("runs/*/*/pid") if path.read_text()]):
+        assert study.poll() is None
+        time.sleep(0.1)
+    study.send_signal(signal.SIGINT)
+    told = study.communicate(timeout=60)[1]
+    assert study.returncode == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(found[0].read_text()), 0)
+    begun = {path.parent.name.split("-")[1]: len(path.read_text()) for path in tmp_path.glob("runs/*/*/begun")}
+    assert begun == {"seed0": 2, "seed1": 2, "seed2": 1, "seed3": 1}
+    assert "study, score, seed 0: 60 rows" in told
+    assert "study, score, seed 1: FAILED: its process died" in told
 
 
 def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurement) -> None:

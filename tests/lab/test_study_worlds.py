@@ -12,8 +12,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Checker
-from microcoder.lab.studies.design import QUICK, find_studies
-from microcoder.lab.studies.work import resolve_config
+from microcoder.lab.studies.design import QUICK, StudyFile, find_studies
+from microcoder.lab.studies.work import plan_runs
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig
 from microcoder.train.run.tasks import load_tasks
 
@@ -25,6 +25,12 @@ def lab_noise() -> DemonstrationNoise:
     model = load_config(TrainConfig, [RECIPE]).model
     assert isinstance(model, MicroModel)
     return model.warm_start.noise
+
+
+def configs_of(file: StudyFile) -> dict[str, TrainConfig]:
+    """The recipe of each level, with the first seed."""
+    runs = plan_runs(file, scale=QUICK, root=Path("runs"))
+    return {run.name: run.config for run in runs if run.seed == 0}
 
 
 def test_default_demonstrations_are_what_they_were_before_there_were_layouts() -> None:
@@ -51,7 +57,7 @@ def test_strict_comparison_is_of_training_alone() -> None:
     file = next(file for file in find_studies(None, folder=ROOT / "studies") if file.name == "002_evaluator")
     checkers = {}
     for level in file.study.levels:
-        tasks = load_tasks(resolve_config(file, scale=QUICK, level=level, seed=0))
+        tasks = load_tasks(configs_of(file)[level])
         checkers[level] = [{task.problem.checker.type for task in split} for split in (tasks.train, tasks.heldout)]
     assert checkers == {
         "robust": [{"default"}, {"default"}],
@@ -61,7 +67,7 @@ def test_strict_comparison_is_of_training_alone() -> None:
 
 def test_mixtures_are_measured_on_the_same_problems() -> None:
     file = next(file for file in find_studies(None, folder=ROOT / "studies") if file.name == "004_data")
-    tasks = {level: load_tasks(resolve_config(file, scale=QUICK, level=level, seed=0)) for level in file.study.levels}
+    tasks = {level: load_tasks(config) for level, config in configs_of(file).items()}
     heldout = {level: [task.problem.id for task in found.heldout] for level, found in tasks.items()}
     assert heldout["easy"] == heldout["mixed"] == heldout["hard"]
     assert {task.problem.tier for task in tasks["hard"].train} == {"hard"}

@@ -29,7 +29,10 @@ VERBS = {
     ),
     "train": ("train", "Train a model by a recipe; the same command resumes an interrupted run."),
     "probe": ("probe", "Sample the untrained model over a grid of temperatures and choose the one to train at."),
-    "report": ("report", "Write the report of a training run or an evaluation and print its path."),
+    "report": (
+        "report",
+        "Write the report of a training run and print its path: the viewer's page, on its overview, from disk.",
+    ),
     "view": (
         "view",
         "Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.",

@@ -51,13 +51,7 @@ def probe(
         from microcoder.train.run.probe import read_probe
 
         result = read_probe(RunDirectory(target))
-    from microcoder.lab.studies.figures import write_probe_figure
-
-    figure = write_probe_figure(target)
-    if json:
-        print(json_module.dumps({**asdict(result), "figure": str(figure)}))
-    else:
-        print("\n".join([*describe_probe(result), f"figure: {figure}"]))
+    print(json_module.dumps(asdict(result)) if json else "\n".join(describe_probe(result)))
 
 
 def describe_probe(probe: Probe) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from microcoder.cli.display import Display, describe_seconds, printable
@@ -23,9 +22,8 @@ _NUM_RECENT = 10
 class Progress(Display, Observer):
     """Live display of one training run: a bar with the latest figures; elsewhere one whole line a step."""
 
-    def __init__(self, *, console: Console | None = None, run_directory: Path | None = None) -> None:
+    def __init__(self, *, console: Console | None = None) -> None:
         super().__init__(console=console)
-        self._run_directory = run_directory
         self._phase, self._phase_started = "starting", time.monotonic()
         self._metrics: StepMetrics | None = None
         self._num_steps = 0
@@ -59,15 +57,10 @@ class Progress(Display, Observer):
         self.note("  ".join([f"held-out after step {metrics.step}", *describe_row(metrics)]))
 
     def probe(self, probe: Probe) -> None:
-        """Show what temperature was chosen for the run, and why; draw it beside the record."""
-        if self._run_directory is None:
-            return
+        """Show what temperature was chosen for the run, and why."""
         for reason in probe.choice.reasons:
             self.note(reason)
         self.note(f"training at temperature {probe.choice.temperature:g}")
-        from microcoder.lab.studies.figures import write_probe_figure
-
-        write_probe_figure(self._run_directory)
 
     def _draw_details(self) -> None:
         latest, held_out = self._metrics, self._evaluations

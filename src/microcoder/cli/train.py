@@ -83,7 +83,7 @@ def train(
         # Under `accelerate launch` one process speaks for all.
         run_training(resolved, run_directory=target, observer=Observer(), command=command)
         return
-    with Progress(run_directory=target) as progress:
+    with Progress() as progress:
         summary = run_training(resolved, run_directory=target, observer=progress, command=command)
         report = write_report(target)
     if json:

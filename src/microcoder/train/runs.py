@@ -1,7 +1,7 @@
 """The only module that knows file names: the run directory is the API between training, insights and viewer.
 
     manifest.json            config, digest, git commit, packages, seeds, isolation level, what programs run on, machine
-    probe.json, probe.svg    the probe that chose the temperature, if any
+    probe.json               the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
@@ -44,7 +44,6 @@ class RunDirectory(WorkFolder):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.probe = root / "probe.json"
-        self.probe_figure = root / "probe.svg"
         self.metrics = root / "metrics.jsonl"
         self.evaluations = root / "evaluations.jsonl"
         self.summary = root / "summary.json"

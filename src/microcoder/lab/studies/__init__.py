@@ -6,11 +6,9 @@ from microcoder.facade import lend
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, pass_at_k
-    from microcoder.lab.studies.history import rollouts_df
 
-__all__ = ["Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k", "rollouts_df"]
+__all__ = ["Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k"]
 
 __getattr__, __dir__ = lend(__name__, {
-    "history": ("rollouts_df",),
     "effects": ("Estimate", "estimate_accuracy", "estimate_difference", "pass_at_k"),
 })  # fmt: skip

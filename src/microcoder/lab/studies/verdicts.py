@@ -27,7 +27,6 @@ from enum import StrEnum
 from microcoder.lab.studies.design import INSIGHTS, Claim, Direction
 from microcoder.lab.studies.effects import ALPHA, Effect, student_quantile
 
-_MOST_SEEDS = 10_000
 _GRID = 400
 
 
@@ -86,14 +85,6 @@ def _power_within(sd: float, least: float, *, num_seeds: int, alpha: float) -> f
     halves = student_quantile(1 - alpha / 2, freedom) * error * np.sqrt(special.chdtri(freedom, shares) / freedom)
     room = np.maximum(0.0, least - halves)
     return float(np.mean(2 * special.ndtr(room / error) - 1))
-
-
-def count_seeds(sd: float, *, half_width: float) -> int:
-    """Return the fewest seeds whose expected half width is at most this one."""
-    num = 2
-    while expected_half_width(sd, num) > half_width and num < _MOST_SEEDS:
-        num += max(1, num // 50)
-    return num
 
 
 class ClaimFinding(StrEnum):

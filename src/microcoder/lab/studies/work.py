@@ -75,11 +75,6 @@ def level_keys(file: StudyFile, *, scale: str, level: str) -> dict[str, Any]:
     return {**chosen.set, **chosen.at.get(scale, {})}
 
 
-def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> TrainConfig:
-    """Return the recipe of one level and seed."""
-    return _resolve(file, scale, _fill_in(level_keys(file, scale=scale, level=level), seed), seed)
-
-
 def _fill_in(value: Any, seed: int) -> Any:
     match value:
         case dict():

@@ -162,7 +162,7 @@ def do_work(
                     except BrokenProcessPool:
                         is_broken = True
                         if attempts[work.folder] < _ATTEMPTS:
-                            waiting.append(work)
+                            waiting.insert(0, work)
                             continue
                         result = failed[work.folder] = f"its process died; see {logs}"
                     except Exception as error:
