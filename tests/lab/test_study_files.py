@@ -150,6 +150,9 @@ def test_a_dry_run_at_full_scale_prints_the_command_of_every_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit):
+        main(["study", "run", "temperature", "--scale", "qwen3-4b"])
+    assert "add --dry-run to print their commands" in capsys.readouterr().err
     main(["study", "run", "temperature", "--scale", "qwen3-4b", "--dry-run"])
     lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("microcoder train")]
     runs = plan_runs(find_studies("temperature")[0], scale="qwen3-4b", root=Path("runs/studies"))

@@ -71,9 +71,12 @@ def run(
     dry_run
         Print each claim's design and statistical power and the runs, at a model's scale as commands, and stop.
     """
+    from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.work import distinct_work, plan_work
     from microcoder.lab.studies.workers import default_jobs, do_work, missing_work
 
+    if chosen.size not in (MICRO, QUICK) and not dry_run:
+        raise ConfigError(f"runs at {chosen.size} need a machine each; add --dry-run to print their commands")
     studies, scale, jobs = _choose(name, chosen.all), chosen.size, jobs or default_jobs()
     planned = [(file, plan_work(file, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)) for file in studies]
     works = distinct_work([work for _, found in planned for work in found])
