@@ -20,6 +20,7 @@ import pytest
 import torch
 from hub_server import Hub, serve_hub
 from safetensors.torch import load_file, save_file
+from tensorboard.backend.event_processing import event_accumulator
 from transformers import TrainerCallback
 
 from microcoder.data import write_problems
@@ -533,8 +534,7 @@ def test_loggers_and_the_hub_are_trls_own(
     assert branch == "main"
     assert files["model.safetensors"] == (run.model / "model.safetensors").read_bytes()
     assert "optimizer.pt" not in files
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    events = accumulator.EventAccumulator(str(tmp_path / "events"))
+    events = event_accumulator.EventAccumulator(str(tmp_path / "events"))
     events.Reload()
     rows, evaluations = run.read_metrics(), run.read_evaluations()
     (diversity,) = events.Scalars("train/diversity")[-1:]
