@@ -94,6 +94,10 @@ def test_usual_programs_may_share_a_process(name: str) -> None:
         "from threading import Thread as T, active_count\nT(target=main).start()",
         "from threading import Thread as T\nprint(T)\nT(target=main).start()",
         "import threading as t\nt.Timer(1, main).start()",
+        "t = threading.Thread(target=main)\nt.start()\nt.join(timeout=hash(main))",
+        "t = threading.Thread(target=main)\nt.start(**vars())\nt.join()",
+        "threading.Thread(target=main).start(**vars())",
+        "def own(): print(t.name)\nt = threading.Thread(target=own)\nt.start()\nt.join()",
     ],
 )
 def test_other_threads_keep_a_process_a_test(code: str) -> None:

@@ -116,12 +116,17 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
     for place in (tree.body, block):
         place[:] = [one for one in place if not asks_for_stack(one)] or place
     match block[-3:]:
-        case [*_, ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="start"), args=[]))]:
-            num_statements = 1
+        case [
+            *_,
+            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="start"), args=[], keywords=[])),
+        ]:
+            name, num_statements = "", 1
         case [
             ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made),
-            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=started), attr="start"), args=[])),
-            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=joined), attr="join"), args=[])),
+            ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id=started), attr="start"), args=[], keywords=[])
+            ),
+            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=joined), attr="join"), args=[], keywords=[])),
         ] if name == started == joined:
             num_statements = 3
         case _:
@@ -135,7 +140,8 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
         return
     block[-num_statements:] = [ast.Expr(ast.Call(target, [], []))]
     named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    if named.isdisjoint(modules | members.keys()):
+    # Nor may it name the thread itself, whose own name tells how many there were before.
+    if named.isdisjoint({*modules, *members, name}):
         for node in tree.body:
             if isinstance(node, ast.Import):
                 node.names = [alias for alias in node.names if alias.name != "threading"]
