@@ -1,7 +1,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from microcoder.data.formats.candidates import Origin
+from microcoder.data.tests.answers import MadeTest
+from microcoder.data.tests.killing import choose_tests as choose_made
 from microcoder.data.verify import TestCost, VerifySettings, choose_tests
+from microcoder.judge.core.types import TestCase
 
 GROUPS = st.sampled_from(["", "sample", "group1", "group2"])
 COSTS = st.lists(
@@ -64,3 +68,13 @@ def test_paper_mode_keeps_the_longest_whatever_they_cost() -> None:
     costs = [TestCost(num_bytes=size, seconds=100.0) for size in range(20)]
     paper = VerifySettings(mode="paper")
     assert choose_tests(costs, [{0}], paper, max_bytes=1) == tuple(range(5, 20))
+
+
+def test_what_catches_a_submission_comes_before_what_catches_more_mutants() -> None:
+    mutants = [{0}, {0}, {1, 2}]
+    costs = [TestCost(num_bytes=10) for _ in range(3)]
+    assert choose_tests(costs, [{2}], VerifySettings(max_tests=1), failed_by_mutant=mutants) == (2,)
+    assert choose_tests(costs, [{2}], VerifySettings(max_tests=2), failed_by_mutant=mutants) == (0, 2)
+    made = [MadeTest(TestCase(input=f"{n}", output="1"), Origin(kind="mutated/step"), seconds=0.5) for n in range(3)]
+    assert choose_made(made, [{2}], mutants, most=1, num_large=0) == [2]
+    assert choose_made(made, [{2}], mutants, most=2, num_large=0) == [0, 2]

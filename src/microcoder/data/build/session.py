@@ -185,7 +185,8 @@ def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
     (folder / MARKER).unlink(missing_ok=True)
     rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
     tally = write_tables(folder, _kept(parts[-1]), rejected)
-    figures = _figures(config, parts, step_counts)
+    tests = {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable}
+    figures = {**_figures(config, parts, step_counts), "tests": tests}
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})

@@ -66,7 +66,9 @@ class Origin(Record):
     """How one test was made."""
 
     kind: str
-    """`given` by the source; `package/<generator>`; `drawn/<profile>`; `mutated/<mutation>`; `model/<generator>`."""
+    """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
+    certificate: Literal["", "package", "model", "unchecked"] = ""
+    """What accepts a made input: the package's validators, two that a model wrote, nothing; empty: the source's own."""
     seed: int = 0
     """What the random choices were made from; 0 where there were none."""
     parent: str = ""
@@ -347,9 +349,7 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
 
 
 def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
-    """Return what some work makes of a candidate, or its rejection where our own code fails on it: one row in a million
-    must not end a run.
-    """
+    """Return what some work makes of a candidate; its rejection where our own code fails, which must not end a run."""
     try:
         return work(candidate)
     except MicroCoderError:

@@ -62,6 +62,7 @@ def choose_tests(
     failed_by_program: Sequence[Collection[int]],
     settings: VerifySettings,
     *,
+    failed_by_mutant: Sequence[Collection[int]] = (),
     max_bytes: int = _MOST_BYTES,
     max_seconds: float = _MOST_SECONDS,
 ) -> tuple[int, ...]:
@@ -71,6 +72,7 @@ def choose_tests(
         costs: one per test.
         failed_by_program: for each known-wrong program the numbers of the tests that it fails.
         settings: mode, and how many.
+        failed_by_mutant: likewise for each mutant; the mistakes of people come first.
         max_bytes: of all together.
         max_seconds: likewise.
     """
@@ -78,7 +80,8 @@ def choose_tests(
         longest = sorted(range(len(costs)), key=lambda number: (-costs[number].num_bytes, number))
         return tuple(sorted(longest[: settings.max_tests]))
     budget = _Budget(costs, settings.max_tests, max_bytes, max_seconds)
-    _cover(costs, failed_by_program, budget)
+    for failed in (failed_by_program, failed_by_mutant):
+        _cover(costs, failed, budget)
     _spread(costs, budget)
     return tuple(sorted(budget.chosen))
 
@@ -105,7 +108,7 @@ class _Budget:
 
 def _cover(costs: Sequence[TestCost], failed_by_program: Sequence[Collection[int]], budget: _Budget) -> None:
     """Greedy cover: always the test that catches most of the programs not caught yet, the cheaper one of equals."""
-    uncaught = [set(failed) for failed in failed_by_program if failed]
+    uncaught = [set(failed) for failed in failed_by_program if failed and not budget.chosen.intersection(failed)]
     while uncaught:
         catches = [0] * len(costs)
         for failed in uncaught:
@@ -286,7 +289,7 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
     """Return the numbers of the tests to keep; `without` leaves one program out of account."""
     trials = [trial for trial in evidence.trials if trial is not without]
     known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
-    known_wrong += [set(one.killed_by) for one in evidence.candidate.mutants if not one.is_held_out]
+    mutants = [set(one.killed_by) for one in evidence.candidate.mutants if not one.is_held_out]
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
     candidate = evidence.candidate
     costs = [
@@ -297,4 +300,4 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
         )
         for number, test in enumerate(candidate.tests)
     ]
-    return choose_tests(costs, known_wrong, settings)
+    return choose_tests(costs, known_wrong, settings, failed_by_mutant=mutants)

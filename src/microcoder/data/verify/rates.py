@@ -21,10 +21,13 @@ import dataclasses
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
+from microcoder.data.clean.tests import count_hidden
+from microcoder.data.formats.candidates import Candidate
 from microcoder.data.verify.evidence import Evidence, Role, VerifySettings, chosen_tests, find_fault
 from microcoder.data.verify.plans import Attempt, VerificationPlan
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Record, Verdict
@@ -212,3 +215,21 @@ def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> R
 
 def _share(counts: Sequence[tuple[int, int]]) -> float:
     return sum(count[0] for count in counts) / sum(count[1] for count in counts)
+
+
+MOST_GUESSED = 0.05
+"""Chance of a coin from which on a problem is named as one that can be guessed (our choice)."""
+
+
+def guess_chances(candidate: Candidate) -> dict[str, float]:
+    """Return how far guesses get, from the tests' answers.
+
+    `constant_share`: the share of the tests that the best constant answer passes. `coin_chance`: how often a coin
+    between the problem's two answers passes all hidden tests, where it has no more than two; else 0.
+    """
+    answers = Counter(test.output.strip() for test in candidate.tests)
+    share = max(answers.values()) / answers.total()
+    return {
+        "constant_share": share,
+        "coin_chance": float(len(answers)) ** -count_hidden(candidate) if len(answers) <= 2 else 0.0,
+    }
