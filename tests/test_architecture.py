@@ -28,7 +28,7 @@ BUDGETS = {
     "data": 1420,
     "data/micro": 1160,
     "data/clean": 2100,
-    "data/verify": 1280,
+    "data/verify": 1060,
     "data/inputs": 1070,
     "data/filter": 1210,
     "data/difficulty": 270,

@@ -200,7 +200,7 @@ class Candidate(Record):
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `file_io` and
     `only_samples`, the process stage finds `interactive`, `many_answers` and `needs_checker`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes` and `checker_refuses_answer`. What is only worth knowing:
+    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing:
     `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`, `samples_differ`,
     `no_constraints`."""
     difficulty: Difficulty = Difficulty()
