@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import random
 import signal
@@ -16,7 +17,7 @@ import pytest
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.pipeline.engine import run_steps
-from microcoder.data.pipeline.parts import Ticker, read_part, read_ticks, write_part
+from microcoder.data.pipeline.parts import read_part, read_ticks, ticked, write_part
 from microcoder.data.pipeline.steps import Step
 from microcoder.data.pipeline.workers import Chain, Runner, run_chain
 from microcoder.judge.core.errors import DataError, EvaluatorFault
@@ -73,10 +74,11 @@ def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatc
     assert {step: done for step, done, _ in told} == dict.fromkeys(("collect", "thin", "unique", "thin_again"), 40)
     assert not list(tmp_path.rglob("*.rows"))
 
-    ticker = Ticker(tmp_path / "thin" / "part.parquet", 4)
-    ticker.tell(3)
+    rows = [Candidate(id=f"n/{number}", dataset="n") for number in range(4)]
+    slowly = ticked(rows, tmp_path / "thin" / "part.parquet", 4)
+    assert [row.id for row in itertools.islice(slowly, 3)] == ["n/0", "n/1", "n/2"]
     assert read_ticks(tmp_path / "thin") == {"part.parquet": 0.75}
-    ticker.end()
+    assert len(list(slowly)) == 1
     assert read_ticks(tmp_path / "thin") == {}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.build.config import SourceSettings
-from microcoder.data.build.steps import open_process, read_benchmark_problems, read_benchmarks
+from microcoder.data.build.steps import open_process, read_benchmark_problems
 from microcoder.data.build.verification import Resources
 from microcoder.data.clean import ProcessSettings
 from microcoder.judge.core.errors import DataError
@@ -33,7 +33,7 @@ def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) ->
     (tmp_path / "bench.jsonl").write_text('{"text": "Print 1."}\n{"text": "Print 2."}\n')
     source = SourceSettings(path=str(tmp_path / "bench.jsonl"), format="mbpp", name="bench")
     with pytest.raises(DataError, match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: "):
-        read_benchmarks([source])
+        read_benchmark_problems([source])
 
 
 def test_a_benchmarks_long_tests_are_not_held(tmp_path: Path) -> None:

@@ -28,36 +28,12 @@ from microcoder.data.release.tables import CARD, write_card, write_tables
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import check_folder, hold_lock, write_json
 
-SECONDS_PER_ROW = {
-    "collect": 0.002,
-    "process": 0.012,
-    "filter": 0.006,
-    "deduplicate": 0.004,
-    "predict": 0.006,
-    "attempts": 2.0,
-    "select": 0.001,
-    "compare": 0.8,
-    "generate": 6.0,
-    "verify": 4.0,
-}
-"""CPU seconds a row, measured on the public sets in this project's tests; verification varies a hundredfold with the
-number of programs and tests, and a model behind an endpoint takes as long as it takes."""
-SECONDS_PER_MB = {
-    "collect": 0.03,
-    "process": 0.03,
-    "filter": 0.02,
-    "deduplicate": 0.02,
-    "predict": 0.02,
-    "attempts": 0.02,
-    "select": 0.02,
-    "compare": 0.02,
-    "verify": 0.6,
-}
-"""CPU seconds a megabyte of rows, mostly of tests: each step reads and writes it, and programs are given it."""
-PACKAGE_SECONDS = 40.0
-"""CPU seconds to verify a contest package: several accepted and wrong programs, most of them to be compiled."""
-_SURVIVE = {"collect": 1.0, "process": 1.0, "filter": 0.9, "deduplicate": 0.7, "predict": 0.7, "attempts": 0.7}
-"""Share of the raw rows that come as far as a step."""
+_SECONDS_PER_ROW = {"attempts": 2.0, "compare": 0.8, "generate": 6.0, "verify": 4.0}
+"""CPU seconds a row of the steps that run programs, measured on the public sets in this project's tests; it varies a
+hundredfold with the number of programs and tests, and a model behind an endpoint takes as long as it takes."""
+_OTHER_SECONDS_PER_ROW, _SECONDS_PER_MB, _PACKAGE_SECONDS = 0.01, 0.03, 40.0
+"""CPU seconds a row of the other steps; those a megabyte of rows, which each step reads and writes; those that the
+verification of a contest package takes, whose accepted and wrong programs are compiled."""
 
 
 def estimate_seconds(missing: Mapping[str, Missing], *, workers: int, package_share: float = 0.0) -> float:
@@ -68,11 +44,10 @@ def estimate_seconds(missing: Mapping[str, Missing], *, workers: int, package_sh
         workers: processes at the same time.
         package_share: of the rows that are contest packages.
     """
-    verify = SECONDS_PER_ROW["verify"] * (1 - package_share) + PACKAGE_SECONDS * package_share
-    seconds = {**SECONDS_PER_ROW, "verify": verify}
+    verify = _SECONDS_PER_ROW["verify"] * (1 - package_share) + _PACKAGE_SECONDS * package_share
+    seconds = {**_SECONDS_PER_ROW, "verify": verify}
     work = sum(
-        (seconds[step] * left.num_rows + SECONDS_PER_MB.get(step, 0.05) * left.num_bytes / 1e6)
-        * _SURVIVE.get(step, 0.6)
+        seconds.get(step, _OTHER_SECONDS_PER_ROW) * left.num_rows + _SECONDS_PER_MB * left.num_bytes / 1e6
         for step, left in missing.items()
     )
     return work / workers

@@ -24,11 +24,9 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.difficulty.scoring import score_difficulty
 from microcoder.data.difficulty.selection import select, with_pass_rate
 from microcoder.data.filter import (
-    ContaminationIndex,
     DuplicateGroup,
     FilterSettings,
     Fingerprint,
-    QualitySettings,
     build_index,
     describe,
     filter_row,
@@ -82,7 +80,7 @@ def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work
     """Apply the rules, the benchmarks' index and, where there is one, the judging model to each row."""
     with ExitStack() as opened:
         endpoint = resources.open_endpoint(settings.judge, opened)
-        index = read_benchmarks(resources.benchmarks) if resources.benchmarks else None
+        index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
         yield lambda candidates: _map(
             "filter", lambda one: filter_row(one, settings, index, endpoint), candidates, endpoint
         )
@@ -138,11 +136,6 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
                 yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))
 
         yield work
-
-
-def read_benchmarks(sources: Sequence[SourceSettings]) -> ContaminationIndex:
-    """Index the problems of benchmarks; raises like `read_benchmark_problems`."""
-    return build_index(read_benchmark_problems(sources))
 
 
 def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
@@ -262,6 +255,7 @@ _READING = (
     "microcoder.data.columns",
 )
 _INPUTS = "microcoder.data.inputs"
+_TEXT = "microcoder.data.formats.text"
 _PROCESS = "microcoder.data.clean"
 _FILTER = "microcoder.data.filter"
 _REASONS = "microcoder.data.formats.candidates"
@@ -287,86 +281,44 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     )
     compared = digest_sources(benchmarks, digests=digests)
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
-    quality = _before_generation(config.filter.quality, config.generate)
+    quality = config.filter.quality
+    if config.generate.mode != "off":
+        # What has no tests is asked for them after the filter stage, and rejected by the stages then.
+        flags = tuple(flag for flag in quality.blocking_flags if flag != "only_samples")
+        quality = quality.model_copy(update={"blocking_flags": flags, "needs_tests": False})
+    filters = config.filter.model_copy(update={"quality": quality})
+
+    def step(name: str, stage: Stage, settings: Config, opens: Callable[..., Any], *code: str, **more: Any) -> MapStep:
+        return MapStep(name, stage, settings, partial(opens, resources=resources), code, **more)
+
+    reading = _READING if benchmarks else ()
+    alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
-        MapStep(
-            "process",
-            "process",
-            config.process,
-            partial(open_process, resources=resources),
-            (_PROCESS, _REASONS, _ENDPOINT, "microcoder.data.formats.text"),
-        ),
-        MapStep(
-            "filter",
-            "filter",
-            config.filter.model_copy(update={"quality": quality}),
-            partial(open_filter, resources=resources),
-            (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if benchmarks else ())),
-            inputs=(compared,),
-        ),
+        step("process", "process", config.process, open_process, _PROCESS, _REASONS, _ENDPOINT, _TEXT),
+        step("filter", "filter", filters, open_filter, _FILTER, _PROCESS, _REASONS, _ENDPOINT, *reading,
+             inputs=(compared,)),
         BarrierStep("deduplicate", "filter", CollectSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
-    ]
+    ]  # fmt: skip
     if difficulty.endpoint is not None:
         # What else is set of difficulty decides nothing about a score.
         asked = DifficultySettings(endpoint=difficulty.endpoint)
-        opens = partial(open_predict, resources=resources)
-        steps.append(MapStep("predict", "filter", asked, opens, (_DIFFICULTY, _REASONS, _ENDPOINT)))
+        steps.append(step("predict", "filter", asked, open_predict, _DIFFICULTY, _REASONS, _ENDPOINT))
     if responses is not None:
+        rated = DifficultySettings(pass_rates_of=difficulty.pass_rates_of)
+        inputs = (digests.find(responses), environment)
         steps.append(
-            MapStep(
-                "attempts",
-                "filter",
-                DifficultySettings(pass_rates_of=difficulty.pass_rates_of),
-                partial(open_attempts, resources=resources),
-                (_DIFFICULTY, *_JUDGING),
-                inputs=(digests.find(responses), environment),
-                runs="alone",
-            )
+            step("attempts", "filter", rated, open_attempts, _DIFFICULTY, *_JUDGING, inputs=inputs, runs="alone")
         )
     if difficulty.pass_rates_of or difficulty.selection is not None:
         steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
     if benchmarks and config.behaviour.is_on:
-        steps.append(
-            MapStep(
-                "compare",
-                "filter",
-                config.behaviour,
-                partial(open_compare, resources=resources),
-                ("microcoder.data.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING),
-                inputs=(compared, environment),
-                runs="alone",
-            )
-        )
+        code = ("microcoder.data.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING)
+        inputs = (compared, environment)
+        steps.append(step("compare", "filter", config.behaviour, open_compare, *code, inputs=inputs, runs="alone"))
+    making = ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, _ENDPOINT, *_JUDGING)
     return [
         *steps,
-        MapStep(
-            "generate",
-            "generate",
-            config.generate,
-            partial(open_generate, resources=resources),
-            ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, _ENDPOINT, *_JUDGING),
-            inputs=(environment,),
-            runs="alone",
-        ),
-        MapStep(
-            "verify",
-            "verify",
-            config.verify,
-            partial(open_verify, resources=resources),
-            (_VERIFY, _PROCESS, _REASONS, *_JUDGING),
-            inputs=(environment,),
-            runs="alone",
-            shares=partial(open_verdicts, resources=resources),
-        ),
-    ]
-
-
-def _before_generation(quality: QualitySettings, settings: GenerateSettings) -> QualitySettings:
-    """Return what the filter stage may ask of tests when some are made after it: nothing.
-
-    What has none then is rejected by the generate stage, or by the verify stage.
-    """
-    if settings.mode == "off":
-        return quality
-    flags = tuple(flag for flag in quality.blocking_flags if flag != "only_samples")
-    return quality.model_copy(update={"blocking_flags": flags, "needs_tests": False})
+        step("generate", "generate", config.generate, open_generate, *making, **alone),
+        step("verify", "verify", config.verify, open_verify, _VERIFY, _PROCESS, _REASONS, *_JUDGING, **alone,
+             shares=partial(open_verdicts, resources=resources)),
+    ]  # fmt: skip

@@ -84,11 +84,16 @@ def run_steps(
     everything = (collect, *steps)
     plan = _plan(everything, shards, work)
     redone = {name: sum(not part.is_there for part in parts) for name, parts in plan.items()}
+    num_rows = sum(shard.num_rows for shard in shards)
+
+    def tell(name: str, parts: Sequence[Part]) -> None:
+        on_progress(name, _rows_done(shards, parts), num_rows)
+
     for chain in _chains(everything):
         made = {step.name: plan[step.name] for step in chain.steps}
         decided = plan[chain.barrier.name] if chain.barrier else []
         for name, parts in [*made.items(), *((part.step, decided) for part in decided[:1])]:
-            on_progress(name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
+            tell(name, parts)
         is_open = not all(part.is_there for part in decided)
         missing = [
             index
@@ -101,13 +106,13 @@ def run_steps(
         before = plan[everything[position - 1].name] if position else []
         given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
         paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
-        with SpilledObservations() as looks:
-            with _watched(shards, made, on_progress):
-                for place, found in run_chain(chain if is_open else Chain(chain.steps), given, paths, runner):
-                    looks.add(missing[place], *found)
-            if chain.barrier and is_open:
-                before = list(made.values())[-1] if made else before
-                _decide(chain.barrier, looks, before, decided, shards, on_progress)
+        looks = SpilledObservations()
+        with _watched(made, tell):
+            for place, found in run_chain(chain if is_open else Chain(chain.steps), given, paths, runner):
+                looks.add(missing[place], *found)
+        if chain.barrier and is_open:
+            before = list(made.values())[-1] if made else before
+            _decide(chain.barrier, looks, before, decided, tell)
     return list(plan.values()), _count(shards, everything, plan, redone)
 
 
@@ -182,8 +187,7 @@ def _decide(
     looks: SpilledObservations,
     before: Sequence[Part],
     parts: Sequence[Part],
-    shards: Sequence[InputShard],
-    on_progress: OnProgress,
+    tell: Callable[[str, Sequence[Part]], None],
 ) -> None:
     """Decide from what was seen of every row, then write the parts.
 
@@ -193,15 +197,17 @@ def _decide(
     barrier.decide(looks)
     missing = [index for index, part in enumerate(parts) if not part.is_there]
     wanted = {name for index in missing for own in looks.ids(index) for name in barrier.needs(own)}
-    with SpilledRows() as aside:
-        for index in range(len(parts)):
-            if names := wanted.intersection(looks.ids(index)):
-                aside.add(before[index].path, names)
-        for index in missing:
-            kept = read_kept(before[index].path)
-            rows = (step.keep(barrier.apply(one, aside.find(barrier.needs(one.id)))) for one in kept)
-            write_part(parts[index].path, rows)
-            on_progress(step.name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
+    aside = SpilledRows()
+    for index in range(len(parts)):
+        if names := wanted.intersection(looks.ids(index)):
+            aside.add(before[index].path, names)
+    for index in missing:
+        kept = read_kept(before[index].path)
+        write_part(
+            parts[index].path,
+            (step.keep(barrier.apply(one, aside.find(barrier.needs(one.id)))) for one in kept),
+        )
+        tell(step.name, parts)
 
 
 def _describe(shard: InputShard) -> str:
@@ -217,20 +223,14 @@ def _rows_done(shards: Sequence[InputShard], parts: Sequence[Part]) -> int:
 
 
 @contextmanager
-def _watched(
-    shards: Sequence[InputShard], parts_of: Mapping[str, Sequence[Part]], on_progress: OnProgress
-) -> Iterator[None]:
+def _watched(parts_of: Mapping[str, Sequence[Part]], tell: Callable[[str, Sequence[Part]], None]) -> Iterator[None]:
     """Tell of rows that are done by looking for files: the same on one machine and on a cluster."""
     is_over = threading.Event()
-    num_rows = sum(shard.num_rows for shard in shards)
-
-    def tell() -> None:
-        for step, parts in parts_of.items():
-            on_progress(step, _rows_done(shards, parts), num_rows)
 
     def look() -> None:
         while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
-            tell()
+            for step, parts in parts_of.items():
+                tell(step, parts)
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
@@ -239,4 +239,5 @@ def _watched(
     finally:
         is_over.set()
         watcher.join()
-        tell()
+        for step, parts in parts_of.items():
+            tell(step, parts)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,8 +24,6 @@ _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa
 
 _GROUP_CHARACTERS = 4 << 20
 """From which on a group of rows is written and read by itself."""
-
-
 _SECONDS_BETWEEN = 1.0
 _SUFFIX = ".rows"
 _MAGIC = b"PAR1"
@@ -81,24 +79,18 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
 def _write_rows(path: Path, rows: Iterable[Row]) -> None:
     # A dictionary of texts that are all different would only be built in vain.
     with pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
-        columns: list[list[Any]] = [[], [], [], []]
+        group: list[dict[str, Any]] = []
         size = 0
-
-        def write_group() -> None:
-            nonlocal columns, size
-            writer.write_table(pa.table(columns, schema=_SCHEMA))
-            columns, size = [[], [], [], []], 0
-
         for row in rows:
-            record = row.model_dump_json(exclude_defaults=True)
-            reason = "" if isinstance(row, Candidate) else row.reason
-            for column, value in zip(columns, (row.id, isinstance(row, Candidate), reason, record), strict=True):
-                column.append(value)
+            record, is_kept = row.model_dump_json(exclude_defaults=True), isinstance(row, Candidate)
+            reason = row.reason if isinstance(row, Rejection) else ""
+            group.append({"id": row.id, "is_kept": is_kept, "reason": reason, "record": record})
             size += len(record)
             if size >= _GROUP_CHARACTERS:
-                write_group()
-        if columns[0]:
-            write_group()
+                writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
+                group, size = [], 0
+        if group:
+            writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
 
 
 def read_part(path: Path) -> list[Row]:
@@ -123,13 +115,9 @@ class KeptRows(Collection[Candidate]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        tables = _read(path, ["id", "is_kept"])
-        self.ids = [
-            name
-            for table in tables
-            for name, is_kept in zip(table["id"].to_pylist(), table["is_kept"].to_pylist(), strict=True)
-            if is_kept
-        ]
+        columns = (table.to_pydict() for table in _read(path, ["id", "is_kept"]))
+        pairs = (pair for one in columns for pair in zip(one["id"], one["is_kept"], strict=True))
+        self.ids = [name for name, is_kept in pairs if is_kept]
         """In order."""
 
     def __len__(self) -> int:
@@ -152,26 +140,12 @@ def count_reasons(path: Path) -> Counter[str]:
     return Counter(reason for table in _read(path, ["reason"]) for reason in table["reason"].to_pylist())
 
 
-class _SpilledTable:
-    """A table on disk, in a file that ends with this object."""
-
-    _TABLE = ""
+class SpilledRows:
+    """Rows on disk, indexed by id, in a file that ends with this object."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None)
-        self._connection.execute(f"CREATE TABLE {self._TABLE}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-
-class SpilledRows(_SpilledTable):
-    """Rows on disk, indexed by id."""
-
-    _TABLE = "rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID"
+        self._connection.execute("CREATE TABLE rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID")
 
     def add(self, path: Path, names: Collection[str]) -> None:
         """Take these rows of a part."""
@@ -181,17 +155,16 @@ class SpilledRows(_SpilledTable):
 
     def find(self, names: Iterable[str]) -> dict[str, Candidate]:
         """Return some of the rows by their ids."""
-        found = {}
-        for name in names:
-            (record,) = self._connection.execute("SELECT record FROM rows WHERE id = ?", (name,)).fetchone()
-            found[name] = Candidate.model_validate_json(record)
-        return found
+        found = ((name, self._connection.execute("SELECT record FROM rows WHERE id = ?", (name,))) for name in names)
+        return {name: Candidate.model_validate_json(rows.fetchone()[0]) for name, rows in found}
 
 
-class SpilledObservations(_SpilledTable):
-    """Observations of every row on disk; shards may come in any order."""
+class SpilledObservations:
+    """Observations of every row in a file that ends with this object; shards may come in any order."""
 
-    _TABLE = "shards (number INTEGER PRIMARY KEY, ids BLOB NOT NULL, looks BLOB NOT NULL)"
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None)
+        self._connection.execute("CREATE TABLE shards (number INTEGER PRIMARY KEY, ids BLOB, looks BLOB)")
 
     def add(self, shard: int, ids: Sequence[str], looks: Sequence[Any]) -> None:
         """Take the ids of a shard's rows, and what was seen of each."""
@@ -225,25 +198,19 @@ def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
         raise DataError(f"{path} is damaged ({said}); delete it and type the same command again") from None
 
 
-class Ticker:
-    """Reports how many of a shard's rows a step has done, in a small file that other machines see."""
-
-    def __init__(self, path: Path, num_rows: int) -> None:
-        self._tick = path.with_name(f".{path.name}{_SUFFIX}")
-        self._num_rows = num_rows
-        self._last = time.monotonic()
-
-    def tell(self, done: int) -> None:
-        """Say it, once a second."""
-        now = time.monotonic()
-        if now - self._last >= _SECONDS_BETWEEN and self._num_rows:
-            self._last = now
-            self._tick.parent.mkdir(parents=True, exist_ok=True)
-            self._tick.write_text(f"{done / self._num_rows:.4f}")
-
-    def end(self) -> None:
-        """Take the file away: the part is whole."""
-        self._tick.unlink(missing_ok=True)
+def ticked(rows: Iterable[Row], path: Path, num_rows: int) -> Iterator[Row]:
+    """Yield the rows of a part, and say once a second in a small file, which other machines see, how many it was."""
+    tick = path.with_name(f".{path.name}{_SUFFIX}")
+    last = time.monotonic()
+    try:
+        for number, row in enumerate(rows, 1):
+            if time.monotonic() - last >= _SECONDS_BETWEEN:
+                last = time.monotonic()
+                tick.parent.mkdir(parents=True, exist_ok=True)
+                tick.write_text(f"{number / max(1, num_rows):.4f}")
+            yield row
+    finally:
+        tick.unlink(missing_ok=True)
 
 
 def read_ticks(folder: Path) -> dict[str, float]:

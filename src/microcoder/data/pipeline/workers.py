@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.pipeline.parts import KeptRows, Ticker, is_whole, read_kept, write_part
+from microcoder.data.pipeline.parts import KeptRows, is_whole, read_kept, ticked, write_part
 from microcoder.data.pipeline.steps import Barrier, MapStep, Row, Step, Work
 from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.machine import count_processors
@@ -267,7 +267,6 @@ class ShardWorker:
             # Those of the last step, tests that were made here among them, go to their file as they come.
             rows = None if step is self._chain.steps[-1] and not self._chain.barrier else list(made)
             write_part(path, made if rows is None else rows)
-            Ticker(path, 1).end()
             before = str(path)
         barrier = self._chain.barrier
         return self._look(_kept(rows, before), barrier) if barrier else Looks([], [])
@@ -276,12 +275,12 @@ class ShardWorker:
         """Yield the rows of a step, and report progress with each."""
         if before.startswith("{"):
             described = json.loads(before)
-            yield from map(step.keep, _tell(self._work(step)(described), Ticker(path, described["num_rows"])))
+            yield from map(step.keep, ticked(self._work(step)(described), path, described["num_rows"]))
             return
         given: Collection[Candidate] = KeptRows(Path(before)) if rows is None else _kept(rows, before)
         ids = given.ids if isinstance(given, KeptRows) else [candidate.id for candidate in given]
         found = []
-        for row in _tell(self._work(step)(given), Ticker(path, len(ids))):
+        for row in ticked(self._work(step)(given), path, len(ids)):
             found.append(row.id)
             yield step.keep(row)
         if ids != found:
@@ -300,13 +299,6 @@ class ShardWorker:
     def _look(self, candidates: list[Candidate], step: Step) -> Looks:
         self._barrier = self._barrier or step.opens(step.settings)
         return Looks([candidate.id for candidate in candidates], self._barrier.look(candidates))
-
-
-def _tell(made: Iterable[Row], ticker: Ticker) -> Iterator[Row]:
-    """Yield the rows of a step, and say how many there are so far."""
-    for number, row in enumerate(made, 1):
-        ticker.tell(number)
-        yield row
 
 
 def _kept(rows: list[Row] | None, path: str) -> list[Candidate]:
