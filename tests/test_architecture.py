@@ -20,7 +20,7 @@ BUDGETS = {
     "judge/sandbox": 4110,
     "judge/compare": 1420,
     "judge/languages": 1130,
-    "judge/run": 6180,
+    "judge/run": 6210,
     "judge/fleet": 2610,
     "judge/serve": 1830,
     "judge": 60,
