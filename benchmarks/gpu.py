@@ -158,7 +158,6 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
         "sampled_per_second": speeds.sampled_per_second,
         "trained_per_second": speeds.trained_per_second,
         "judge_share": median(row["seconds"].get("judge", 0.0) / row["seconds"]["total"] for row in rows),
-        "beside_share": median(row["seconds"].get("judge_beside", 0.0) / row["seconds"]["total"] for row in rows),
         "step_seconds": median(row["seconds"]["total"] for row in rows),
         "mean_length": speeds.mean_length,
     }
@@ -247,7 +246,6 @@ def run_trl(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[str
         "sampled_per_second": median(step["tokens"] / step["generate"] for step in kept),
         "trained_per_second": median(step["tokens"] / _update_seconds(step) for step in kept),
         "judge_share": median(step["judge"] / step["total"] for step in kept),
-        "beside_share": 0.0,
         "step_seconds": median(step["total"] for step in kept),
         "mean_length": median(step["tokens"] for step in kept) / rollouts,
     }
@@ -310,7 +308,6 @@ def describe(figures: dict[str, dict[str, Any]], arguments: argparse.Namespace) 
         ("model FLOPs of updates (6 a parameter and token) against the card's peak", "mfu", "{:.1%}"),
         ("seconds a step", "step_seconds", "{:,.2f}"),
         ("waiting for the judge, share of a step", "judge_share", "{:.1%}"),
-        ("judging beside the sampling, share of a step", "beside_share", "{:.1%}"),
         ("memory of tensors at most, sampling, GiB", "sampling_gib", "{:.2f}"),
         ("the same, updates, GiB", "update_gib", "{:.2f}"),
         ("memory taken from the device at most, GiB (without a GPU: of the whole process)", "peak_gib", "{:.2f}"),

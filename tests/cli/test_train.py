@@ -181,7 +181,7 @@ def test_hours_come_from_a_run_where_one_was_measured(capsys: pytest.CaptureFixt
         "length_mean": 50.0,
         "max_response_tokens": 100,
         "outcomes": {"accepted": 32},
-        "seconds": {"generate": 2.0, "update": 4.0, "judge": 0.1, "judge_beside": 0.06},
+        "seconds": {"generate": 2.0, "update": 4.0, "judge": 0.16},
     }
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps({**row, "step": step}) + "\n" for step in (1, 2, 3)))
     words = ["train", "-c", str(ROOT / "recipes/micro/config.toml"), "--dry-run", "--json", "--num-steps", "9"]

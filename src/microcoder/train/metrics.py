@@ -194,9 +194,6 @@ class StepMetrics:
     seconds: Mapping[str, float] = metric("Seconds a step: {}", unit="seconds", chart="seconds")
     """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total.
 
-    `judge` is what judging was waited for; `judge_beside`, a part of `generate`, is for how long programs were judged
-    while others were still being sampled.
-
     A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
     that varies between runs of one config.
     """

@@ -191,7 +191,7 @@ class Speeds:
     trained_per_second: float
     """Response tokens of an update, its log-prob passes included."""
     judge_seconds_per_rollout: float
-    """Wall time, waited for or beside the sampling: an upper bound of what one core takes."""
+    """Wall time: an upper bound of what one core takes."""
     mean_length: float
     """Response tokens, as they were and not at their limit."""
     max_response_tokens: float
@@ -208,7 +208,7 @@ def read_speeds(run: RunDirectory) -> Speeds:
     return Speeds(
         median(length * rollouts / s["generate"] for s, rollouts, length in counted),
         median(length * rollouts / s["update"] for s, rollouts, length in counted),
-        median((s.get("judge", 0.0) + s.get("judge_beside", 0.0)) / rollouts for s, rollouts, _ in counted),
+        median(s.get("judge", 0.0) / rollouts for s, rollouts, _ in counted),
         median(length for _, _, length in counted),
         median(row["max_response_tokens"] for row in measured),
         f"measured over {len(measured)} steps of {run.root}",
