@@ -89,6 +89,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             schedule=config.rollout.temperature,
             watch=config.rollout.diversity_watch,
             learning_rate=config.optimizer.learning_rate,
+            num_steps=config.num_steps,
+            ideas=config.algorithm.ideas,
         )
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
