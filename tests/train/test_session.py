@@ -369,6 +369,7 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
     """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights."""
     changes = {
         "num_steps": "2",
+        "seed": "0",  # with a mixed group under these samples
         "algorithm.loss.clip_high": "0.2",
         "batch.ppo_mini_batch_size": "8",  # one update a step: which rollouts share an update is TRL's shuffle
         "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
