@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.data.build.config import BuildConfig
-from microcoder.data.build.inputs import FileDigests, list_inputs, unpack_sources
+from microcoder.data.build.inputs import FileDigests, describe_sources, list_inputs, unpack_sources
 from microcoder.data.build.steps import collect_step, later_steps
 from microcoder.data.build.verification import read_rates
 from microcoder.data.filter.contamination import THRESHOLDS
@@ -24,7 +24,8 @@ from microcoder.data.pipeline.engine import Missing, OnProgress, StepCounts, cou
 from microcoder.data.pipeline.parts import Part, read_kept, read_rejected
 from microcoder.data.pipeline.steps import InputShard, Step, digest, source_digest
 from microcoder.data.pipeline.workers import Runner
-from microcoder.data.release.tables import CARD, write_card, write_tables
+from microcoder.data.release.publishing import write_croissant
+from microcoder.data.release.tables import CARD, find_licence, write_card, write_tables
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import check_folder, hold_lock, write_json
 
@@ -158,7 +159,7 @@ def run_build(
         was_finished = marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
         if not was_finished:
             on_progress("release", 0, 1)
-            _release(config, parts, step_counts, key)
+            _release(config, plan, parts, step_counts, key)
         on_progress("release", 1, 1)
         return Built(tuple(step_counts), config.output, was_finished)
 
@@ -179,7 +180,9 @@ def run_plan(
     return run_steps(plan.shards, collect, plan.steps, work=work, runner=runner, on_progress=on_progress)
 
 
-def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str) -> None:
+def _release(
+    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str
+) -> None:
     """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
@@ -187,7 +190,17 @@ def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
     tally = write_tables(folder, _kept(parts[-1]), rejected)
     figures = _figures(config, parts, step_counts)
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
-    write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
+    sources = describe_sources(config.sources, plan.shards, digests=FileDigests(config.work_folder / "inputs.json"))
+    write_card(
+        folder,
+        name=config.name,
+        tally=tally,
+        step_counts=step_counts,
+        figures=figures,
+        config=record,
+        sources=sources,
+    )
+    write_croissant(folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
 
 

@@ -73,6 +73,10 @@ class Origin(Record):
     """`mutated`: digest of the input that it was made from (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
     """`package`, `model`: what the generator was called with."""
+    source: str = ""
+    """Id of the record that it came with, where records were merged."""
+    licence: str = ""
+    """Of that record."""
 
 
 class Mutant(Record):
@@ -184,7 +188,7 @@ class Candidate(Record):
     groups: tuple[str, ...] = ()
     """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
     origins: tuple[Origin, ...] = ()
-    """One per test where some were made here; otherwise empty: the source gave all."""
+    """One per test where some were made here or come from a merged record; otherwise empty: the source gave all."""
     mutants: tuple[Mutant, ...] = ()
     """Wrong programs that the tests were tried on, where tests were made here."""
     kit: InputKit = InputKit()

@@ -93,7 +93,7 @@ def read_kattis(row: Row) -> Candidate:
         url=say(settings, "source_url"),
         platform="kattis",
         title=_title(settings, language) or (found[1] or found[2] or found[3] if found else "") or row.name("name"),
-        licence=say(settings, "license") or row.licence,
+        licence=say(settings, "license").removeprefix("unknown") or row.licence,
         tags=tuple(say(settings, "keywords").split()),
         natural_language=language,
         kit=input_kits.read_kit(files),
