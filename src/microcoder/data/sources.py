@@ -235,7 +235,8 @@ def _list_places(source: Source) -> list[str]:
     folders = source.format.folders
     if folders is not None:
         found = _walk(source.path, lambda path: path.rpartition("/")[2] in folders.markers)
-        return sorted({path.rpartition("/")[0] or "." for path in found})
+        rows = {path.rpartition("/")[0] or "." for path in found}
+        return sorted(row for row in rows if not set(folders.skips) & set(row.split("/")))
     if source.path.is_file():
         return [source.path.name] if source.path.name.endswith(rowfiles.SUFFIXES) else []
     return sorted(_walk(source.path, lambda path: path.endswith(rowfiles.SUFFIXES)))

@@ -127,6 +127,8 @@ class Folders:
     """A folder that holds one of these files is a row."""
     takes: tuple[str, ...] = ("*",)
     """Patterns of the files that are read, relative to that folder."""
+    skips: tuple[str, ...] = ()
+    """Folders below which nothing is a row, such as tools that come with examples."""
 
 
 @dataclass(frozen=True, slots=True)
