@@ -5,9 +5,12 @@ What a build will take, before it starts: rows are counted, seconds rest on the 
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -28,6 +31,7 @@ from microcoder.data.release.publishing import write_croissant
 from microcoder.data.release.tables import CARD, find_licence, write_card, write_tables
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import check_folder, hold_lock, write_json
+from microcoder.judge.core.machine import is_disk_full
 
 SECONDS_PER_ROW = {
     "collect": 0.002,
@@ -164,10 +168,22 @@ def run_build(
         return Built(tuple(step_counts), config.output, was_finished)
 
 
-def hold_work(config: BuildConfig) -> AbstractContextManager[None]:
-    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's."""
+@contextmanager
+def hold_work(config: BuildConfig) -> Iterator[None]:
+    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's.
+
+    Raises:
+        DataError: another build holds it.
+        OSError: the disk is full, also where it was SQLite that met its end.
+    """
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
-    return hold_lock(config.work_folder / "lock", busy)
+    with hold_lock(config.work_folder / "lock", busy):
+        try:
+            yield
+        except sqlite3.Error as error:
+            if not is_disk_full(error):
+                raise
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(config.work_folder)) from None
 
 
 def run_plan(

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field
 
 from microcoder.judge.core.errors import MicroCoderError
+from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.types import Call, Checker, Problem, Record, TestCase
 
 Stage = Literal["collect", "process", "filter", "generate", "verify"]
@@ -359,6 +360,8 @@ def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], 
     except MicroCoderError:
         raise
     except Exception as error:
+        if is_disk_full(error):
+            raise
         # Where recursion or memory ended differs from run to run; the rows must not.
         said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
         text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")
