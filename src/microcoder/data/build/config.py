@@ -25,7 +25,7 @@ class SourceSettings(Config):
     """A source: where rows of one format are read."""
 
     path: str = Field(min_length=1)
-    """A file, a folder, a tar archive, or `hf://datasets/owner/name[@revision]/config/split`."""
+    """A file, a folder, an archive (tar or zip), or `hf://datasets/owner/name[@revision]/config/split`."""
     inside: str = ""
     """A file or folder in it, such as one of several data sets of an archive."""
     format: str
