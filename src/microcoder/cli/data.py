@@ -52,8 +52,8 @@ def audit(
     Parameters
     ----------
     source
-        A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a source in
-        that config, which is read with its columns and joins.
+        A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a
+        source in that config, which is read with its columns and joins.
     form
         Its format; `microcoder data formats` lists them.
     config
