@@ -15,8 +15,9 @@ import pytest
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import StudyData, judge_claim, pair_rows
-from microcoder.lab.studies.design import QUICK, Claim, Contrast, Measurement, Study, load_study
+from microcoder.lab.studies.claims import StudyRecord, judge_record, pair_rows
+from microcoder.lab.studies.design import QUICK, Claim, Contrast, Measurement, Study, StudyFile, load_study
+from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, read_measured, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import plan_work
@@ -68,7 +69,7 @@ primary.metric = "score"
 primary.of = ["high"]
 primary.against = ["low"]
 primary.direction = "higher"
-primary.least = 0.2
+primary.least = 0.4
 check = { measurement = "score", metric = "reached", of = ["high"] }
 spread = { sd = 0.03, where = "the test that wrote it" }
 """
@@ -180,8 +181,9 @@ def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
     assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 4, 4)
     assert json.loads(call("run", "--jobs", "1", "--json"))["next"] == []
     assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 4
-    claim = json.loads(call("report", "--json"))["claims"][0]
-    assert (claim["verdict"], claim["primary"]["num_seeds"], claim["primary"]["num_units"]) == ("supported", 4, 80)
+    told = json.loads(call("report", "--json"))
+    effect = told["studies"]["study"]["effects"][told["claims"][0]["primary"]]
+    assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == ("supported", 4, 80)
     call("report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** The difference in score between high and low was +0." in page
@@ -260,19 +262,21 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurem
             "measurements": {"m": measurement.model_dump()}, "claims": [claim.model_dump()],
         }
     )  # fmt: skip
-    verdicts = {}
-    for share in (0.04, 0.06):
-        rows = {
-            seed: [
-                row
-                for unit in range(10)
-                for row in (
-                    MeasuredValue("score", "low", f"{seed}/{unit}", 0.0),
-                    MeasuredValue("score", "high", f"{seed}/{unit}", 1.0 + 0.01 * unit + 0.01 * seed),
-                    MeasuredValue("reached", "high", f"{seed}/{unit}", share),
-                )
-            ]
-            for seed in range(3)
-        }
-        verdicts[share] = judge_claim(claim, StudyData(study, {}, {"m": rows})).verdict
-    assert verdicts == {0.04: ClaimFinding.CANNOT_APPEAR, 0.06: ClaimFinding.SUPPORTED}
+    file, effect = StudyFile(Path("s.toml"), study), Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0).as_row()
+    names = [contrast.name for contrast in (claim.primary, claim.check) if contrast]
+    for value, share, verdict in (
+        (1.0, 0.04, ClaimFinding.CANNOT_APPEAR),
+        (1.0, 0.06, ClaimFinding.SUPPORTED),
+        (1.0, None, ClaimFinding.SUPPORTED),
+        (-1.0, 0.06, ClaimFinding.CONTRADICTED),
+        # That an effect is absent says something of a known dose alone.
+        (-1.0, None, ClaimFinding.INCONCLUSIVE),
+    ):
+        found = {names[0]: effect | {"value": value, "low": value - 0.1, "high": value + 0.1}}
+        found |= {} if share is None else {names[1]: effect | {"value": share}}
+        (result,) = judge_record(file, StudyRecord([0], found, {}, ""), scale=QUICK).claims
+        assert result.raw is verdict
+    built = claim.model_copy(update={"construction": "it was built so"})
+    file = StudyFile(Path("s.toml"), study.model_copy(update={"claims": (built,)}))
+    (result,) = judge_record(file, StudyRecord([0], {names[0]: effect}, {}, ""), scale=QUICK).claims
+    assert result.raw is ClaimFinding.CONSTRUCTED

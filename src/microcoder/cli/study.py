@@ -40,7 +40,7 @@ class Chosen:
     seeds_from: int = 0
     """Added to every seed, to replicate a study with other seeds."""
     runs: Path = Path("runs/studies")
-    """Folder of all studies' runs."""
+    """Folder of all studies' runs; for a report also the `results.json` of another one, to judge its effects anew."""
 
     @property
     def size(self) -> str:

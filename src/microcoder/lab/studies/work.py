@@ -17,6 +17,7 @@ from typing import Any
 
 import microcoder
 from microcoder.judge.core.config import load_config
+from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import SEED, Measurement, StudyFile
 from microcoder.lab.studies.measure import is_measured
 from microcoder.train.recipe.recipe import TrainConfig
@@ -30,11 +31,14 @@ _ROOMS = ("judge", "data/micro", "train")
 
 @cache
 def digest_code() -> str:
-    """Return the digest of the code that runs depend on; reports and commands cannot change a number."""
+    """Return the digest of the code that runs depend on, whatever its comments, docstrings and layout.
+
+    Reports and commands cannot change a number.
+    """
     digest = hashlib.sha256()
     for path in sorted(path for room in _ROOMS for path in (_SOURCE / room).rglob("*") if path.is_file()):
         if path.suffix in (".py", ".toml"):
-            digest.update(path.relative_to(_SOURCE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+            digest.update(f"{path.relative_to(_SOURCE).as_posix()}\0{dump_meaning(path)}\0".encode())
     return digest.hexdigest()[:8]
 
 

@@ -1,10 +1,10 @@
 """A study's work, round by round, in a pool of processes that each stay for much work: loading torch takes long.
 
 The first round is the first `first_look` seeds of every study. After each round a study's claims are looked at: those
-whose primary effect has an interval wider than its smallest effect of interest get one more seed, of the levels and
-measurements that they compare, as long as the study names seeds. Narrow enough is a half width of `precision` times the
-smallest effect at 95 %, and of the smallest effect at the strictest step of Holm's correction: else a study would end
-with intervals that conclude by themselves and not among all.
+whose primary effect has too wide an interval get one more seed, of the levels and measurements that they compare, as
+long as the study names seeds. Narrow enough is a half width of half the smallest effect of interest at the strictest
+step of Holm's correction: wherever such an interval lies, it excludes no effect or the smallest one, so that the claim
+is decided among all.
 
 What is looked at is the half width alone, never the effect or its sign, so that looking does not favour a verdict
 (Chow and Robbins 1965: intervals of a fixed width keep their coverage in the limit). With few seeds a lucky small
@@ -96,21 +96,15 @@ def needed_names(study: Study, results: Sequence[ClaimResult]) -> set[str]:
     """Return the levels and measurements that claims without a narrow enough interval compare."""
     needed: set[str] = set()
     for result in results:
-        primary = result.claim.primary
-        if primary is None or result.raw is ClaimFinding.CANNOT_APPEAR or is_precise(result, study):
+        part = result.primary
+        if part is None or result.raw is ClaimFinding.CANNOT_APPEAR:
             continue
-        read = study.measurements[primary.measurement].uses if primary.measurement else primary.levels
-        needed |= {*read, *filter(None, [primary.measurement])}
+        contrast, alpha = part.contrast, ALPHA / (len(INSIGHTS) if result.claim.is_catalogued else 1)
+        if part.effect is not None and part.effect.half_width_at(alpha) <= contrast.least / 2:
+            continue
+        read = study.measurements[contrast.measurement].uses if contrast.measurement else contrast.levels
+        needed |= {*read, *filter(None, [contrast.measurement])}
     return needed
-
-
-def is_precise(result: ClaimResult, study: Study) -> bool:
-    """The interval of the primary effect is narrow enough, also at the strictest step of the correction for many."""
-    part = result.primary
-    if part is None or part.effect is None:
-        return False
-    alpha, least = ALPHA / (len(INSIGHTS) if result.claim.is_catalogued else 1), part.contrast.least
-    return part.effect.half_width <= study.precision * least and part.effect.half_width_at(alpha) <= least
 
 
 class StudyObserver(Protocol):
