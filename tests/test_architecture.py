@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2560,
+    "judge/core": 2630,
     "judge/sandbox": 4110,
     "judge/compare": 1420,
     "judge/languages": 1130,
@@ -36,7 +36,7 @@ BUDGETS = {
     "data/behaviour": 970,
     "data/pipeline": 950,
     "data/release": 640,
-    "data/benchmarks": 580,
+    "data/benchmarks": 570,
     "data/build": 1180,
     "train": 580,
     "train/algorithm": 1560,
@@ -48,11 +48,11 @@ BUDGETS = {
     "lab/flawed": 160,
     "lab/yardstick": 1370,
     "lab/studies": 3240,
-    "eval": 1080,
+    "eval": 1070,
     "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2460,
+    "cli": 2550,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

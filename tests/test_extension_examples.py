@@ -116,7 +116,7 @@ def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path
     assert (problem.statement, problem.tests) == (CUP["task"], (TestCase(input="1 2", output="3"),))
     rows = tmp_path / "cup.jsonl"
     rows.write_text(json.dumps(CUP) + "\n")
-    asked = {"kind": "rows", "format": READ_CUP, "path": str(rows)}
+    asked = {"kind": "problems", "format": READ_CUP, "path": str(rows)}
     config = EvalConfig.model_validate({"benchmark": asked, "generation": {"kind": "transformers", "model": "m"}})
     (question,) = load_questions(config, note=print)
     assert question.load() == problem

@@ -81,11 +81,95 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not out.with_name("out.jsonl.partial").exists()
 
 
-def test_reads_gzip(tmp_path: Path) -> None:
-    source = tmp_path / "in.jsonl.gz"
-    source.write_bytes(gzip.compress((json.dumps(submission("a")) + "\n\n").encode()))
-    command.judge(source, output=tmp_path / "out.jsonl")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("in.jsonl.gz", gzip.compress((json.dumps(submission("a")) + "\n\n").encode())),
+        ("in.json", json.dumps([submission("a")], indent=1).encode()),
+        ("in.jsonl", b"\xef\xbb\xbf" + json.dumps(submission("a")).encode()),
+    ],
+    ids=["gzip", "a list", "byte order mark"],
+)
+def test_the_forms_of_a_file_are_read(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    command.judge(tmp_path / name, output=tmp_path / "out.jsonl")
     assert [row["verdict"] for row in read(tmp_path / "out.jsonl")] == ["accepted"]
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None:
+    source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
+    judging = subprocess.Popen(
+        [*MICROCODER, "judge", str(source), "-o", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert judging.stdout is not None
+    judging.stdout.close()
+    assert judging.stderr is not None
+    assert b"Traceback" not in judging.stderr.read()
+    assert judging.wait() == 141
+    assert [row["verdict"] for row in read(out)] == ["accepted"]
+
+
+def test_whole_responses_given_as_programs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fenced = f"Sure:\n```python\n{ADD}\n```\n"
+    rows = [submission(str(number), fenced) for number in range(5)]
+    command.judge(write(tmp_path / "in.jsonl", *rows), output=tmp_path / "out.jsonl", json=True)
+    (said,) = json.loads(capsys.readouterr().out)["suspicions"]
+    assert said.startswith("5 of 5 do not compile and hold a code fence")
+
+
+PROBLEM = {"id": "sum", "tests": TESTS, "tier": "easy"}
+FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"problem_id": "sum", "response": FENCED},
+        {"problem_id": "sum", "solution": FENCED},
+        {"task_id": "sum", "completion": FENCED},
+        {"id": "sum", "code": ADD},
+        {"question_id": "sum", "code_list": [ADD, FENCED]},
+    ],
+    ids=["response", "solution", "completion", "code", "list"],
+)
+def test_saved_answers_are_judged_in_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], answer: dict[str, Any]
+) -> None:
+    problems = write(tmp_path / "problems.jsonl", PROBLEM, {**PROBLEM, "id": "unasked", "tier": "hard"})
+    answers = write(tmp_path / "answers.jsonl", answer)
+    command.judge(problems=problems, responses=answers, output=tmp_path / "run", json=True)
+    results = json.loads(capsys.readouterr().out)
+    assert set(results["outcomes"]) == {"accepted"}
+    assert (results["num_problems"], results["num_without_answer"], results["is_complete"]) == (1, 1, True)
+    assert {(cell["difficulty"], cell["value"]) for cell in results["cells"]} == {("easy", 1.0), ("all", 1.0)}
+
+
+def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
+    problems = write(tmp_path / "problems.jsonl", PROBLEM, {**PROBLEM, "id": "other"})
+    answers = write(
+        tmp_path / "answers.jsonl",
+        {"problem_id": "sum", "response": FENCED},
+        {"problem_id": "other", "response": "```python\nprint(3)\n```"},
+    )
+    words = ["judge", "--problems", str(problems), "--responses", str(answers), "-o", str(tmp_path / "run")]
+    program = f"import sys; sys.modules['numpy'] = None; from microcoder.cli import main; main({words!r})"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "no intervals: they need numpy" in result.stdout
+    assert "| 50.0 n=2 |" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"problems": Path("p")}, "go together; pass both"),
+        ({}, "nothing to judge"),
+        ({"problems": Path("p"), "responses": Path("r"), "sibling_limit": 2.0}, "--sibling-limit does not go with"),
+        ({"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(time_scale=2)}, "--time-scale does not"),
+    ],
+)
+def test_ways_that_exclude_each_other_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        command.judge(**given)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_folder_that_is_no_run_is_one_line_and_exit_code_2(
 
 def test_an_evaluation_is_shown_as_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = EvaluationFolder(tmp_path)
-    config = {"benchmark": {"kind": "problems"}, "generation": {"path": "answers.jsonl"}}
+    config = {"benchmark": {"kind": "problems"}, "generation": {"kind": "file", "path": "answers.jsonl"}}
     write_json(folder.manifest, {"kind": "evaluation", "digest": "aa", "config": config})
     for name, verdict in (("one", "accepted"), ("two", "wrong_answer")):
         append_row(folder.questions, {"problem_id": name, "platform": "kattis", "difficulty": "easy"})

@@ -142,7 +142,7 @@ def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsy
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("judge", "INPUT_PATH is missing. Type `microcoder judge --help`"),
+        ("judge", "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl"),
         ("judge x.jsonl -o y.jsonl --workers", "--workers needs a value."),
         ("serve --port x", "--port x: must be a whole number."),
         ("report run extra", "unexpected argument 'extra'. Type `microcoder report --help`"),

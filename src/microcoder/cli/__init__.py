@@ -56,10 +56,7 @@ VERBS = {
 CONFIGS = {
     **dict.fromkeys(("train", "probe"), "microcoder.train.recipe.recipe:TrainConfig"),
     "eval": "microcoder.eval.config:EvalConfig",
-    **dict.fromkeys(
-        (f"data {stage}" for stage in ("build", "collect", "process", "filter", "generate", "verify")),
-        "microcoder.data.build.config:BuildConfig",
-    ),
+    "data build": "microcoder.data.build.config:BuildConfig",
 }
 """By command: the configuration whose keys it takes as flags."""
 
@@ -76,6 +73,7 @@ USUAL_KEYS = {"train": _USUAL, "probe": _USUAL}
 _NUMBERS = {int: "a whole number", float: "a number"}
 USER_ERROR = 2
 INTERRUPTED = 130
+CLOSED_PIPE = 141
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -84,15 +82,22 @@ def main(arguments: list[str] | None = None) -> None:
     # Looking for plugins reads the metadata of every package that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     words = ["--help" if word == "--help-all" else word for word in given]
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     try:
         build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
         if {"--help", "-h"} & set(words):
             _print_keys(given)
+        sys.stdout.flush()
     except MicroCoderError as error:
         sys.exit(_fail(str(error)))
     except CycloptsError as error:
         command = " ".join(["microcoder", *(error.command_chain or ())])
         sys.exit(_fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options."))
+    except BrokenPipeError:
+        # What reads our output has seen enough (`| head`); Python would complain once more when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(CLOSED_PIPE)
     except OSError as error:
         from microcoder.judge.core.machine import is_disk_full
 
@@ -116,6 +121,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         name="microcoder",
         help="Reinforcement learning of coding models.",
         version=microcoder.__version__,
+        version_flags=["--version", "-V"],
         # The list of verbs has no markup, and what renders it is slow to import.
         help_format="markdown" if named else "plaintext",
     )

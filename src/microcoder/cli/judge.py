@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json as json_module
 import os
+import shutil
 import sys
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.cli.options import Flag, Json
 from microcoder.judge import Judge, JudgeOptions, judge_answers
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.environment import name_environment
 from microcoder.judge.languages.packages import load_profile
@@ -32,10 +34,12 @@ _OF_SHARING = ("shared", "fallbacks", "differences", "anew", "probed", "unrepeat
 
 
 def judge(
-    input_path: Path,
+    input_path: Path | None = None,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    problems: Path | None = None,
+    responses: Path | None = None,
     options: Annotated[JudgeFlags, Parameter(name="*")] = _DEFAULTS,
     sibling_limit: float | None = None,
     explain: str = "",
@@ -44,13 +48,21 @@ def judge(
 ) -> None:
     """Judge the programs of a file; the same command resumes an interrupted run.
 
+    Two ways: `judge SUBMISSIONS -o VERDICTS`, and `judge --problems P --responses A` for a model's saved answers.
+
     Parameters
     ----------
     input_path
         Submissions (.jsonl or .jsonl.gz), one object per line: id, code, tests, and optionally language, fn_name,
         language_version, time_limit_seconds, memory_limit_mib, checker.
     output
-        File for the verdicts, one line per submission, in the order of the input.
+        File for the verdicts, one line per submission, in the order of the input. With --responses, the folder of
+        answers, verdicts and report, which `microcoder view` shows; by default runs/judged-DIGEST.
+    problems
+        Problems with their tests: rows of any format of docs/rows.md (JSON lines, JSON, Parquet), or a built corpus.
+    responses
+        Answers to them, whole responses or programs: lines of {problem_id, response} or {problem_id, code}, or another
+        form of docs/evaluation.md.
     sibling_limit
         Limit a test's CPU time to this many times that of the slowest accepted program of the same problem, once two
         are accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
@@ -61,6 +73,17 @@ def judge(
     overwrite
         Discard what earlier runs wrote to this output.
     """
+    if problems is not None or responses is not None:
+        given = {"a file of submissions": input_path, "--sibling-limit": sibling_limit, "--explain": explain}
+        if refused := next((name for name, value in given.items() if value), None):
+            raise DataError(f"{refused} does not go with --problems and --responses; leave it out")
+        _judge_responses(problems, responses, output, options, json=json, overwrite=overwrite)
+        return
+    if input_path is None or output is None:
+        raise DataError(
+            "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl, or: microcoder judge "
+            "--problems PROBLEMS.jsonl --responses ANSWERS.jsonl"
+        )
     options.add_languages()
     submissions = read_submissions(input_path)
     if explain:
@@ -101,12 +124,62 @@ def judge(
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         summary["checkers_refusing_their_answer"] = refusing
         summary["shared_processes"] = sharing
+        summary["suspicions"] = find_suspicions(
+            [
+                Judged(one.tests, one.code, verdicts.done[one.id]["verdict"])
+                for one in submissions
+                if one.id in verdicts.done
+            ]
+        )
         if todo or not output.exists():
             verdicts.finish([submission.id for submission in submissions], summary)
     if json:
         print(json_module.dumps({"output": str(output), **summary}))
     else:
         _print_summary(output, summary)
+
+
+def _judge_responses(
+    problems: Path | None,
+    responses: Path | None,
+    output: Path | None,
+    options: JudgeFlags,
+    *,
+    json: bool,
+    overwrite: bool,
+) -> None:
+    """Judge saved answers as an evaluation of their file."""
+    if problems is None or responses is None:
+        raise DataError("--problems and --responses go together; pass both")
+    for name in ("time_scale", "checker_seconds", "build_seconds"):
+        if getattr(options, name) != getattr(_DEFAULTS, name):
+            raise DataError(f"--{name.replace('_', '-')} does not go with --responses; leave it out")
+    # They pull in what reads benchmarks, which files of submissions do without.
+    from microcoder.data.benchmarks import ProblemFile
+    from microcoder.eval import EvalConfig, run_evaluation
+    from microcoder.eval.config import GenerationFile
+    from microcoder.eval.report import EvaluationFolder, render_results
+    from microcoder.eval.session import digest_config
+    from microcoder.train.recipe.judge import SandboxConfig
+
+    judging = {
+        name: getattr(options, name) for name in ("workers", "nice", "stop", "packages", "languages", "batch_tests")
+    }
+    config = EvalConfig(
+        benchmark=ProblemFile(kind="problems", path=problems),
+        generation=GenerationFile(kind="file", path=responses, allow_missing=True),
+        judging=SandboxConfig(**judging, unsafe_sandbox=options.unsafe),
+    )
+    folder = output or Path("runs") / f"judged-{digest_config(config)}"
+    if overwrite and folder.exists():
+        EvaluationFolder(folder).check_place()
+        shutil.rmtree(folder)
+    with StepDisplay() as display:
+        results = run_evaluation(config, run_directory=folder, observer=display, command=["microcoder", *sys.argv[1:]])
+    if json:
+        print(json_module.dumps({"output": str(folder), **results}))
+    else:
+        print(f"{render_results(results)}\n\nwritten to {folder}; to read the answers, type: microcoder view {folder}")
 
 
 def _explain(submissions: list[Submission], name: str, options: JudgeOptions) -> None:
@@ -217,6 +290,8 @@ def _print_summary(output: Path, summary: dict[str, Any]) -> None:
             "type the same command again to judge only these",
             file=sys.stderr,
         )
+    for line in summary["suspicions"]:
+        print(f"microcoder: suspicious: {line}", file=sys.stderr)
     if summary["uncounted"]:
         shares = ", ".join(f"{reason} {share:.2%}" for reason, share in summary["uncounted"].items())
         print(f"accepted programs with a run of a test that did not count: {shares}")

@@ -70,10 +70,7 @@ class GenerationFile(Config):
 
     kind: Literal["file"]
     path: Path
-    """JSON, JSON lines (also .gz) or Parquet."""
-    format: Literal["auto", "livecodebench", "evalplus", "rollouts"] = "auto"
-    """`livecodebench`: [{"question_id", "code_list"}]; `evalplus`: lines of {"task_id", "solution" or "completion"};
-    `rollouts`: our own, .parquet or .jsonl."""
+    """JSON, JSON lines (also .gz) or Parquet: whole responses or programs (docs/evaluation.md#answers)."""
     step: int | None = None
     """For rollouts of several steps: the step to judge."""
     allow_missing: bool = False

@@ -2,13 +2,14 @@
 
 The questions of a config: which problems, and the messages that ask them.
 
-Readers of generated answers in three file formats.
+Answers from a file, one row or many for a problem, in the fields that samplers write:
 
-| format          | file                                                     | what is judged                     |
-|-----------------|----------------------------------------------------------|------------------------------------|
-| `livecodebench` | JSON: [{"question_id", "code_list"}], or a list of lists | each code as it is                 |
-| `evalplus`      | JSON lines: {"task_id", "solution" or "completion"}      | the solution, or prompt+completion |
-| `rollouts`      | our Parquet or JSON lines: {"problem_id", "completion"}  | the program in the completion      |
+| fields                                                        | what is judged                                    |
+|---------------------------------------------------------------|---------------------------------------------------|
+| problem_id, question_id, task_id or id                        | names the problem                                 |
+| response or completion (or a list), such as our own rollouts  | the program in it                                 |
+| code, program, solution or code_list (LiveCodeBench, EvalPlus)| the code as it is; of a whole response the program|
+| task_id with completion (EvalPlus)                            | the prompt and what continues it                  |
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from microcoder.eval.config import (
 )
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.extract import USUAL, Extractor
+from microcoder.judge.core.extract import USUAL, Extractor, is_response
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
@@ -50,7 +51,14 @@ def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Q
     """Return the questions that a config selects; broken ones are skipped and reported to `note`."""
     benchmark = config.benchmark
     skips_broken = isinstance(benchmark, LiveCodeBench) and benchmark.skip_broken
-    return benchmark.read(on_broken=(lambda why: note(f"left out: {why}")) if skips_broken else None)
+    questions = benchmark.read(on_broken=(lambda why: note(f"left out: {why}")) if skips_broken else None)
+    silent = [question.id for question in questions if not question.problem.statement.strip()]
+    if silent and not isinstance(config.generation, GenerationFile):
+        raise DataError(
+            f"{benchmark.noun} {benchmark.path}: {len(silent)} problems have no statement (first: {silent[0]!r}); "
+            "a model cannot be asked without one"
+        )
+    return questions
 
 
 def question_record(question: Question) -> dict[str, Any]:
@@ -89,7 +97,10 @@ def build_asker(config: EvalConfig) -> Asker:
     return prompts.build_asker(config.prompt, style="instruct")
 
 
-_IDS = {"livecodebench": "question_id", "evalplus": "task_id", "rollouts": "problem_id"}
+_IDS = ("problem_id", "question_id", "task_id", "id")
+_RESPONSES = ("response", "responses", "completion", "completions")
+_CODES = ("code_list", "code", "program", "solution")
+_FORMS = "lines of {problem_id, response} or {problem_id, code}, or another form of docs/evaluation.md#answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +115,7 @@ class Generations:
 def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:
     """Read the answers to some questions; `extract` takes programs out of whole responses."""
     by_id = {question.id: question for question in questions}
-    rows = _read_rows(config.path)
-    kind = config.format if config.format != "auto" else _guess_format(rows, config.path)
-    found = list(_read_answers(rows, by_id, config, kind, extract))
+    found = list(_read_answers(_read_rows(config.path), by_id, config, extract))
     samples = [sample for sample in found if sample is not None]
     if not samples:
         raise DataError(f"generation file {config.path} answers none of the {len(questions)} problems; check the ids")
@@ -133,25 +142,11 @@ def _read_rows(path: Path) -> list[Any]:
     return [value for _, value in read_values(path, "generation file")]
 
 
-def _guess_format(rows: Sequence[Any], path: Path) -> str:
-    first = rows[0] if rows else None
-    if isinstance(first, list) or (isinstance(first, Mapping) and "code_list" in first):
-        return "livecodebench"
-    if isinstance(first, Mapping) and "task_id" in first and ("solution" in first or "completion" in first):
-        return "evalplus"
-    if isinstance(first, Mapping) and "problem_id" in first:
-        return "rollouts"
-    raise DataError(
-        f"generation file {path} is in no known format; use [{{question_id, code_list}}], lines of "
-        "{task_id, solution} or {task_id, completion}, or our rollouts (problem_id, completion)"
-    )
-
-
 def _read_answers(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, kind: str, extract: Extractor
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, extract: Extractor
 ) -> Iterator[Sample | None]:
     """Yield the samples in order; None for an answer to a problem outside the selection, or of another step."""
-    if kind == "livecodebench" and rows and all(isinstance(row, list) for row in rows):
+    if rows and all(isinstance(row, list) for row in rows):
         # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
         if len(rows) != len(by_id):
             raise DataError(
@@ -159,43 +154,40 @@ def _read_answers(
                 "answer exactly the selected problems, in the order of their ids"
             )
         rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
-    steps = {row.get("step") for row in rows if kind == "rollouts" and isinstance(row, Mapping)}
+    steps = {row.get("step") for row in rows if isinstance(row, Mapping)}
     if config.step is None and len(steps) > 1:
         raise ConfigError(f"{config.path} holds rollouts of {len(steps)} steps; choose one by --generation.step")
+    if not rows:
+        raise DataError(f"generation file {config.path} is empty; it needs {_FORMS}")
     counts: Counter[str] = Counter()
     for number, values in enumerate(rows, 1):
-        where = f"generation file {config.path} {'item' if kind == 'livecodebench' else 'line'} {number}"
-        answers: Sequence[str | Completion | None] = (None,)
-        with placed(where, "see docs/evaluation.md"):
+        where = f"generation file {config.path} line {number}"
+        with placed(where, f"write {_FORMS}"):
             if not isinstance(values, Mapping):
                 raise Malformed("not_an_object", f"{type(values).__name__}, not an object")
             row = Row(values, id=where, dataset="")
-            if not (name := row.name(_IDS[kind])):
-                raise Malformed("missing_field", _IDS[kind])
+            key = next((key for key in _IDS if row.has(key)), "problem_id")
+            if not (name := row.name(key)):
+                raise Malformed("missing_field", key)
+            field = next((field for field in (*_RESPONSES, *_CODES) if row.has(field)), None)
+            if field is None:
+                raise Malformed("missing_field", "response (or code)")
+            texts = row.texts(field) if isinstance(row.get(field), list) else [row.text(field)]
             question = by_id.get(name)
-            if kind == "livecodebench":
-                if name in counts:
-                    raise DataError(f"question_id {name!r} was used before; put all its codes into one code_list")
-                if not row.has("code_list"):
-                    raise Malformed("missing_field", "code_list")
-                answers, counts[name] = row.texts("code_list"), 0
-            elif kind == "evalplus" and question is not None:
-                whole = row.has("solution")
-                answers = (row.text("solution") if whole else question.problem.statement + row.text("completion"),)
-            elif question is not None and (config.step is None or row.get("step") == config.step):
-                text, is_truncated = row.text("completion"), bool(row.get("is_truncated"))
-                answers = (Completion(text, is_truncated, row.get("num_tokens")),)
-        for answer in answers:
-            if question is None or answer is None:
-                yield None
-                continue
-            if isinstance(answer, Completion):
-                yield Sample.from_response(question, counts[name], answer, extract)
-            elif answer.strip():
-                yield Sample(name, counts[name], None, answer, "given_as_code")
-            else:
-                yield Sample(name, counts[name], None, None, "empty_code")
+        if question is None or (config.step is not None and row.get("step") != config.step):
+            yield from (None for _ in texts)
+            continue
+        for text in texts:
+            index = counts[name]
             counts[name] += 1
+            continues = key == "task_id" and field == "completion" and "```" not in text
+            code = f"{question.problem.statement}{text}" if continues else text
+            if continues or (field in _CODES and not is_response(text, question.problem.language)):
+                given = code if code.strip() else None
+                yield Sample(name, index, None, given, "given_as_code" if given else "empty_code")
+            else:
+                response = Completion(text, bool(row.get("is_truncated")), row.get("num_tokens"))
+                yield Sample.from_response(question, index, response, extract)
 
 
 @dataclass(frozen=True, slots=True)

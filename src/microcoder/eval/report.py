@@ -19,9 +19,9 @@ Platform x difficulty: mean accuracy and pass@k with intervals, and the paired d
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,10 +31,11 @@ from typing import Any
 
 from microcoder.data.benchmarks import Question
 from microcoder.data.completions import Completion
-from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.files import WorkFolder, check_writable, read_json, read_rows, write_text
 from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.effects import Solved, estimate_accuracy, estimate_difference
 
@@ -187,7 +188,11 @@ def accuracy_grid(
             found = estimate_accuracy(chosen, k=k)
         else:
             found = estimate_difference({name: before[name] for name in ids}, chosen, k=k)
-        figures = {name: found and getattr(found, name) for name in ("value", "low", "high")}
+        # A bound is nan without numpy, which JSON does not have.
+        figures = {
+            name: None if found is None or math.isnan(figure := getattr(found, name)) else figure
+            for name in ("value", "low", "high")
+        }
         num = found.num_problems if found else 0
         cells.append({"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures})
     return cells
@@ -212,9 +217,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
 
     Raises:
         DataError: the folder holds no evaluation, or no verdict yet.
-        ConfigError: numpy is not installed.
     """
-    _require_numpy()
     manifest, questions = folder.read_manifest(), folder.read_questions()
     verdicts, samples = folder.read_verdicts(), folder.read_samples()
     if not verdicts:
@@ -225,14 +228,18 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
     counts = Counter(row["verdict"] for row in verdicts.values())
     num_samples = [len(values) for values in solved.values()]
     ks = sorted({1, min(num_samples), *pass_at})
+    judged = [Judged(key[0], samples[key].program, row["verdict"]) for key, row in verdicts.items() if key in samples]
+    asks = manifest["config"]["generation"]["kind"] != "file"
+    num_asked = len(questions) if asks else len({name for name, _ in samples})
     lengths = [sample.num_tokens for sample in samples.values() if sample.num_tokens is not None]
     return {
         "name": folder.root.name,
         "digest": manifest["digest"],
         "benchmark": manifest["config"]["benchmark"],
         "generation": manifest["config"]["generation"],
-        "is_complete": len(solved) == len(questions) and verdicts.keys() == samples.keys(),
-        "num_questions": len(questions),
+        "is_complete": len(solved) == num_asked and verdicts.keys() == samples.keys(),
+        "num_questions": num_asked,
+        "num_without_answer": len(questions) - num_asked,
         "num_problems": len(solved),
         "num_samples": len(verdicts),
         "samples_per_problem": {"min": min(num_samples), "max": max(num_samples)},
@@ -240,6 +247,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
         "truncated_share": sum(sample.is_truncated for sample in samples.values()) / len(samples),
         "mean_tokens": sum(lengths) / len(lengths) if lengths else None,
         "outcomes": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
+        "suspicions": find_suspicions(judged),
         "isolation": manifest.get("isolation"),
         "cells": accuracy_grid(questions, solved, ks=ks),
     }
@@ -250,9 +258,7 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
 
     Raises:
         DataError: one holds no evaluation, or they share no problem.
-        ConfigError: numpy is not installed.
     """
-    _require_numpy()
     questions = {row["problem_id"]: row for folder in (before, after) for row in folder.read_questions()}
     old, new = (solved_from(folder.read_verdicts()) for folder in (before, after))
     shared = old.keys() & new.keys()
@@ -318,10 +324,15 @@ def render_results(results: Results) -> str:
             f"NOT COMPLETE: {results['num_problems']} of {results['num_questions']} problems have verdicts, "
             f"of {results['num_samples']} samples"
         )
+    if results["num_without_answer"]:
+        lines.append(f"{results['num_without_answer']} problems have no answer in the file, and are in no figure")
     if results["num_unscored"]:
         lines.append(f"UNSCORED: {results['num_unscored']} samples, in no figure, because the sandbox failed")
     if results["mean_tokens"] is not None:
         lines.append(f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated")
+    lines += [f"SUSPICIOUS: {line}" for line in results["suspicions"]]
+    if any(cell["value"] is not None and cell["low"] is None for cell in results["cells"]):
+        lines.append(f"no intervals: they need numpy; type: {how_to_install('insights')}")
     return _render(lines, results["cells"])
 
 
@@ -360,15 +371,13 @@ def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = Fal
 def _cell_text(cell: Row | None, is_change: bool) -> str:
     if cell is None or cell["value"] is None:
         return "-"
-    value, low, high = (100 * cell[name] for name in ("value", "low", "high"))
-    if not is_change:
-        return f"{value:.1f} [{low:.1f}, {high:.1f}] n={cell['num_problems']}"
-    return f"{value:+.1f}{'*' if low > 0 or high < 0 else ''} [{low:+.1f}, {high:+.1f}]"
-
-
-def _require_numpy() -> None:
-    if importlib.util.find_spec("numpy") is None:
-        raise ConfigError(f"intervals need numpy; type: {how_to_install('insights')}")
+    value, sign = 100 * cell["value"], "+" if is_change else ""
+    interval = excludes_zero = ""
+    if cell["low"] is not None:
+        low, high = 100 * cell["low"], 100 * cell["high"]
+        interval = f" [{low:{sign}.1f}, {high:{sign}.1f}]"
+        excludes_zero = "*" if is_change and (low > 0 or high < 0) else ""
+    return f"{value:{sign}.1f}{excludes_zero}{interval}" + ("" if is_change else f" n={cell['num_problems']}")
 
 
 def _published(question: Question) -> dict[str, Any]:

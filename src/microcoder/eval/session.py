@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from microcoder.data.benchmarks import LiveCodeBench, Question, Rows
+from microcoder.data.benchmarks import LiveCodeBench, ProblemFile, Question
 from microcoder.data.formats.catalogue import find_source
 from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile
 from microcoder.eval.generation import (
@@ -136,7 +136,8 @@ def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
     extractor = build_extractor(config.extractor).extension.source
     brought = [describe_file("language", str(path)) for path in config.judging.languages]
     brought += [extractor] if extractor else []
-    if isinstance(config.benchmark, Rows) and (reader := find_source(config.benchmark.format)):
+    named = config.benchmark.format if isinstance(config.benchmark, ProblemFile) else None
+    if named is not None and (reader := find_source(named)):
         brought.append(reader)
     return {"extensions": {f"{one.noun} {one.reference}": one.digest for one in brought}} if brought else {}
 

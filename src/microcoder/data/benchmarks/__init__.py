@@ -8,7 +8,6 @@ from microcoder.data.benchmarks.questions import (
     Mbpp,
     ProblemFile,
     Question,
-    Rows,
     is_livecodebench,
 )
 
@@ -20,6 +19,5 @@ __all__ = [
     "Mbpp",
     "ProblemFile",
     "Question",
-    "Rows",
     "is_livecodebench",
 ]

@@ -341,28 +341,26 @@ def _name(row: FileRow) -> str:
 
 
 class ProblemFile(Benchmark):
-    """A problem file in our own format."""
+    """Problems in our own format, rows of any supported one, or your own benchmark; the same readers build a corpus."""
 
     kind: Literal["problems"]
     path: Path
-    """One problem per line (see the problem record)."""
+    """JSON lines (also .gz), one JSON list, Parquet, or a folder that `microcoder data build` finished."""
+    format: str | None = Field(default=None, min_length=1)
+    """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md); None: recognised by a row's
+    fields."""
+    noun: ClassVar[str] = "problem file"
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
-        """Return the problems, by the reader of what is trained on."""
-        return [_whole(problem) for problem in read_problems(self.path)]
-
-
-class Rows(Benchmark):
-    """Rows of any supported format, or of your own benchmark; the same reader decontaminates a corpus."""
-
-    kind: Literal["rows"]
-    path: Path
-    """JSON lines (also .gz), or one JSON list."""
-    format: str = Field(min_length=1)
-    """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md)."""
+        """Return the problems."""
+        if self.path.is_dir():
+            return [_whole(problem) for problem in read_problems(self.path)]
+        return super().read(on_broken=on_broken)
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
-        return _whole(read_problem(row.values, self.format))
+        problem = read_problem(row.values, self.format)
+        check_problem(problem)
+        return _whole(problem)
 
 
 def _whole(problem: Problem) -> Question:
@@ -377,7 +375,6 @@ AnyBenchmark = Annotated[
     Annotated[LiveCodeBench, Tag("livecodebench")]
     | Annotated[HumanEval, Tag("humaneval")]
     | Annotated[Mbpp, Tag("mbpp")]
-    | Annotated[ProblemFile, Tag("problems")]
-    | Annotated[Rows, Tag("rows")],
+    | Annotated[ProblemFile, Tag("problems")],
     kind_or("livecodebench"),
 ]

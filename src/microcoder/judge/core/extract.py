@@ -99,6 +99,21 @@ def find_blocks(response: str, language: str = "python") -> tuple[tuple[CodeBloc
     return (*drafts, *_Scan(response[cut:], cut, language).blocks()), False
 
 
+def is_response(text: str, language: str) -> bool:
+    """Whether a text given as a program is a whole response: it holds a closed block and, of Python, does not parse."""
+    if not _MARK.search(text) or not find_blocks(text, language)[0]:
+        return False
+    if language != "python":
+        return True
+    try:
+        parse_source(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    except EvaluatorFault:
+        return False
+    return False
+
+
 def read_block(response: str, block: CodeBlock) -> str:
     """Return the code of a block, what was undone to it included."""
     return _undo(response[block.start : block.end], block.undone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
     """Read every line of a file, or none.
 
     Args:
-        path: a `.jsonl` or `.jsonl.gz` file; blank lines are skipped.
+        path: JSON lines or one JSON list, gzipped or not; blank lines are skipped.
         schema: the record of a line.
         what: what the file is, for messages ("problem file").
         unique: the field that names a record; a second use of one value is an error.
@@ -30,37 +31,40 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
         DataError: the file is missing or empty, or a line is broken: which line, what is wrong, what is allowed.
     """
     records: list[RecordT] = []
-    first_line: dict[object, int] = {}
-    for number, line in _lines(path, what):
-        where = f"{what} {path} line {number}"
+    first_place: dict[object, str] = {}
+    for where, values in read_values(path, what):
         try:
-            record = schema.model_validate(_parse(line, where))
+            record = schema.model_validate(values)
         except ValidationError as error:
             raise DataError(f"{where}: {explain_faults(error, schema)}") from None
         name = getattr(record, unique)
-        if name in first_line:
-            raise DataError(
-                f"{where}: {unique} {name!r} was already used on line {first_line[name]}; give each record its own"
-            )
-        first_line[name] = number
+        if name in first_place:
+            before = first_place[name].removeprefix(f"{what} {path} ")
+            raise DataError(f"{where}: {unique} {name!r} was already used on {before}; give each record its own")
+        first_place[name] = where
         records.append(record)
     if not records:
         raise DataError(f"{what} {path} holds no record; write one JSON object a line")
     return records
 
 
-def read_values(path: Path, what: str) -> list[tuple[str, Any]]:
-    """Read the items of a JSON list, or one value a line, each with its place; the file may be gzipped.
+def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
+    """Yield the items of a JSON list, or one value a line, each with its place; the file may be gzipped.
 
     Raises:
         DataError: the file is missing, or something in it is no JSON: which line.
     """
-    lines = list(_lines(path, what))
-    if not lines or not lines[0][1].lstrip().startswith("["):
-        places = [(f"{what} {path} line {number}", line) for number, line in lines]
-        return [(where, _parse(line, where)) for where, line in places]
-    items = _parse("".join(line for _, line in lines), f"{what} {path}")
-    return [(f"{what} {path} item {number}", item) for number, item in enumerate(items, 1)]
+    lines = _lines(path, what)
+    first = next(lines, (0, ""))
+    if first[1].lstrip().startswith("["):
+        text = "".join(line for _, line in (first, *lines))
+        yield from (
+            (f"{what} {path} item {number}", item) for number, item in enumerate(_parse(text, f"{what} {path}"), 1)
+        )
+    elif first[0]:
+        for number, line in itertools.chain([first], lines):
+            where = f"{what} {path} line {number}"
+            yield where, _parse(line, where)
 
 
 def _parse(text: str, where: str) -> Any:
@@ -105,7 +109,10 @@ def write_lines(path: Path, records: Iterable[Record]) -> None:
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        with (
+            # Editors of Windows begin a file with a byte order mark.
+            gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
+        ) as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield number, line

@@ -44,7 +44,7 @@ _RESAMPLES_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over problems with its 95 % interval."""
+    """A mean over problems with its 95 % interval; the bounds are nan where numpy, which draws them, is missing."""
 
     value: float
     low: float
@@ -95,8 +95,10 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estima
     mean = math.fsum(values) / len(values)
     if min(values) == max(values):
         return _estimate_without_spread(values[0], len(values), lowest)
-    import numpy as np
-
+    try:
+        import numpy as np
+    except ImportError:
+        return Estimate(mean, math.nan, math.nan, len(values))
     generator = np.random.default_rng(seed)
     array = np.asarray(values)
     means = np.concatenate(

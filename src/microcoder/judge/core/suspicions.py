@@ -1,0 +1,52 @@
+"""What in a batch of verdicts says that the input, not the programs, is wrong: a line for each, for every summary."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from microcoder.judge.core.extract import is_response
+from microcoder.judge.core.types import Outcome
+
+_SHARE = 0.2
+"""Share of a batch from which a line is written: models that were asked well leave out a program in a few per cent."""
+_LEAST = 5
+"""Fewest verdicts that say anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A program and what was decided."""
+
+    problem: Hashable
+    """Its id, or its tests."""
+    code: str | None
+    outcome: str
+
+
+def find_suspicions(batch: Sequence[Judged]) -> list[str]:
+    """Return a sentence for each thing that is unlikely of real answers; none for fewer than five verdicts."""
+    if len(batch) < _LEAST:
+        return []
+    found = []
+    responses = sum(
+        one.outcome == Outcome.COMPILE_ERROR and one.code is not None and is_response(one.code, "python")
+        for one in batch
+    )
+    if responses >= _SHARE * len(batch):
+        found.append(
+            f"{responses} of {len(batch)} do not compile and hold a code fence: whole responses, given as programs"
+        )
+    without = sum(one.outcome == Outcome.NO_CODE for one in batch)
+    if without >= _SHARE * len(batch):
+        found.append(f"no program was found in {without} of {len(batch)}: truncated, or in a form that is not read")
+    for outcome, why in (
+        (Outcome.TIME_LIMIT, "limits too short for these programs, or another way to read the input"),
+        (Outcome.RUNTIME_ERROR, "a missing package, or another way to read the input"),
+    ):
+        if all(one.outcome == outcome for one in batch):
+            found.append(f"all {len(batch)} ended with {outcome.value}: {why}")
+    problems = {one.problem for one in batch}
+    if len(problems) > 1 and len({one.code for one in batch}) == 1 and batch[0].code is not None:
+        found.append(f"one and the same program answers all {len(problems)} problems")
+    return found
