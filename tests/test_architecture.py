@@ -46,13 +46,13 @@ BUDGETS = {
     "train/verl": 1960,
     "lab": 10,
     "lab/flawed": 160,
-    "lab/yardstick": 1370,
-    "lab/studies": 3240,
+    "lab/yardstick": 1200,
+    "lab/studies": 3210,
     "eval": 1070,
     "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2550,
+    "cli": 2500,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

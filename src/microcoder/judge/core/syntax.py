@@ -1,7 +1,4 @@
-"""Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`.
-
-Attribute docstrings are read on demand: pydantic reads them when a class is made, for which every start would pay.
-"""
+"""Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`."""
 
 from __future__ import annotations
 
@@ -82,13 +79,9 @@ def _own_docstrings(owner: type) -> dict[str, str]:
     except OSError:  # made without a file: at a prompt, by exec
         return {}
     assert isinstance(definition, ast.ClassDef)
-    found = {}
-    for statement, following in zip(definition.body, definition.body[1:], strict=False):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(following, ast.Expr)
-            and isinstance(following.value, ast.Constant)
-        ):
-            found[statement.target.id] = " ".join(str(following.value.value).split())
-    return found
+    return {
+        named.target.id: " ".join(str(text.value.value).split())
+        for named, text in zip(definition.body, definition.body[1:], strict=False)
+        if isinstance(named, ast.AnnAssign) and isinstance(named.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }

@@ -18,7 +18,6 @@ COLUMNS = {
     "right pairs": "right outputs refused",
     "isolation": "harm done",
     "timeouts": "endless programs without a verdict",
-    "contests": "contest verdicts missed",
 }
 """Group of cases -> title of its column, which counts the misses."""
 OURS = "microcoder"

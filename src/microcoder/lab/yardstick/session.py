@@ -305,13 +305,10 @@ class YardstickPlan:
     machine: str = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
 
 
-def make_plan(
-    *, seed: int, most: int | None, suites: Sequence[str] = (), contests: Sequence[Case] = ()
-) -> YardstickPlan:
-    """Return the cases: at most so many of each stored suite, all that the seed makes, and the contests'."""
+def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> YardstickPlan:
+    """Return the cases: at most so many of each stored suite, and all that the seed makes."""
     chosen = [case for suite in STORED for case in choose_cases(load_suite(suite), most, seed=seed)]
     chosen += build_fresh(seed)
-    chosen += choose_cases(contests, most, seed=seed)
     return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
 
 
