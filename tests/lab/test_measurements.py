@@ -9,15 +9,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
 
+import numpy as np
 import pytest
+from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import StudyRecord, judge_record, pair_rows
+from microcoder.lab.studies.claims import StudyData, StudyRecord, judge_record, measure_contrast, pair_rows
 from microcoder.lab.studies.design import QUICK, Claim, Contrast, Measurement, Study, StudyFile, load_study
 from microcoder.lab.studies.effects import Effect
+from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, read_measured, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import plan_work
@@ -153,14 +157,26 @@ def test_a_unit_that_lacks_a_level_is_left_out() -> None:
     assert pair_rows(contrast, rows) == {"1": 3.0}
 
 
-def test_a_dose_gives_the_slope_over_its_levels() -> None:
-    rows = [MeasuredValue("m", level, "1", value) for level, value in (("none", 1.0), ("some", 1.9), ("all", 4.0))]
-    contrast = Contrast(metric="m", measurement="x", of=("none", "some", "all"), dose=(0.0, 0.3, 1.0))
-    # np.polyfit([0, 0.3, 1], [1, 1.9, 4], 1)[0]
-    assert pair_rows(contrast, rows)["1"] == pytest.approx(3.0)
-    for wrong in ((0.0, 1.0), (1.0, 1.0, 1.0)):
-        with pytest.raises(ValueError, match="dose: name one for each of none, some, all"):
-            Contrast(metric="m", measurement="x", of=contrast.of, dose=wrong)
+def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
+    levels, doses, lengths = ("none", "some", "all"), [], []
+    histories: dict[str, dict[int, History]] = {}
+    for place, level in enumerate(levels):
+        histories[level] = {
+            0: read_history(write_run(tmp_path / level, Recipe(num_steps=6, evaluate_every=3, seed=place)))
+        }
+        steps, evaluations = histories[level][0].steps, histories[level][0].evaluations
+        doses.append(fmean(step.masked_share for step in steps[:3]))
+        lengths.append(evaluations[1].length_mean)
+    study = {"question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2]}
+    data = StudyData(
+        Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}}), histories
+    )
+    contrast = Contrast(metric="heldout_length", feature="at 3/6", of=levels, dose="masked")
+    effect = measure_contrast(contrast, data)
+    assert effect is not None
+    assert effect.value == pytest.approx(np.polyfit(doses, lengths, 1)[0])
+    with pytest.raises(ValueError, match="dose: name two levels or more"):
+        Contrast(metric="heldout_length", feature="late", of=levels, dose="masked")
 
 
 def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(

@@ -6,6 +6,7 @@ a changed rule, or a reader's own, can be asked of runs that are long gone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -255,15 +256,15 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     for unit, levels in values.items():
         if len(levels) == len(contrast.levels):
             of, against = ([fmean(levels[level]) for level in side] for side in (contrast.of, contrast.against))
-            mean = sum(w * value for w, value in zip(_slope(contrast), of, strict=True)) if contrast.dose else fmean(of)
-            pairs[unit] = mean - (fmean(against) if against else 0.0)
+            pairs[unit] = fmean(of) - (fmean(against) if against else 0.0)
     return pairs
 
 
-def _slope(contrast: Contrast) -> list[float]:
-    """Return the weight of each level whose sum is the least-squares slope over the dose."""
-    centred = [dose - fmean(contrast.dose) for dose in contrast.dose]
-    return [value / sum(x * x for x in centred) for value in centred]
+def _slope(doses: Sequence[float]) -> list[float]:
+    """Return the weight of each level whose sum is the least-squares slope over the dose; NaN for equal doses."""
+    centred = [dose - fmean(doses) for dose in doses]
+    square = sum(x * x for x in centred)
+    return [value / square if square else math.nan for value in centred]
 
 
 def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Effect | None:
@@ -280,7 +281,12 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
             values = [measure(one, feature, data.weightings(one.num_problems)) for one in series]
             measured = measured or next(iter(series), None)
             if values:
-                sides.append(np.tensordot(_slope(contrast), values, 1) if contrast.dose else np.mean(values, axis=0))
+                weights = [1 / len(levels)] * len(levels)
+                if contrast.dose:
+                    found = [data.series(level, seed, contrast.dose) for level in levels]
+                    over = feature.replace("at", "up to", 1)
+                    weights = _slope([float(measure(s, over, data.weightings(1))[0]) for s in found if s is not None])
+                sides.append(np.tensordot(weights, values, 1))
         if len(sides) == 1 + bool(contrast.against) and all(np.isfinite(side[0]) for side in sides):
             rows.append(sides[0] - sides[1] if contrast.against else sides[0])
     if not rows or measured is None:

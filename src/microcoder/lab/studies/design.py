@@ -26,8 +26,6 @@ Unit = Literal["share", "tokens", "nats", "1"]
 """`share`: between 0 and 1, shown in percent with differences in points; `1`: a number without a unit."""
 
 MICRO, QUICK = "micro", "quick"
-SEED = "{seed}"
-"""Placeholder of the run's seed in the values of a level."""
 MIN_SEEDS = 3
 LEAST_REACHED = 0.05
 LEAST_GAIN = 0.12
@@ -57,8 +55,9 @@ class Contrast(Config):
     """Levels that are subtracted; none: the quantity itself is compared with zero."""
     against_feature: str = ""
     """Feature of the subtracted levels, if not `feature`."""
-    dose: tuple[float, ...] = ()
-    """Dose of each level in `of`: the effect is then the slope of the metric, per unit of dose."""
+    dose: str = ""
+    """Metric of the runs that is each level's dose, measured up to the time `at` which the metric is read: the effect
+    is then the slope over it."""
     direction: Direction = "higher"
     """What is claimed of the difference."""
     least: float = Field(default=LEAST_REACHED, gt=0)
@@ -86,17 +85,18 @@ class Contrast(Config):
         text += (f" against {against}" if against else "") + (
             f" ({self.against_feature})" if self.against_feature else ""
         )
-        return text + (f" over {', '.join(f'{dose:g}' for dose in self.dose)}" if self.dose else "")
+        return text + (f" over {self.dose}" if self.dose else "")
 
     def _contradictions(self) -> Iterator[str]:
-        if self.dose and (self.against or len(self.dose) != len(self.of) or len(set(self.dose)) < 2):
-            yield f"dose: name one for each of {', '.join(self.of)}, at least two of them different, and no `against`"
+        if self.dose and (self.against or len(self.of) < 2 or not self.feature.startswith("at ")):
+            yield f"dose: name two levels or more, no `against`, and a feature `at 40/120`, not {self.feature!r}"
         if self.measurement:
             if self.feature or self.against_feature:
                 yield f"a measurement has no feature; leave {self.feature or self.against_feature!r} out"
             return
-        if self.metric not in LABELS:
-            yield (f"no metric {self.metric!r} of runs; use one of {', '.join(LABELS)}, or name a measurement")
+        for metric in (self.metric, self.dose or self.metric):
+            if metric not in LABELS:
+                yield f"no metric {metric!r} of runs; use one of {', '.join(LABELS)}, or name a measurement"
         for text in (self.feature, self.against_feature or self.feature):
             parse_feature(text)
 
@@ -207,7 +207,7 @@ class Level(Config):
     """One setting of the factor."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed."""
+    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its rest."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """By scale: keys that override `set`, such as steps and lengths."""
     says: str = ""

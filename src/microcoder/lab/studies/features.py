@@ -7,6 +7,7 @@ A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last
 | `start`, `early`, `late` | mean over time up to 0.1, over (0, 0.4], over (0.7, 1] |
 | `mean` | mean over (0, 1] |
 | `growth` | late - start |
+| `at 40/120`, `up to 40/120` | at that share of the run: the nearest value, and the mean over (0, 1/3] |
 | `swing` | mean absolute second difference: a steady trend has none |
 
 Two joined by ` - ` are one feature: `early - late`.
@@ -14,12 +15,14 @@ Two joined by ` - ` are one feature: `early - late`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from microcoder.data.micro import TIERS
 from microcoder.lab.studies.history import History, Row
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 
@@ -39,6 +42,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "accuracy": "Accuracy, held out",
         **{name: f"{one.title}, training" for name, one in _OF_STEP.items()},
         **{name: f"{one.title}, held out" for name, one in _OF_EVALUATION.items()},
+        **{f"accuracy_{tier}": f"Accuracy on {tier} problems, held out" for tier in TIERS},
         "holding_temperature": "Highest holding temperature",
         "masked_effective": "Masked where it changed an advantage, training",
     }
@@ -46,6 +50,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
 """Every metric of runs that a study may compare, and what a figure calls it."""
 SHARES = (
     "accuracy",
+    *(f"accuracy_{tier}" for tier in TIERS),
     "masked_effective",
     *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
 )
@@ -93,8 +98,10 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
     num_steps = max([s.step for s in history.steps] + [e.step for e in history.evaluations], default=0)
     if not num_steps:
         return None
-    if metric == "accuracy":
-        names = sorted({name for e in history.evaluations for name in e.solved})
+    if metric.startswith("accuracy"):
+        tier = metric.removeprefix("accuracy").removeprefix("_")
+        known = sorted({name for e in history.evaluations for name in e.solved})
+        names = [name for name in known if not tier or history.tier_of.get(name) == tier]
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
     elif metric == "masked_effective":
@@ -129,8 +136,9 @@ def effective_dose(rollouts: Sequence[Row]) -> float | None:
 def parse_feature(text: str) -> list[tuple[float, str]]:
     """Return a feature as signed names."""
     names = text.split(" - ")
-    if unknown := [name for name in names if name not in FEATURES]:
-        raise ValueError(f"no feature {unknown[0]!r}; use one of {', '.join(FEATURES)}, or two joined by ' - '")
+    if unknown := [name for name in names if name not in FEATURES and not _AT.fullmatch(name)]:
+        known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
+        raise ValueError(f"no feature {unknown[0]!r}; use one of {known}, or two joined by ' - '")
     return [(-1.0 if index else 1.0, name) for index, name in enumerate(names)]
 
 
@@ -139,8 +147,22 @@ def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
     import numpy as np
 
     values_E_B = series.weigh(weights_P_B)
-    parts = [sign * FEATURES[name](series.time_E, values_E_B) for sign, name in parse_feature(feature)]
+    parts = [sign * _summarise(name, series.time_E, values_E_B) for sign, name in parse_feature(feature)]
     return np.sum(parts, axis=0)
+
+
+_AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
+
+
+def _summarise(name: str, time_E: Array, values_E_B: Array) -> Array:
+    if name in FEATURES:
+        return FEATURES[name](time_E, values_E_B)
+    found = _AT.fullmatch(name)
+    assert found is not None
+    time = int(found[2]) / int(found[3])
+    if found[1] == "at":
+        return values_E_B[abs(time_E - time).argmin()]
+    return _mean(values_E_B[(time_E > 0) & (time_E <= time + 1e-9)])
 
 
 def _mean(values_E_B: Array) -> Array:

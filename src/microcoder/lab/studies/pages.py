@@ -106,14 +106,14 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
     found = {result.claim.id: (study, result) for study in judged for result in study.claims}
     results = [result for _, result in found.values() if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
-    counts = _count_verdicts(results) + (f" and {num_missing} in no study here" if num_missing else "")
+    counts = _count_verdicts(results) + (f", {num_missing} in no study here" if num_missing else "")
     num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
     learnt = f"What that means for who trains real models: [what we learnt]({LEARNT}).\n"
     quick = " --quick" if judged[0].scale == QUICK else ""
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"Of {len(INSIGHTS)} claims {counts}. {num_precise} intervals are as narrow as the smallest effect of "
+        f"{len(INSIGHTS)} claims: {counts}. {num_precise} intervals are as narrow as the smallest effect of "
         "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
         *([learnt] if (output / LEARNT).exists() else []),
@@ -278,7 +278,7 @@ def name_comparison(contrast: Contrast, study: Study) -> str:
     """Return a contrast in words: metric, levels, and what they are compared with."""
     text = f"{_name_metric(contrast, study)}: {' and '.join(contrast.of)}"
     if contrast.dose:
-        return f"{text}, slope over the doses {', '.join(f'{dose:g}' for dose in contrast.dose)}"
+        return f"{text}, slope over the dose: {contrast.dose.replace('_', ' ')}"
     if not contrast.against:
         return text
     other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
@@ -356,15 +356,7 @@ def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
 
 def _count_verdicts(results: Sequence[ClaimResult]) -> str:
     counts = Counter(result.verdict for result in results)
-    parts = []
-    for verdict in ClaimFinding:
-        is_one = counts[verdict] == 1
-        if verdict is ClaimFinding.CONSTRUCTED:
-            verb = "holds " if is_one else "hold "
-        else:
-            verb = "" if verdict is ClaimFinding.CANNOT_APPEAR else "is " if is_one else "are "
-        parts += [f"{counts[verdict]} {verb}{verdict}"] if counts[verdict] else []
-    return _join(parts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ClaimFinding if counts[verdict])
 
 
 def _seen(judged: JudgedStudy) -> str:
@@ -373,7 +365,7 @@ def _seen(judged: JudgedStudy) -> str:
     if not tested:
         return "Nothing that decides a claim has been run yet."
     if len(tested) > 2:
-        return f"Of {len(judged.claims)} claims {_count_verdicts(judged.claims)}."
+        return f"Claims: {_count_verdicts(judged.claims)}."
     parts = [f"{_subject(part.contrast, study)} was {format_effect(part, study)}" for part in tested]
     return f"{_capital(_join(parts))} (effect and 95 % interval)."
 
