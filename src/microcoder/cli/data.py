@@ -51,8 +51,8 @@ def audit(
     Parameters
     ----------
     source
-        A file, a folder, a tar archive, or hf://datasets/owner/name/config/split; with `-c` the name of a source in
-        that config, which is read with its columns and joins.
+        A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a
+        source in that config, which is read with its columns and joins.
     form
         Its format; `microcoder data formats` lists them.
     config
@@ -209,7 +209,7 @@ def export(
 
 @app.command
 def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
-    """Upload a finished corpus to the Hugging Face Hub.
+    """Upload a finished corpus to the Hugging Face Hub, without rejected rows' contents and problems without a licence.
 
     Parameters
     ----------
@@ -219,9 +219,13 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.data.hub import push as upload
+    from microcoder.data.release.publishing import push as upload
 
-    print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
+    done = upload(corpus, repo=repo, is_private=private)
+    print(f"{done.num_problems} problems pushed to {done.address}")
+    if done.num_left_out:
+        said = "no licence is stated for them; give their source one and build again"
+        print(f"{done.num_left_out} left out: {said}", file=sys.stderr)
 
 
 def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, dry_run: bool, json: bool) -> None:

@@ -6,11 +6,13 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe, Origin
-from microcoder.data.formats.input_kits import read_kit
+from microcoder.data.formats.input_kits import _find_header, read_kit
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
 from microcoder.data.tests.makers import run_kit, spread_recipes
@@ -37,7 +39,8 @@ include_group g1
 tc one
 tc big gen high=$MAX lie=1
 tc other ghost high=3
-tc hard gen high=$((MAX / 2))
+tc half gen high=$((MAX / 2))
+tc hard gen high=$(wc -l < gen.py)
 """
 HELPER = """import random, sys
 
@@ -89,14 +92,15 @@ data:
 def test_a_script_is_read_line_by_line() -> None:
     kit = read_kit(PACKAGE)
     assert [(one.role, one.language) for one in kit.programs] == [("generator", "python"), ("validator", "cpp")]
-    assert [one.group for one in kit.recipes] == ["secret/g1"] * 5 + ["secret/g2"]
+    assert [one.group for one in kit.recipes] == ["secret/g1"] * 5 + ["secret/g2"] * 2
     assert kit.recipes[0].arguments == ("high=10", str(int(hashlib.md5(b"one").hexdigest()[:6], 16)))
     assert kit.recipes[0].flags == ("max=10",)
     assert kit.recipes[1].text == "7\n"
     assert kit.recipes[-1].flags == ("max=1000",)
+    assert kit.recipes[-1].arguments[0] == "high=500"
     assert kit.left_out == (
-        "generator.sh: ghost is no program that was read",
-        "generator.sh: a line that only a shell can read",
+        "generator: ghost is no program that was read",
+        "generator: a line that only a shell can read",
     )
 
 
@@ -104,7 +108,43 @@ def test_a_script_is_known_by_its_lines_and_not_by_its_name() -> None:
     files = {name: text for name, text in PACKAGE.items() if name != "data/generator.sh"}
     tool = {"data/gen.sh": "tc () {\n  echo $1\n}\nfor x in *.in; do\n  tc $x\ndone\n"}
     assert read_kit({**files, **tool}).recipes == ()
-    assert read_kit({**files, **tool, "data/donotuse_generator.sh": SCRIPT}) == read_kit(PACKAGE)
+    for name in ("donotuse_generator.sh", "generator"):
+        assert read_kit({**files, **tool, f"data/{name}": SCRIPT}) == read_kit(PACKAGE)
+
+
+def test_loops_sums_and_padded_numbers_of_a_script_are_followed() -> None:
+    script = """compile gen.py
+MAX_N=$((2 * 10**3))
+LESS=$(($MAX_N-1))
+for i in {08..10}; do
+tc small-$i gen "$LESS" $((MAX_N % 7)) $((gone + 1))
+tc large-$i gen $MAX_N
+done;
+"""
+    kit = read_kit({"data/generator": script, "data/gen.py": "print(1)\n"})
+    seeds = [str(int(hashlib.md5(f"large-{i}".encode()).hexdigest()[:6], 16)) for i in ("08", "09", "10")]
+    assert [one.arguments for one in kit.recipes] == [("2000", seed) for seed in seeds]
+    assert kit.left_out == ("generator: a line that only a shell can read",)
+
+
+def test_a_header_that_the_package_lacks_is_said_or_taken_from_bapctools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"input_validators/v.cpp": '#include "validation.h"\nint main() { return accept(); }\n'}
+    _find_header.cache_clear()
+    if find_spec("bapctools") is None:
+        assert read_kit(files).left_out == (
+            "input_validators/v.cpp: includes validation.h, which the package lacks; type: pip install bapctools",
+        )
+    header = tmp_path / "bapctools" / "resources" / "headers" / "validation.h"
+    header.parent.mkdir(parents=True)
+    (tmp_path / "bapctools" / "__init__.py").write_text("")
+    header.write_text("int accept() { return 42; }\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    _find_header.cache_clear()
+    (program,) = read_kit(files).programs
+    _find_header.cache_clear()
+    assert "int accept() { return 42; }" in program.code
 
 
 def test_generators_run_and_the_validator_decides() -> None:
@@ -116,8 +156,8 @@ def test_generators_run_and_the_validator_decides() -> None:
         assert validators is not None
         assert validators.ways == (("max=1000",), ("max=10",))
         valid = validators.accept(made, dropped)
-    assert len(made) == 6
-    assert len(valid) == 5
+    assert len(made) == 7
+    assert len(valid) == 6
     assert dropped["refused by a validator"] == 1
     assert {one.origin.kind for one in valid} == {"package/gen", "package/by hand"}
     assert {one.origin.certificate for one in valid} == {"package"}

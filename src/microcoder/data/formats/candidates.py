@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field
 
 from microcoder.judge.core.errors import MicroCoderError
+from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.types import Call, Checker, Problem, Record, TestCase
 
 Stage = Literal["collect", "process", "filter", "generate", "verify"]
@@ -75,6 +76,10 @@ class Origin(Record):
     """`mutated`: digest of the input that it was made from (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
     """`package`, `model`: what the generator was called with."""
+    source: str = ""
+    """Id of the record that it came with, where records were merged."""
+    licence: str = ""
+    """Of that record."""
 
 
 class Mutant(Record):
@@ -186,7 +191,7 @@ class Candidate(Record):
     groups: tuple[str, ...] = ()
     """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
     origins: tuple[Origin, ...] = ()
-    """One per test where some were made here; otherwise empty: the source gave all."""
+    """One per test where some were made here or come from a merged record; otherwise empty: the source gave all."""
     mutants: tuple[Mutant, ...] = ()
     """Wrong programs that the tests were tried on, where tests were made here."""
     kit: InputKit = InputKit()
@@ -355,6 +360,8 @@ def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], 
     except MicroCoderError:
         raise
     except Exception as error:
+        if is_disk_full(error):
+            raise
         # Where recursion or memory ended differs from run to run; the rows must not.
         said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
         text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -248,6 +248,7 @@ def write_card(
     step_counts: Sequence[StepCounts],
     figures: Mapping[str, Any],
     config: Mapping[str, Any],
+    sources: Sequence[Mapping[str, str]] = (),
 ) -> None:
     """Write README.md, its plots, and funnel.json."""
     for kind in ("difficulty", "year", "licence"):
@@ -264,7 +265,8 @@ def write_card(
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         name=name,
-        licence=find_licence(tally),
+        licence=find_licence(tally.counts["licence"]),
+        sources=sources,
         tally=tally,
         funnel=funnel,
         reasons=reasons,
@@ -275,13 +277,12 @@ def write_card(
     write_text(folder / CARD, text)
 
 
-def find_licence(tally: Tally) -> str:
+def find_licence(licences: Collection[str]) -> str:
     """Return the Hub's name for the licence of all problems: `other` for several, `unknown` where none is stated."""
-    found = set(tally.counts["licence"])
-    if found <= {UNKNOWN}:
+    if set(licences) <= {UNKNOWN}:
         return "unknown"
-    name = found.pop().lower()
-    return name if not found and name in _LICENCES else "other"
+    (name, *others) = {licence.lower() for licence in licences}
+    return name if not others and name in _LICENCES else "other"
 
 
 def draw_bars(counts: Sequence[tuple[str, int]], *, title: str) -> str:

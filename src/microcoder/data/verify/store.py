@@ -12,6 +12,7 @@ from typing import Self
 import microcoder
 from microcoder import judge
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
 
@@ -65,6 +66,8 @@ class VerdictStore:
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute(_SCHEMA)
         except sqlite3.Error as error:
+            if is_disk_full(error):
+                raise
             raise DataError(f"verdict store {path} cannot be used ({error}); remove it to start anew") from None
 
     def __enter__(self) -> Self:
