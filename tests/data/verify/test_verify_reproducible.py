@@ -85,11 +85,6 @@ def test_a_machine_measured_slower_finds_the_same_verdicts(written: tuple[list[s
         assert slower.statistics.judged == 0
 
 
-def test_evidence_holds_no_measured_number(judge: Judge) -> None:
-    first, second = (gather(CANDIDATES[:3], judge, SETTINGS) for _ in range(2))
-    assert first == second
-
-
 def test_a_program_at_the_limit_says_neither_seconds_nor_megabytes(written: tuple[list[str], Path]) -> None:
     late, large, address = (Rejection.model_validate_json(written[0][number]) for number in (3, 4, 5))
     assert late.detail == "1 of 1 accepted programs fail; 0: time_limit"
@@ -97,8 +92,9 @@ def test_a_program_at_the_limit_says_neither_seconds_nor_megabytes(written: tupl
     assert address.detail.endswith("ValueError: <object object at 0x...>")
 
 
-def test_tests_are_not_chosen_for_where_a_slow_program_ends(judge: Judge) -> None:
-    (evidence,) = gather([CANDIDATES[1]], judge, SETTINGS)
+def test_tests_are_not_chosen_for_where_a_slow_program_ends(judge: Judge, written: tuple[list[str], Path]) -> None:
+    with VerdictStore(written[1]) as store:
+        (evidence,) = gather([CANDIDATES[1]], judge, SETTINGS, store=store)
     slow = next(trial for trial in getattr(evidence, "trials", ()) if trial.role == "slow")
     assert slow.failed == slow.over_limit != ()
 
@@ -136,9 +132,6 @@ def test_seconds_are_of_the_reference_machine_and_on_steps(seconds: float, scale
     assert cost_of(seconds) in (0.4, 1.0, 2.0, 10.0)
     assert cost_of(seconds) >= min(seconds, 10.0)
     assert round_up(seconds, (2.0, 10.0)) in (2.0, 10.0)
-
-
-def test_a_longer_limit_of_the_source_stands() -> None:
     assert round_up(80.0, (2.0, 60.0), most=100.0) == 100.0
 
 
@@ -146,30 +139,28 @@ def test_what_a_verdict_says_otherwise_stays() -> None:
     assert stable_detail(Verdict(Outcome.WRONG_ANSWER, (), 1, "test 1: 0x1f at 0xdeadbeef")) == "test 1: 0x1f at 0x..."
 
 
-def test_a_slow_program_is_tried_under_what_references_in_its_language_need() -> None:
+@pytest.mark.parametrize(
+    ("stated", "python", "cpp", "limits"),
+    [
+        (None, 1.3, 0.1, {"python": 10.0, "cpp": 1.0}),
+        (None, 1.32, 0.6, {"python": 10.0, "cpp": 3.0}),
+        (2.0, 1.32, 0.6, {"python": 5.0, "cpp": 2.0}),
+        (1.1, 1.32, 0.6, {"python": 2.0, "cpp": 1.0}),
+    ],
+)
+def test_slow_programs_get_what_references_in_their_language_need_times_the_source_s_multiplier(
+    stated: float | None, python: float, cpp: float, limits: dict[str, float]
+) -> None:
     attempts = [
         Attempt(
             "0", "accepted", Program(RIGHT, language), 0, verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
         )
-        for language, second in (("python", 1.3), ("cpp", 0.1))
-    ]
-    plan = VerificationPlan(make_candidate(), attempts, [], [], limit_seconds=40.0, memory_mib=2048)
-    derive_limits(lambda pairs: [timed(*[9.0] * 6) for _ in pairs], [plan], first=3)
-    assert (plan.answer_seconds, plan.seconds_by_language) == (10.0, {"python": 10.0, "cpp": 1.0})
-
-
-@pytest.mark.parametrize(("stated", "limits"), [(None, (10.0, 3.0)), (2.0, (5.0, 2.0)), (1.1, (2.0, 1.0))])
-def test_the_multiplier_of_the_source_decides(stated: float | None, limits: tuple[float, float]) -> None:
-    attempts = [
-        Attempt(
-            "0", "accepted", Program(RIGHT, language), 0, verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
-        )
-        for language, second in (("python", 1.32), ("cpp", 0.6))
+        for language, second in (("python", python), ("cpp", cpp))
     ]
     candidate = make_candidate(time_multiplier=stated)
     plan = VerificationPlan(candidate, attempts, [], [], limit_seconds=40.0, memory_mib=2048)
     derive_limits(lambda pairs: [timed(*[9.0] * 6) for _ in pairs], [plan], first=3)
-    assert (plan.answer_seconds, plan.seconds_by_language["cpp"]) == limits
+    assert (plan.answer_seconds, plan.seconds_by_language) == (limits["python"], limits)
 
 
 def test_what_is_right_and_too_slow_meets_the_longest_test_first(judge: Judge) -> None:

@@ -111,11 +111,11 @@ def _step(values: list[Any], source: random.Random) -> None:
 
 
 def _extreme(values: list[Any], source: random.Random) -> None:
-    """Put another number of the input, zero or one, or what is made of it, in a number's place."""
+    """Put another number of the input, zero, one or a power of ten, or what is made of it, in a number's place."""
     if paths := _leaves(values):
         path = source.choice(paths)
         other = _get(values, source.choice(paths))
-        _set(values, path, source.choice((other, 0, 1, 2 * _get(values, path), -other)))
+        _set(values, path, source.choice((other, 0, 1, 2 * _get(values, path), -other, 10 ** source.randint(1, 9))))
 
 
 def _echo(values: list[Any], source: random.Random) -> None:
@@ -160,12 +160,12 @@ def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int, is_ch
         parent: a known input.
         mutation: a name of `MUTATIONS`; one to three of it are made.
         seed: of all random choices.
-        is_checked: it need not meet the model, since a validator is asked about it.
+        is_checked: it need not meet the model, since a validator is asked about it; up to eight are made.
     """
     source = random.Random(seed)
     for _ in range(_TRIES):
         values = deepcopy(list(parent))
-        for _ in range(source.randint(1, 3)):
+        for _ in range(source.randint(1, 8 if is_checked else 3)):
             MUTATIONS[mutation](values, source)
         _repair(model, values)
         made = tuple(values)

@@ -126,9 +126,11 @@ def mutate_known(
     `is_checked`: a validator is asked about them, so every second one need not meet what known inputs have in common.
     """
     model, known = understanding.model, understanding.known
+    # Half of what need not meet the model is refused.
+    most = 2 * MOST_MADE if is_checked else MOST_MADE
     seen = {text.strip() for text, _ in known}
     made: list[MadeInput] = []
-    for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
+    for number, name in zip(range(2 * most), cycle(MUTATIONS)):
         kind = f"mutated/{name}"
         own = seed_of(seed, candidate.id, kind, number)
         parent, parent_values = known[own % len(known)]
@@ -142,7 +144,7 @@ def mutate_known(
         else:
             seen.add(text.strip())
             made.append(MadeInput(text, Origin(kind=kind, seed=own, parent=digest_input(parent)), "generated"))
-        if len(made) == MOST_MADE:
+        if len(made) == most:
             break
     return made
 
