@@ -39,12 +39,12 @@ import ray
 from ray.cluster_utils import Cluster
 from serving import serving
 
-from microcoder.data.build.verification import Resources, open_verdicts, open_verify
+from microcoder.data.build.verification import Resources, open_verify
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.pipeline.parts import count_reasons, read_kept, write_part
 from microcoder.data.pipeline.steps import MapStep, Work
 from microcoder.data.pipeline.workers import Chain, Runner, run_chain
-from microcoder.data.verify import VerdictStore, VerifySettings
+from microcoder.data.verify import VerifySettings
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.types import Problem, Program, TestCase
 from microcoder.judge.fleet.http import JudgeClient
@@ -159,13 +159,11 @@ def measure_verification(*, problems: int, seconds: float, rounds: int) -> dict[
 
 
 @contextmanager
-def open_together(
-    settings: VerifySettings, store: VerdictStore, resources: Resources, num_nodes: int
-) -> Iterator[Work]:
+def open_together(settings: VerifySettings, resources: Resources, num_nodes: int) -> Iterator[Work]:
     """Open the verification of one node; begin once all nodes have theirs, so that the clock can start there."""
     ready = resources.work / "ready"
     ready.mkdir(exist_ok=True)
-    with open_verify(settings, store, resources) as work:
+    with open_verify(settings, resources) as work:
         (ready / str(os.getpid())).touch()
         while len(list(ready.iterdir())) < num_nodes:
             time.sleep(0.01)
@@ -183,7 +181,6 @@ def verify_on_nodes(folder: Path, problems: int, seconds: float, num_nodes: int)
         partial(open_together, resources=resources, num_nodes=num_nodes),
         (),
         runs="alone",
-        shares=partial(open_verdicts, resources=resources),
     )
     given, paths = [], []
     for number in range(problems):

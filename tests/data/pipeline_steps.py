@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -23,7 +23,7 @@ from microcoder.judge.core.errors import DataError
 
 if TYPE_CHECKING:
     from microcoder.data.build.verification import Resources
-    from microcoder.data.verify import VerdictStore, VerifySettings
+    from microcoder.data.verify import VerifySettings
 
 ROWS_PER_SHARD = 5
 
@@ -72,50 +72,24 @@ def open_thin(settings: Settings) -> Iterator[Any]:
     yield work
 
 
-class Recorder:
-    """Writes down what workers report; all of them to one process."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._known: set[str] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def record(self, process: str, row: str) -> int:
-        if process not in self._known:
-            self._known.add(process)
-            with (self._folder / "processes").open("a") as file:
-                file.write(f"{process}\n")
-        with (self._folder / "rows").open("a") as file:
-            file.write(f"{row}\n")
-        return os.getpid()
-
-
 class AloneSettings(Config):
     folder: Path = Field(exclude=True)
 
 
 def alone_step(folder: Path) -> MapStep:
     settings = AloneSettings(folder=folder)
-    return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone", shares=open_recorder)
-
-
-def open_recorder(settings: AloneSettings) -> Recorder:
-    return Recorder(settings.folder)
+    return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone")
 
 
 @contextmanager
-def open_alone(settings: AloneSettings, recorder: Recorder) -> Iterator[Any]:
-    keepers: set[int] = set()
+def open_alone(settings: AloneSettings) -> Iterator[Any]:
+    """Write down, in a file of each process, which rows it was given."""
 
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         for candidate in candidates:
             time.sleep(0.2)
-            keepers.add(recorder.record(str(os.getpid()), candidate.id))
-            assert len(keepers) == 1
+            with (settings.folder / str(os.getpid())).open("a") as file:
+                file.write(f"{candidate.id}\n")
             yield candidate.change("verify", "alone", statement=candidate.statement + "!")
 
     yield work
@@ -142,24 +116,21 @@ def open_holding(settings: Settings) -> Iterator[Any]:
 def verify_step(work: Path, num_nodes: int) -> MapStep:
     """Return the real verification, which begins once so many nodes have their sandboxes."""
     # Here, as what takes long to import: the processes of all other steps do without.
-    from microcoder.data.build.verification import Resources, open_verdicts
+    from microcoder.data.build.verification import Resources
     from microcoder.data.verify import VerifySettings
 
     resources = Resources(work=work, judge=JudgeOptions(workers=1))
     opens = partial(open_together, resources=resources, num_nodes=num_nodes)
-    shares = partial(open_verdicts, resources=resources)
-    return MapStep("verify", "verify", VerifySettings(runs=2), opens, (), runs="alone", shares=shares)
+    return MapStep("verify", "verify", VerifySettings(runs=2), opens, (), runs="alone")
 
 
 @contextmanager
-def open_together(
-    settings: VerifySettings, store: VerdictStore, resources: Resources, num_nodes: int
-) -> Iterator[Work]:
+def open_together(settings: VerifySettings, resources: Resources, num_nodes: int) -> Iterator[Work]:
     from microcoder.data.build.verification import open_verify
 
     ready = resources.work / "ready"
     ready.mkdir(exist_ok=True)
-    with open_verify(settings, store, resources) as work:
+    with open_verify(settings, resources) as work:
         (ready / str(os.getpid())).touch()
         while len(list(ready.iterdir())) < num_nodes:
             time.sleep(0.05)

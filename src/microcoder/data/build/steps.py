@@ -18,7 +18,7 @@ from typing import Any
 from microcoder.data.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.data.build.config import BuildConfig, DifficultySettings, SourceSettings
 from microcoder.data.build.inputs import FileDigests, digest_sources, open_settings, read_all, read_place
-from microcoder.data.build.verification import Resources, open_attempts, open_verdicts, open_verify
+from microcoder.data.build.verification import Resources, open_attempts, open_verify
 from microcoder.data.clean import ProcessSettings, process
 from microcoder.data.completions import Endpoint
 from microcoder.data.difficulty.scoring import score_difficulty
@@ -319,6 +319,5 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     return [
         *steps,
         step("generate", "generate", config.generate, open_generate, *making, **alone),
-        step("verify", "verify", config.verify, open_verify, _VERIFY, _PROCESS, _REASONS, *_JUDGING, **alone,
-             shares=partial(open_verdicts, resources=resources)),
-    ]  # fmt: skip
+        step("verify", "verify", config.verify, open_verify, _VERIFY, _PROCESS, _REASONS, *_JUDGING, **alone),
+    ]

@@ -6,6 +6,7 @@ What the steps of a build use and what decides nothing: folders, files of benchm
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -85,16 +86,14 @@ def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterato
         yield work
 
 
-def open_verdicts(settings: VerifySettings, resources: Resources) -> VerdictStore:
-    """Open what was judged before: on one machine, since a file of SQLite is not for several."""
-    return VerdictStore(resources.work / "verification" / "verdicts.sqlite")
-
-
 @contextmanager
-def open_verify(settings: VerifySettings, store: VerdictStore, resources: Resources) -> Iterator[Work]:
+def open_verify(settings: VerifySettings, resources: Resources) -> Iterator[Work]:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
-    # Time limits follow from what references take in a process of their own.
-    with resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge:
+    # Time limits follow from what references take in a process of their own. A file of SQLite is for one machine.
+    with (
+        resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge,
+        VerdictStore(resources.work / "verification" / f"verdicts-{platform.node()}.sqlite") as store,
+    ):
 
         def work(candidates: Collection[Candidate]) -> Iterable[Row]:
             counts = []

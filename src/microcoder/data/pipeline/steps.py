@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,9 +77,6 @@ class MapStep(Step):
 
     runs: Literal["on_every_core", "alone"] = "on_every_core"
     """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
-    shares: Callable[..., AbstractContextManager[Any]] | None = None
-    """Opens what all workers share, if anything: called with the settings, once for all machines. What it gives is the
-    second argument of `opens`; its methods are called one at a time."""
 
 
 class BarrierStep(Step):

@@ -8,10 +8,10 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -39,7 +39,7 @@ def run_on_nodes(
     import ray
     from ray.exceptions import RayError, RayTaskError
 
-    from microcoder.judge.fleet.ray import allow_slow_start, find_nodes, kill_actor, start_actor
+    from microcoder.judge.fleet.ray import allow_slow_start, find_nodes
 
     if not ray.is_initialized():
         if runner.address is None:
@@ -49,13 +49,10 @@ def run_on_nodes(
     if not nodes:
         raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
     least = min(nodes.values())
-    here = ray.get_runtime_context().get_node_id()
-    actors = {s.name: start_actor(_Shared, here, s.shares, s.settings) for s in chain.steps if s.shares}
-    shared = {name: SharedHere(actor) for name, actor in actors.items()}
     # A step that runs alone is given a whole node, of unequal ones as much as the smallest has.
     cores = least if chain.is_alone else max(1, least // min(least, runner.workers or least))
     take = ray.remote(num_cpus=cores, max_retries=_MOST_LOSSES, scheduling_strategy="SPREAD")(_take_on_node)
-    known = ray.put((uuid.uuid4().hex, chain, shared))
+    known = ray.put((uuid.uuid4().hex, chain))
     waiting = iter(enumerate(zip(given, paths, strict=True)))
     running: dict[Any, int] = {}
     try:
@@ -82,8 +79,6 @@ def run_on_nodes(
         if ray.is_initialized():
             for reference in running:
                 ray.cancel(reference, force=True)
-        for actor in actors.values():
-            kill_actor(actor)
 
 
 _MOST_WAITING = 10_000
@@ -92,41 +87,15 @@ _ON_NODE: dict[str, tuple[ShardWorker, ExitStack]] = {}
 """Of a process of Ray's, which does one shard after the other: the worker of the chain that it is at."""
 
 
-def _take_on_node(known: tuple[str, Chain, Mapping[str, Any]], given: str, paths: list[str]) -> Looks:
-    name, chain, shared = known
+def _take_on_node(known: tuple[str, Chain], given: str, paths: list[str]) -> Looks:
+    name, chain = known
     if name not in _ON_NODE:
         for _, opened in _ON_NODE.values():
             opened.close()
         _ON_NODE.clear()
         opened = ExitStack()
-        _ON_NODE[name] = ShardWorker(chain, opened, shared), opened
+        _ON_NODE[name] = ShardWorker(chain, opened), opened
     return _ON_NODE[name][0].take(given, paths)
-
-
-class _Shared:
-    """Actor that holds the object which all workers of a step share, on the machine of the build."""
-
-    def __init__(self, shares: Callable[..., AbstractContextManager[Any]], settings: Any) -> None:
-        # Ended with its process.
-        self._object = ExitStack().enter_context(shares(settings))
-
-    def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Call a method of the shared object."""
-        return getattr(self._object, method)(*arguments)
-
-
-class SharedHere:
-    """Proxy in a worker: forwards method calls to the actor."""
-
-    def __init__(self, actor: Any) -> None:
-        self._actor = actor
-
-    def __getattr__(self, method: str) -> Any:
-        if method.startswith("_"):
-            raise AttributeError(method)
-        import ray
-
-        return lambda *arguments: ray.get(self._actor.call.remote(method, arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +216,9 @@ def _take_shard(given: str, paths: list[str]) -> Looks:
 class ShardWorker:
     """One worker process: set up once for a chain, then one shard after the other."""
 
-    def __init__(self, chain: Chain, opened: ExitStack | None = None, shared: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, chain: Chain, opened: ExitStack | None = None) -> None:
         # What a process of its own opened ends with it.
         self._opened = opened or ExitStack()
-        self._shared = dict(shared or {})
         self._chain = chain
         self._works: dict[str, Work] = {}
         self._barrier: Barrier | None = None
@@ -290,10 +258,7 @@ class ShardWorker:
 
     def _work(self, step: MapStep) -> Work:
         if step.name not in self._works:
-            if step.shares and step.name not in self._shared:
-                self._shared[step.name] = self._opened.enter_context(step.shares(step.settings))
-            shared = (self._shared[step.name],) if step.shares else ()
-            self._works[step.name] = self._opened.enter_context(step.opens(step.settings, *shared))
+            self._works[step.name] = self._opened.enter_context(step.opens(step.settings))
         return self._works[step.name]
 
     def _look(self, candidates: list[Candidate], step: Step) -> Looks:
