@@ -43,7 +43,7 @@ from microcoder.data.build.verification import Resources, open_verify
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.pipeline.parts import count_reasons, read_kept, write_part
 from microcoder.data.pipeline.steps import MapStep, Work
-from microcoder.data.pipeline.workers import Chain, Runner, run_chain
+from microcoder.data.pipeline.workers import Runner, run_step
 from microcoder.data.verify import VerifySettings
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.types import Problem, Program, TestCase
@@ -191,13 +191,13 @@ def verify_on_nodes(folder: Path, problems: int, seconds: float, num_nodes: int)
             "solutions": [{"code": code.format(seconds, number + 1)}],
         }
         given.append(str(folder / f"{number}.parquet"))
-        paths.append([str(folder / "verified" / f"{number}.parquet")])
+        paths.append(str(folder / "verified" / f"{number}.parquet"))
         write_part(Path(given[-1]), [Candidate.model_validate(row)])
-    for landed, _ in enumerate(run_chain(Chain((step,)), given, paths, Runner("ray", 1)), 1):
+    for landed, _ in enumerate(run_step(step, given, paths, Runner("ray", 1)), 1):
         print(json.dumps({"nodes": num_nodes, "verified": landed, "of": problems}), flush=True)
     ended = time.time()
     began = max(one.stat().st_mtime for one in (folder / "ready").iterdir())
-    parts = [Path(path) for (path,) in paths]
+    parts = [Path(path) for path in paths]
     assert all(read_kept(part) for part in parts), [count_reasons(part) for part in parts]
     return round(ended - began, 2), [part.read_bytes() for part in parts]
 

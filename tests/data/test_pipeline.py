@@ -19,7 +19,7 @@ from microcoder.data import Candidate, Rejection
 from microcoder.data.pipeline.engine import run_steps
 from microcoder.data.pipeline.parts import read_part, read_ticks, ticked, write_part
 from microcoder.data.pipeline.steps import Step
-from microcoder.data.pipeline.workers import Chain, Runner, run_chain
+from microcoder.data.pipeline.workers import Runner, run_step
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
@@ -220,17 +220,17 @@ def test_verification_is_spread_over_nodes_and_says_the_same(two_nodes: Any, tmp
     for kind, num_nodes in (("native", 1), ("ray", 2)):
         work = tmp_path / kind
         given = [str(work / "given" / f"{number}.parquet") for number in range(len(rows))]
-        paths = [[str(work / "verified" / Path(path).name)] for path in given]
+        paths = [str(work / "verified" / Path(path).name) for path in given]
         for path, row in zip(given, rows, strict=True):
             write_part(Path(path), [row])
-        chain = Chain((steps.verify_step(work, num_nodes),))
+        step = steps.verify_step(work, num_nodes)
         runner = Runner(kind=kind)
-        assert sorted(place for place, _ in run_chain(chain, given, paths, runner)) == [0, 1, 2, 3]
+        assert sorted(place for place, _ in run_step(step, given, paths, runner)) == [0, 1, 2, 3]
         # One worker a node; none begins before all are there.
         assert len(list((work / "ready").iterdir())) == num_nodes
         written[kind] = contents(work / "verified")
     assert written["ray"] == written["native"]
-    kept = [isinstance(row, Candidate) for number in range(4) for row in read_part(Path(paths[number][0]))]
+    kept = [isinstance(row, Candidate) for number in range(4) for row in read_part(Path(paths[number]))]
     assert kept == [True, True, True, False]
 
 

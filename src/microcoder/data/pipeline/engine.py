@@ -25,7 +25,7 @@ from microcoder.data.pipeline.parts import (
     write_part,
 )
 from microcoder.data.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
-from microcoder.data.pipeline.workers import Chain, Runner, run_chain
+from microcoder.data.pipeline.workers import Runner, run_step
 from microcoder.judge.core.errors import DataError
 
 OnProgress = Callable[[str, int, int], None]
@@ -89,30 +89,22 @@ def run_steps(
     def tell(name: str, parts: Sequence[Part]) -> None:
         on_progress(name, _rows_done(shards, parts), num_rows)
 
-    for chain in _chains(everything):
-        made = {step.name: plan[step.name] for step in chain.steps}
-        decided = plan[chain.barrier.name] if chain.barrier else []
-        for name, parts in [*made.items(), *((part.step, decided) for part in decided[:1])]:
-            tell(name, parts)
-        is_open = not all(part.is_there for part in decided)
-        missing = [
-            index
-            for index in range(len(shards))
-            if is_open or not all(parts[index].is_there for parts in made.values())
-        ]
-        if not missing:
-            continue
-        position = everything.index(chain.first)
-        before = plan[everything[position - 1].name] if position else []
-        given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
-        paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
-        looks = SpilledObservations()
-        with _watched(made, tell):
-            for place, found in run_chain(chain if is_open else Chain(chain.steps), given, paths, runner):
-                looks.add(missing[place], *found)
-        if chain.barrier and is_open:
-            before = list(made.values())[-1] if made else before
-            _decide(chain.barrier, looks, before, decided, tell)
+    before: list[Part] = []
+    for step in everything:
+        parts = plan[step.name]
+        tell(step.name, parts)
+        missing = [index for index, part in enumerate(parts) if not part.is_there]
+        if isinstance(step, BarrierStep) and missing:
+            looks = SpilledObservations()
+            of_rows = [str(part.path.absolute()) for part in before]
+            for place, found in run_step(step, of_rows, [""] * len(of_rows), runner):
+                looks.add(place, *found)
+            _decide(step, looks, before, parts, tell)
+        elif missing:
+            given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
+            with _watched(step.name, parts, tell):
+                list(run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner))
+        before = parts
     return list(plan.values()), _count(shards, everything, plan, redone)
 
 
@@ -144,22 +136,6 @@ def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> di
             keys = [digest(own, key) for key in keys]
         plan[step.name] = [Part.of(work, step.name, s.number, key) for s, key in zip(shards, keys, strict=True)]
     return plan
-
-
-def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
-    """Group steps that a worker can do one after the other while it has a shard at hand."""
-    chain: list[MapStep] = []
-    for step in steps:
-        if not isinstance(step, MapStep):
-            yield Chain(tuple(chain), step)
-            chain = []
-            continue
-        if chain and "alone" in (step.runs, chain[-1].runs):
-            yield Chain(tuple(chain))
-            chain = []
-        chain.append(step)
-    if chain:
-        yield Chain(tuple(chain))
 
 
 def _count(
@@ -223,14 +199,13 @@ def _rows_done(shards: Sequence[InputShard], parts: Sequence[Part]) -> int:
 
 
 @contextmanager
-def _watched(parts_of: Mapping[str, Sequence[Part]], tell: Callable[[str, Sequence[Part]], None]) -> Iterator[None]:
+def _watched(name: str, parts: Sequence[Part], tell: Callable[[str, Sequence[Part]], None]) -> Iterator[None]:
     """Tell of rows that are done by looking for files: the same on one machine and on a cluster."""
     is_over = threading.Event()
 
     def look() -> None:
         while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
-            for step, parts in parts_of.items():
-                tell(step, parts)
+            tell(name, parts)
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
@@ -239,5 +214,4 @@ def _watched(parts_of: Mapping[str, Sequence[Part]], tell: Callable[[str, Sequen
     finally:
         is_over.set()
         watcher.join()
-        for step, parts in parts_of.items():
-            tell(step, parts)
+        tell(name, parts)

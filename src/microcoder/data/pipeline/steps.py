@@ -60,6 +60,8 @@ class Step:
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
     """Digests of what else decides it, such as files that the settings do not name."""
+    runs: Literal["on_every_core", "alone"] = "on_every_core"
+    """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
     turns_away: bool = True
     """False: a row that would be rejected stays as it was, with a line of lineage that says why."""
 
@@ -71,12 +73,8 @@ class Step:
         return row.candidate.model_copy(update={"lineage": (*row.candidate.lineage, line)})
 
 
-@dataclass(frozen=True, slots=True)
 class MapStep(Step):
     """A step that looks at one shard at a time; `opens` gives a context manager around its `Work`."""
-
-    runs: Literal["on_every_core", "alone"] = "on_every_core"
-    """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
 
 
 class BarrierStep(Step):
