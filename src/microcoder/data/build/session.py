@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from microcoder.data.build.config import BuildConfig
 from microcoder.data.build.inputs import FileDigests, describe_sources, list_inputs, unpack_sources
 from microcoder.data.build.steps import collect_step, later_steps
 from microcoder.data.build.verification import read_rates
 from microcoder.data.filter.contamination import THRESHOLDS
-from microcoder.data.formats.candidates import STAGES, Candidate, Stage
+from microcoder.data.formats.candidates import STAGES, Stage
 from microcoder.data.hub import MARKER
 from microcoder.data.pipeline.engine import Missing, OnProgress, StepCounts, count_missing, run_steps
 from microcoder.data.pipeline.parts import Part, read_kept, read_rejected
@@ -178,32 +177,10 @@ def _release(
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
     rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
-    tally = write_tables(folder, _kept(parts[-1]), rejected)
-    tests = {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable}
-    figures = {**_figures(config, parts, step_counts), "tests": tests}
-    record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
-    sources = describe_sources(config.sources, plan.shards, digests=FileDigests(config.work_folder / "inputs.json"))
-    write_card(
-        folder,
-        name=config.name,
-        tally=tally,
-        step_counts=step_counts,
-        figures=figures,
-        config=record,
-        sources=sources,
-    )
-    write_croissant(folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources)
-    write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
-
-
-def _kept(parts: Sequence[Part]) -> Iterator[Candidate]:
-    return chain.from_iterable(read_kept(part.path) for part in parts)
-
-
-def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]) -> dict[str, Any]:
+    tally = write_tables(folder, chain.from_iterable(read_kept(part.path) for part in parts[-1]), rejected)
     by_step = {step_count.step: step_count for step_count in step_counts}
     verified, rates = by_step["verify"], read_rates(config, parts[-2])
-    return {
+    figures = {
         "decontamination": {
             "benchmarks": [source.prefix for source in config.benchmarks],
             "rows_compared": by_step["filter"].num_in,
@@ -211,4 +188,12 @@ def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: 
             "thresholds": THRESHOLDS,
         },
         "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
+        "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
     }
+    record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
+    sources = describe_sources(config.sources, plan.shards, digests=FileDigests(config.work_folder / "inputs.json"))
+    write_card(
+        folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record, sources=sources
+    )
+    write_croissant(folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources)
+    write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})

@@ -8,7 +8,7 @@ The two decisions that need every row: what is a duplicate, and what is kept for
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache, partial
@@ -130,7 +130,7 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
             brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
             return Judges(opened.enter_context(thorough), opened.enter_context(brief))
 
-        def work(candidates: Collection[Candidate]) -> Iterable[Row]:
+        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
             # One by one, so that progress is shown by rows.
             for one in candidates:
                 yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))

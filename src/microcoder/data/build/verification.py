@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterato
     responses, model = read_responses(resources.responses), settings.pass_rates_of
     with resources.open_judge() as judge:
 
-        def work(candidates: Collection[Candidate]) -> Iterable[Row]:
+        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
             candidates = list(candidates)
             rates = {
                 name: f"{model}={passed}/{attempts}"
@@ -95,7 +95,7 @@ def open_verify(settings: VerifySettings, resources: Resources) -> Iterator[Work
         VerdictStore(resources.work / "verification" / f"verdicts-{platform.node()}.sqlite") as store,
     ):
 
-        def work(candidates: Collection[Candidate]) -> Iterable[Row]:
+        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
             counts = []
             # So many that all workers are busy, and few enough that progress is shown by rows.
             for some in _cut_pieces(candidates, max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)):

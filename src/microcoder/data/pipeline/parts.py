@@ -46,22 +46,17 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """It was written whole; one that a power cut shortened is made again."""
-        return is_whole(self.path)
-
-
-def is_whole(path: Path) -> bool:
-    """Whether there is a part that ends as a whole one does."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(-len(_MAGIC), os.SEEK_END)
-            return file.read() == _MAGIC
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        if error.errno == errno.EINVAL:  # Shorter than its last bytes.
+        """It ends as a whole one does; one that a power cut shortened is made again."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(-len(_MAGIC), os.SEEK_END)
+                return file.read() == _MAGIC
+        except FileNotFoundError:
             return False
-        raise
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # Shorter than its last bytes.
+                return False
+            raise
 
 
 def write_part(path: Path, rows: Iterable[Row]) -> None:
@@ -107,10 +102,10 @@ def read_part(path: Path) -> list[Row]:
 
 def read_kept(path: Path) -> list[Candidate]:
     """Return the rows of a part that are still on their way."""
-    return [Candidate.model_validate_json(text) for is_kept, text in _records(path) if is_kept]
+    return list(KeptRows(path))
 
 
-class KeptRows(Collection[Candidate]):
+class KeptRows(Iterable[Candidate]):
     """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
 
     def __init__(self, path: Path) -> None:
@@ -120,14 +115,8 @@ class KeptRows(Collection[Candidate]):
         self.ids = [name for name, is_kept in pairs if is_kept]
         """In order."""
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
     def __iter__(self) -> Iterator[Candidate]:
         return (Candidate.model_validate_json(text) for is_kept, text in _records(self._path) if is_kept)
-
-    def __contains__(self, row: object) -> bool:
-        return isinstance(row, Candidate) and row.id in self.ids
 
 
 def read_rejected(path: Path) -> list[Rejection]:

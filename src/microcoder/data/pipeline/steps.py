@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,9 +20,9 @@ from microcoder.judge.core.config import Config
 Row = Candidate | Rejection
 """A row at any stage of a build."""
 
-Work = Callable[[Collection[Candidate]], Iterable[Row]]
-"""Takes a shard's candidates, gives one row for each, in order. They may be read from a file as they are gone through:
-what goes through them once, and yields, holds few of them."""
+Work = Callable[[Iterable[Candidate]], Iterable[Row]]
+"""Takes a shard's candidates, gives one row for each, in order. They are read from a file each time that they are
+gone through: what yields holds few of them."""
 
 WOULD_REJECT = "would_reject"
 """Step in the lineage of a row that stayed though a step would have rejected it; its field is the reason."""

@@ -213,7 +213,7 @@ class ShardWorker:
             return
         kept = KeptRows(Path(given))
         found = []
-        for row in ticked(work(kept), path, len(kept)):
+        for row in ticked(work(kept), path, len(kept.ids)):
             found.append(row.id)
             yield step.keep(row)
         if kept.ids != found:

@@ -143,7 +143,7 @@ def write_validators(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]
 ) -> Validators | None:
     """Return validators that a model wrote; None, and counted, where it wrote too few that can be relied on."""
-    known = [test.input for test in candidate.tests][:_MOST_TRIED]
+    known = [test.input for test in candidate.tests]
     spoilt = spoil(known)
     found: list[Program] = []
     for number in range(_MOST_BY_MODEL if known else 0):
