@@ -135,14 +135,7 @@ def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, num_kills: int) ->
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def test_a_damaged_part_is_named(tmp_path: Path) -> None:
-    parts, _ = run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-    parts[0][0].path.write_bytes(b"nonsense")
-    with pytest.raises(DataError, match="is damaged"):
-        read_part(parts[0][0].path)
-
-
-@pytest.mark.parametrize("length", [0, 3, 100, -1])
+@pytest.mark.parametrize("length", [3, -1])
 def test_a_part_that_was_cut_off_is_made_again(tmp_path: Path, length: int) -> None:
     def build() -> None:
         run_steps(steps.shards(3), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))

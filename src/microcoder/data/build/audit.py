@@ -117,15 +117,14 @@ def _write_report(config: BuildConfig, rows: Sequence[Row], *, of: int) -> Audit
     for row in rows:
         for stage, kind, detail in find_in(row):
             of_kind.setdefault((stage, kind), []).append((row, detail[:_MOST_DETAIL]))
-    kinds = sorted(of_kind, key=lambda kind: (_ORDER.index(kind[0]), -len(of_kind[kind]), kind[1]))
     findings, lines, examples = [], [], []
-    for stage, kind in kinds:
+    for stage, kind in sorted(of_kind, key=lambda one: (_ORDER.index(one[0]), -len(of_kind[one]), one[1])):
         found = of_kind[stage, kind]
         names = {row.id for row, _ in found}
         rate = rate_with_interval([(int(row.id in names), 1) for row in rows])
         assert rate is not None
-        findings.append(Finding(stage, kind, rate.right, rate.right / rate.total, rate.low, rate.high))
-        share = f"{rate.right / rate.total:.1%} | {rate.low:.1%} to {rate.high:.1%}"
+        findings.append(Finding(stage, kind, rate.right, rate.value, rate.low, rate.high))
+        share = f"{rate.value:.1%} | {rate.low:.1%} to {rate.high:.1%}"
         lines.append(f"| {stage} | {kind} | {rate.right:,} | {share} | {_MEANINGS.get(kind, '')} |")
         examples += ["", f"## {kind}", *(f"- `{row.id}` {_plain(detail)}" for row, detail in found[:_EXAMPLES])]
     folder = config.output

@@ -165,7 +165,7 @@ def _find_inputs(
     if validators is None and not settings.keep_unchecked:
         dropped["nothing says which inputs are valid"] += 1
         return []
-    if validators is None and len(answering.references) < 2:
+    if validators is None and len({one.code for one in answering.references}) < 2:
         dropped["unchecked, and no second reference"] += 1
         return []
     found: dict[str, MadeInput] = {}
