@@ -57,7 +57,7 @@ ROWS = [
 @pytest.fixture
 def source(tmp_path: Path) -> SourceSettings:
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in ROWS))
-    return SourceSettings(path=str(tmp_path / "rows.jsonl"), format="codecontests")
+    return SourceSettings(path=str(tmp_path / "rows.jsonl"), format="codecontests", licence="CC-BY-4.0")
 
 
 def config(source: SourceSettings, output: Path, **fields: Any) -> BuildConfig:

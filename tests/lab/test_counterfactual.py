@@ -37,6 +37,7 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
         "batch": {"train_batch_size": 48, "ppo_mini_batch_size": 48, "micro_batch_rollouts": 64},
         "optimizer": {"learning_rate": 1e-3, "warmup_steps": 0},
         "algorithm.masking.kind": "none",
+        "algorithm.loss.clip_high": 0.2,
         "evaluation.samples_per_problem": 4,
         "evaluator.workers": 1,
     }

@@ -13,6 +13,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, StudyFile, find_studies, load_study
 from microcoder.lab.studies.work import digest_code, distinct_work, plan_runs, plan_work
 from microcoder.lab.studies.workers import split_rounds
+from microcoder.train.recipe.batching import find_idle
 
 ROOT = Path(__file__).parents[2]
 STUDIES = [load_study(path) for path in sorted(ROOT.glob("studies/*.toml"))]
@@ -50,6 +51,19 @@ def test_work_that_studies_share_is_done_once(tmp_path: Path) -> None:
     assert len({work.folder for work in works}) == len(distinct)
     assert [work.seed for work in distinct] == sorted(work.seed for work in distinct)
     assert {work.folder.parent.name for work in distinct} == {digest_code()}
+
+
+def test_every_idea_of_a_study_can_act_at_every_scale(tmp_path: Path) -> None:
+    """But where one update a step is what is studied: a step from one set of rollouts, and the smallest batch."""
+    declared = {("006_truncation_mask", "one_step"), ("007_batch_size", "32")}
+    idle = {
+        (file.name, work.name): said
+        for file in STUDIES
+        for scale in (MICRO, *file.study.scales)
+        for work in plan_work(file, scale=scale, root=tmp_path)
+        if work.seed == 0 and (said := find_idle(work.config))
+    }
+    assert idle.keys() == declared, idle
 
 
 def test_a_level_may_name_the_seed(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ def describe_run(history: History) -> list[tuple[str, str]]:
         ("temperature", _temperature(history, config)),
         ("length", _ends(history, "length_mean", "mean response of {:.1f} tokens", "{:.1f}")),
         ("diversity", _ends(history, "diversity", "{:.2f} of all 4-grams unique", "{:.2f}")),
-        ("limit", f"at most {' then '.join(map(str, limits))} tokens of a response" if limits else ""),
+        ("limit", _limits(limits, (config.get("evaluation") or {}).get("max_response_tokens"))),
     )
     return [(name, text) for name, text in rows if text]
 
@@ -330,11 +330,29 @@ def _mask(history: History) -> str:
     reasons = {"truncated_incomplete": "cut off before the program ended", "truncated_correct": "right though cut off"}
     why = ", ".join(f"{count:,} {reasons.get(reason, reason)}" for reason, count in sorted(masked.items()) if count)
     num_masked = sum(masked.values())
+    effective = round(sum(step.masked_effective_share * sum(step.outcomes.values()) for step in history.steps))
+    taken = fmean(sum(share for idea, share in step.doses.items() if "mask_" in idea) for step in history.steps)
     return (
         f"{truncated:,} of {total:,} rollouts reached the limit ({truncated / total:.1%}; most at step {most.step}: "
         f"{most.truncated_share:.1%}); of {num_masked:,} ({num_masked / total:.1%}) the advantage was set to 0"
         + (f": {why}" if why else "")
+        + (
+            f"; {effective:,} had one to lose ({taken:.1%} of all |advantage|), of the others it was 0 anyway"
+            if num_masked
+            else ""
+        )
     )
+
+
+def _limits(limits: Sequence[int], in_test: int | None) -> str:
+    if not limits:
+        return ""
+    differs = (
+        f", and {in_test} in tests: lengths and accuracy of the two differ by that"
+        if in_test and in_test != limits[-1]
+        else ""
+    )
+    return f"at most {' then '.join(map(str, limits))} tokens of a response in training{differs}"
 
 
 def _temperature(history: History, config: Mapping[str, Any]) -> str:
