@@ -47,7 +47,7 @@ BUDGETS = {
     "lab": 10,
     "lab/flawed": 160,
     "lab/yardstick": 1200,
-    "lab/studies": 3230,
+    "lab/studies": 3220,
     "eval": 1070,
     "view": 2040,
     "integrations": 970,
