@@ -44,7 +44,6 @@ LABELS: Mapping[str, str] = MappingProxyType(
         **{name: f"{one.title}, training" for name, one in _OF_STEP.items()},
         **{name: f"{one.title}, held out" for name, one in _OF_EVALUATION.items()},
         **{f"accuracy_{tier}": f"Accuracy on {tier} problems, held out" for tier in TIERS},
-        "holding_temperature": "Highest holding temperature",
         "masked_effective": "Masked where it changed an advantage, training",
     }
 )
@@ -105,8 +104,7 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
     elif metric not in _OF_STEP:
-        field = _OF_EVALUATION.get(metric)
-        read = (lambda e: holding_temperature(e.sweep)) if field is None else attrgetter(field.name)
+        read = attrgetter(_OF_EVALUATION[metric].name)
         points = [(e.step, value) for e in history.evaluations if (value := read(e)) is not None]
         steps, rows = [step for step, _ in points], [[value] for _, value in points]
     else:
