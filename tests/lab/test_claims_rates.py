@@ -66,7 +66,7 @@ def test_planted_effects_are_found_and_what_is_not_there_is_not(num_seeds: int) 
     st.none() | st.floats(0.1, 20),
     st.sampled_from(["higher", "lower", "same"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_more_seeds_never_lead_from_supported_to_contradicted(
     truth: float, spread: float, least: float, paper: float | None, direction: Direction
 ) -> None:
