@@ -33,7 +33,7 @@ ARCHIVES = {
     "doocs": Real(f"{EXAMPLES}/doocs.py:doocs", 486, 486, 367),
     "humaneval": Real("humaneval", 164, 155, 155),
     "humaneval_xl": Real("humaneval", 560, 546, 546),
-    "kodsport": Real("kattis", 353, 353, 334),
+    "kodsport": Real("kattis", 277, 277, 277),
     "lcb_eval": Real("livecodebench", 2 * 880, 2 * 880, 0),
     "leetcodedataset": Real("leetcodedataset", 228 + 1890, 2118, 2118),
     "mbpp": Real("mbpp", 974, 832, 832),

@@ -79,13 +79,9 @@ def open_process(settings: ProcessSettings, resources: Resources) -> Iterator[Wo
 
 @contextmanager
 def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work]:
-    """Apply the rules, the benchmarks' index and, where there is one, the judging model to each row."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.judge, opened)
-        index = read_benchmarks(resources.benchmarks) if resources.benchmarks else None
-        yield lambda candidates: _map(
-            "filter", lambda one: filter_row(one, settings, index, endpoint), candidates, endpoint
-        )
+    """Apply the rules and the benchmarks' index to each row."""
+    index = read_benchmarks(resources.benchmarks) if resources.benchmarks else None
+    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates, None)
 
 
 @contextmanager
@@ -301,7 +297,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             "filter",
             config.filter.model_copy(update={"quality": quality}),
             partial(open_filter, resources=resources),
-            (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if benchmarks else ())),
+            (_FILTER, _PROCESS, _REASONS, *(_READING if benchmarks else ())),
             inputs=(compared,),
         ),
         BarrierStep("deduplicate", "filter", CollectSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),

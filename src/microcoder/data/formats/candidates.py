@@ -327,7 +327,6 @@ REASONS: dict[str, str] = {
     "only_samples": "the package has no tests but the examples that its statement shows",
     "no_tests": "nothing to judge an answer by, and nothing could be made",
     "all_tests_shown": "its statement shows every test that is left, so that writing them down passes",
-    "not_relevant": "a model found it unclear, or no programming problem",
     "licence_refused": "its licence is not on the list",
     "licence_unknown": "the source names no licence",
     "no_date": "a window is set and the row has no date",

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Lineage, Note
-from microcoder.data.formats.text import Digits, read_literal, shorten
+from microcoder.data.formats.text import read_literal, shorten
 from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS, TestCase
 
 _LIMITS = {"time_limit_seconds": (0.0, MOST_SECONDS), "memory_limit_mib": (LEAST_MEMORY_MIB, MOST_MEMORY_MIB)}
@@ -309,8 +309,7 @@ class Row:
 def _typed(value: object, kind: Any, name: str, what: str) -> Any:
     if isinstance(value, kind):
         return value
-    found = "a long integer" if isinstance(value, Digits) else type(value).__name__
-    raise Malformed("wrong_type", f"{name} is {found}, not {what}")
+    raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not {what}")
 
 
 def _iso_day(seconds: float) -> str:

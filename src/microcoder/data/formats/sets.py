@@ -64,13 +64,7 @@ _COLUMNS = Columns(
     also={"flags": _find_flags},
 )
 _APPS = (
-    Format(
-        "apps",
-        "codeparrot/apps",
-        _COLUMNS,
-        tests_in="input_output",
-        marks=(("input_output",),),
-    ),
+    Format("apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)),
     Format(
         "apps_folder",
         "APPS as first published, a folder a problem",
