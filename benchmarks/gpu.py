@@ -112,6 +112,8 @@ def recipe(model: str, arguments: argparse.Namespace) -> dict[str, str]:
         "rewards.name": f"{Path(__file__).resolve()}:lot",
         "extractor.name": f"{Path(__file__).resolve()}:program",
         "algorithm.masking.kind": "none",
+        # As many updates as asked for, one of them too: the time of an update is measured, not its clip.
+        "algorithm.loss.clip_high": "0.2",
         "batch.train_batch_size": str(arguments.problems),
         "batch.ppo_mini_batch_size": str(arguments.mini or arguments.problems),
         "batch.micro_batch_rollouts": str(arguments.micro),
@@ -128,7 +130,6 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     """Train by `run_training`; the figures are those of the run's own metrics."""
     from transformers import TrainerCallback
 
-    from microcoder.train.run.estimate import read_speeds
     from microcoder.train.run.observer import Observer
     from microcoder.train.run.session import run_training
     from microcoder.train.runs import RunDirectory
@@ -149,18 +150,18 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     with suppress(KeyboardInterrupt):  # the steps that are done are recorded
         run_training(config, run_directory=run.root, observer=Watch(), callbacks=[Deadline()])
     peaks.begin("end")
-    speeds = read_speeds(run)
     rows = run.read_metrics()[1:] or run.read_metrics()
     assert all(row["optimizer"]["grad_norm"] > 0 for row in rows), "no update to be measured"
     assert not any(row["outcomes"]["no_code"] for row in rows), "nothing to judge"
     return {
         "steps": len(run.read_metrics()),
-        "sampled_per_second": speeds.sampled_per_second,
-        "trained_per_second": speeds.trained_per_second,
+        **{
+            name: median(row["length_mean"] * sum(row["outcomes"].values()) / row["seconds"][phase] for row in rows)
+            for name, phase in (("sampled_per_second", "generate"), ("trained_per_second", "update"))
+        },
         "judge_share": median(row["seconds"].get("judge", 0.0) / row["seconds"]["total"] for row in rows),
-        "beside_share": median(row["seconds"].get("judge_beside", 0.0) / row["seconds"]["total"] for row in rows),
         "step_seconds": median(row["seconds"]["total"] for row in rows),
-        "mean_length": speeds.mean_length,
+        "mean_length": median(row["length_mean"] for row in rows),
     }
 
 
@@ -247,7 +248,6 @@ def run_trl(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[str
         "sampled_per_second": median(step["tokens"] / step["generate"] for step in kept),
         "trained_per_second": median(step["tokens"] / _update_seconds(step) for step in kept),
         "judge_share": median(step["judge"] / step["total"] for step in kept),
-        "beside_share": 0.0,
         "step_seconds": median(step["total"] for step in kept),
         "mean_length": median(step["tokens"] for step in kept) / rollouts,
     }
@@ -269,6 +269,7 @@ def work(arguments: argparse.Namespace) -> None:
     from microcoder.judge.core.config import load_config
     from microcoder.train.recipe.recipe import TrainConfig
     from microcoder.train.run.estimate import count_memory
+    from microcoder.train.run.shapes import count_model
 
     has_gpu = torch.cuda.is_available()
     config = load_config(TrainConfig, overrides=recipe(arguments.model, arguments))
@@ -280,7 +281,8 @@ def work(arguments: argparse.Namespace) -> None:
     name = torch.cuda.get_device_name(0) if has_gpu else f"CPU ({platform.machine()})"
     flops = next((value for key, value in PEAK_FLOPS.items() if key in name), None)
     assert table is not None
-    parameters = table.parameters
+    parameters = count_model(config.model)
+    assert parameters is not None
     print(
         json.dumps(
             {
@@ -310,7 +312,6 @@ def describe(figures: dict[str, dict[str, Any]], arguments: argparse.Namespace) 
         ("model FLOPs of updates (6 a parameter and token) against the card's peak", "mfu", "{:.1%}"),
         ("seconds a step", "step_seconds", "{:,.2f}"),
         ("waiting for the judge, share of a step", "judge_share", "{:.1%}"),
-        ("judging beside the sampling, share of a step", "beside_share", "{:.1%}"),
         ("memory of tensors at most, sampling, GiB", "sampling_gib", "{:.2f}"),
         ("the same, updates, GiB", "update_gib", "{:.2f}"),
         ("memory taken from the device at most, GiB (without a GPU: of the whole process)", "peak_gib", "{:.2f}"),

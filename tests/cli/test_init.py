@@ -18,6 +18,7 @@ from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.train.recipe.recipe import HubProblems, HuggingFaceModel, TrainConfig
+from microcoder.train.run.estimate import count_memory
 from microcoder.train.run.starter import GPUS, Wishes, write_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
     plain = load_config(TrainConfig, overrides={"model.kind": "hugging_face", "model.path": str(model)}, layers=[
         {"problems": {"kind": "files", "train": files["problems"], "heldout": files["heldout"]}}
     ])  # fmt: skip
-    rollout = plain.rollout.model_copy(update={"backend": "vllm"})
+    rollout = plain.rollout.model_copy(update={"backend": "vllm", "vllm": config.rollout.vllm})
     # What bounds memory alone, and changes no result, may be smaller.
     assert config.batch.micro_batch_rollouts <= plain.batch.micro_batch_rollouts
     assert config == plain.model_copy(update={"rollout": rollout, "batch": config.batch})
@@ -111,12 +112,21 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, st
     assert small.weights.lora is None
     assert small.rollout.max_response_tokens == 8192
     assert resolve(by_gpu["l4"], tmp_path).weights.lora is not None
-    four = resolve(write_recipe(Wishes(model="Qwen/Qwen3-4B", gpu="h100", **files)), tmp_path)
-    assert isinstance(four.model, HuggingFaceModel)
-    assert four.model.lora is not None
-    assert four.model.dtype == "bfloat16"
-    with pytest.raises(ConfigError, match=r"Qwen3-32B does not fit on one l4"):
-        write_recipe(Wishes(model="Qwen/Qwen3-32B", gpu="l4", **files))
+    four, eight = (
+        resolve(write_recipe(Wishes(model=f"Qwen/Qwen3-{size}B", gpu="h100", **files)), tmp_path) for size in (4, 8)
+    )
+    assert (four.weights.lora, four.rollout.max_response_tokens, four.optimizer.name) == (None, 8192, "adamw_8bit")
+    assert four.rollout.vllm.enable_sleep_mode
+    # What is left goes to the sampler's cache; passes of two are enough.
+    table = count_memory(four, device_memory_gib=80e9 / 2**30)
+    assert table is not None
+    assert table.fits
+    assert (four.batch.micro_batch_rollouts, table.cached_responses) == (2, 35)
+    assert isinstance(eight.model, HuggingFaceModel)
+    assert eight.model.lora is not None
+    assert (eight.model.dtype, eight.optimizer.learning_rate) == ("bfloat16", 1e-5)
+    with pytest.raises(ConfigError, match=r"Qwen3-8B does not fit on one l4"):
+        write_recipe(Wishes(model="Qwen/Qwen3-8B", gpu="l4", **files))
     with pytest.raises(ConfigError, match="gpu 'h1000' is unknown; use one of h200, h100"):
         write_recipe(Wishes(model="Qwen/Qwen3-1.7B", gpu="h1000", **files))
 
@@ -172,7 +182,7 @@ def test_what_no_flag_says_is_asked_on_a_terminal(
     ours, theirs = pty.openpty()
     with open(theirs, encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
-        os.write(ours, f"Qwen/Qwen3-1.7B\n{files['problems']}\na100-40\n\n".encode())
+        os.write(ours, f"Qwen/Qwen3-1.7B\n{files['problems']}\nl4\n\n".encode())
         main(["init", "--heldout", files["heldout"], "--out", "recipe.toml"])
     assert "gpu (h200, h100" in capsys.readouterr().out
     config = load_config(TrainConfig, [tmp_path / "recipe.toml"])

@@ -90,8 +90,11 @@ def test_every_idea_of_a_recipe_can_act(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "idle"),
     [
-        ({"batch.ppo_mini_batch_size": "64"}, "the clip of loss dapo, with one update a step"),
-        ({"batch.ppo_mini_batch_size": "64", "algorithm.loss": "cispo"}, "the ratio of loss cispo"),
+        (
+            {"batch.ppo_mini_batch_size": "64", "algorithm.loss": "grpo"},
+            "the clip of loss grpo, with one update a step",
+        ),
+        ({"batch.ppo_mini_batch_size": "64", "algorithm.loss": "cispo", "num_steps": "1"}, "the ratio of loss cispo"),
         ({"algorithm.masking.rho": "0"}, "the mask, with algorithm.masking.rho = 0"),
     ],
 )
@@ -100,6 +103,18 @@ def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest
     assert idle in said
     main(["train", "-c", "micro", "--dry-run", *(word for key, value in keys.items() for word in (f"--{key}", value))])
     assert f"cannot act: {said}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("loss", "way_out"),
+    [("dapo", "--algorithm.loss.clip-high 0.2"), ("cispo", "--algorithm.loss grpo"), ("gspo", "--algorithm.loss grpo")],
+)
+def test_a_loss_that_rests_on_ratios_is_refused_with_one_update_a_step(loss: str, way_out: str) -> None:
+    keys = {"batch.ppo_mini_batch_size": "64", "algorithm.loss": loss}
+    with pytest.raises(ConfigError, match=rf"every ratio is 1; try batch\.ppo_mini_batch_size=32, or, .*{way_out}"):
+        load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys)
+    plain = {"algorithm.loss": "grpo"} if loss != "dapo" else {"algorithm.loss.clip_high": "0.2"}
+    load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides={**keys, **plain})
 
 
 def test_a_stage_after_the_last_step_cannot_act() -> None:
@@ -174,28 +189,6 @@ def test_a_recipe_that_a_gpu_may_not_hold_is_shown_with_what_to_change(
     with pytest.raises(SystemExit, match="2"):
         main([*words, "--gpu-memory-gib", "400"])
     assert "add --dry-run" in capsys.readouterr().err
-
-
-def test_hours_come_from_a_run_where_one_was_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    row = {
-        "length_mean": 50.0,
-        "max_response_tokens": 100,
-        "outcomes": {"accepted": 32},
-        "seconds": {"generate": 2.0, "update": 4.0, "judge": 0.1, "judge_beside": 0.06},
-    }
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps({**row, "step": step}) + "\n" for step in (1, 2, 3)))
-    words = ["train", "-c", str(ROOT / "recipes/micro/config.toml"), "--dry-run", "--json", "--num-steps", "9"]
-    main([*words, "--speeds-of", str(tmp_path)])
-    estimate = json.loads(capsys.readouterr().out)["estimate"]
-    assert estimate["source"] == f"measured over 2 steps of {tmp_path}"
-    # 50 tokens x 32 rollouts in 2 s are 800 a second; responses take half of their limit.
-    assert estimate["generate_hours"] == pytest.approx(0.5 * estimate["max_tokens"] / 800 / 3600)
-    assert estimate["update_hours"] == pytest.approx(0.5 * estimate["max_tokens"] / 400 / 3600)
-    judged = estimate["rollouts"] + estimate["heldout_rollouts"]
-    assert estimate["judge_core_hours"] == pytest.approx(judged * 0.16 / 32 / 3600)
-    with pytest.raises(SystemExit, match="2"):
-        main([*words, "--speeds-of", str(tmp_path / "nowhere")])
-    assert "has no measured step" in capsys.readouterr().err
 
 
 def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(microcoder: Callable[..., Done]) -> None:

@@ -50,10 +50,14 @@ def statement(number: int) -> str:
 def row(number: int, *, added: int | None = None, text: str | None = None) -> dict[str, object]:
     pairs = [(a, b) for a, b in ((1, 2), (3, 40), (500, 7), (9, 9))]
     right = number if added is None else added
+    solutions = [
+        f"{said} + {right})\n"
+        for said in ("a, b = map(int, input().split())\nprint(a + b", "print(sum(map(int, input().split()))")
+    ]
     return {
         "problem_id": number,
         "question": text or statement(number),
-        "solutions": json.dumps([f"a, b = map(int, input().split())\nprint(a + b + {right})\n"]),
+        "solutions": json.dumps(solutions if added is None else solutions[:1]),
         "input_output": json.dumps(
             {"inputs": [f"{a} {b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
         ),
@@ -113,6 +117,8 @@ format = "apps"
 path = "{tmp_path / "benchmark.jsonl"}"
 format = "apps"
 name = "bench"
+[generate]
+keep_unchecked = true
 [verify]
 runs = 2
 """
@@ -192,6 +198,10 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert all(line["num_generated_tests"] == line["num_tests"] - 4 for line in table)
     kinds = {origin["kind"].partition("/")[0] for line in table for origin in json.loads(line["origins"])}
     assert kinds == {"given", "mutated"}
+    assert all(line["num_unchecked_tests"] == line["num_generated_tests"] for line in table)
+    tests = json.loads((corpus / "funnel.json").read_text())["figures"]["tests"]
+    num_made = sum(line["num_generated_tests"] for line in table)
+    assert tests == {"made_by_certificate": {"unchecked": num_made}, "guessable": []}
     card = (corpus / "README.md").read_text()
     assert "| verify | 14 | 12 | 2 |" in card
     assert "true_positive" in card

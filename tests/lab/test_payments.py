@@ -23,7 +23,7 @@ prompt.style = "bare"
 model = { kind = "hugging_face", path = "CHECKPOINT", compute_dtype = "float32", attn_implementation = "eager" }
 problems = { kind = "micro", num_train = 8, num_heldout = 2, tiers = ["easy"], styles = ["function"] }
 rollout = { num_samples = 4, max_response_tokens = 40, temperature = { kind = "constant", value = 0.8 } }
-batch = { train_batch_size = 4, ppo_mini_batch_size = 4 }
+batch = { train_batch_size = 4, ppo_mini_batch_size = 2 }
 optimizer = { name = "adamw_torch" }
 evaluation = { samples_per_problem = 1 }
 evaluator = { workers = 1 }

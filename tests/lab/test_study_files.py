@@ -12,6 +12,8 @@ from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, StudyFile, find_studies, load_study
 from microcoder.lab.studies.work import digest_code, distinct_work, plan_runs, plan_work
+from microcoder.lab.studies.workers import split_rounds
+from microcoder.train.recipe.batching import find_idle
 
 ROOT = Path(__file__).parents[2]
 STUDIES = [load_study(path) for path in sorted(ROOT.glob("studies/*.toml"))]
@@ -51,12 +53,34 @@ def test_work_that_studies_share_is_done_once(tmp_path: Path) -> None:
     assert {work.folder.parent.name for work in distinct} == {digest_code()}
 
 
+def test_every_idea_of_a_study_can_act_at_every_scale(tmp_path: Path) -> None:
+    """But where one update a step is what is studied: a step from one set of rollouts, and the smallest batch."""
+    declared = {("006_truncation_mask", "one_step"), ("007_batch_size", "32")}
+    idle = {
+        (file.name, work.name): said
+        for file in STUDIES
+        for scale in (MICRO, *file.study.scales)
+        for work in plan_work(file, scale=scale, root=tmp_path)
+        if work.seed == 0 and (said := find_idle(work.config))
+    }
+    assert idle.keys() == declared, idle
+
+
 def test_a_level_may_name_the_seed(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\nnum_steps = 2\n')
     (tmp_path / "study.toml").write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
     runs = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path)
     seeds = [flatten(run.config.model_dump(mode="json"))["problems.seed"] for run in runs if run.name == "b"]
     assert seeds == [0, 1, 2]
+
+
+def test_the_registered_study_is_eight_seeds_of_six_arms_over_three_warm_starts(tmp_path: Path) -> None:
+    (path,) = (ROOT / "studies" / "registered").glob("*.toml")
+    runs = plan_runs(load_study(path), scale=MICRO, root=tmp_path)
+    starts = {run.seed: flatten(run.config.model_dump(mode="json"))["model.warm_start.seed"] for run in runs}
+    assert len({run.folder for run in runs}) == 48
+    assert list(starts.values()) == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert [len(found) for found in split_rounds(load_study(path).study, runs)] == [48]
 
 
 def test_other_seeds_are_other_work_of_the_same_study(tmp_path: Path) -> None:

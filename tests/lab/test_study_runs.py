@@ -52,7 +52,7 @@ cpu_threads = 1
 model = {{kind = "hugging_face", path = "{path}", compute_dtype = "float32", gradient_checkpointing = false}}
 problems = {{kind = "micro", num_train = 8, num_heldout = 2, tiers = ["easy"]}}
 rollout = {{num_samples = 2, max_response_tokens = 20}}
-batch = {{train_batch_size = 4, ppo_mini_batch_size = 4, micro_batch_rollouts = 8}}
+batch = {{train_batch_size = 4, ppo_mini_batch_size = 2, micro_batch_rollouts = 4}}
 evaluator = {{workers = 1}}
 evaluation = {{samples_per_problem = 1}}
 checkpoint = {{every_steps = 1, keep = 1, keep_best = false}}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from microcoder.judge.core.types import Repeat
+from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.sampling import DiversityWatch
 from microcoder.train.metrics import StepMetrics
-from microcoder.train.run.alarms import find_alarms
+from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
 from microcoder.train.run.checkpoints import best_step
 
 HEALTHY = StepMetrics(
@@ -35,7 +39,7 @@ HEALTHY = StepMetrics(
 
 def names(metrics: StepMetrics, diversities: tuple[float, ...] = (0.7,)) -> list[str]:
     *before, last = diversities
-    history = [{"diversity": value} for value in before]
+    history = [replace(metrics, diversity=value).as_row() for value in before]
     alarms = find_alarms(replace(metrics, diversity=last), history=history, watch=DiversityWatch(window_steps=10))
     assert all(alarm.cause and alarm.fix for alarm in alarms)
     return [alarm.name for alarm in alarms]
@@ -58,6 +62,38 @@ def test_each_alarm_by_what_it_is_for() -> None:
     assert names(replace(HEALTHY, mismatch={**seen, "weight": 0.6})) == ["sampler_differs"]
     assert names(replace(HEALTHY, mismatch={**seen, "dropped_share": 0.2})) == ["sampler_differs"]
     assert names(HEALTHY, tuple(0.7 - 0.01 * step for step in range(12))) == ["diversity_falling"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "idle"),
+    [
+        ({"doses": {"mask_positive": 0.01}, "optimizer": {"clip_high_share": 1e-5}}, ""),
+        (
+            {"doses": {"mask_positive": 0.01}, "optimizer": {"clip_high_share": 0.0, "clip_low_share": 0.1}},
+            "the clip of",
+        ),
+        ({"doses": {"mismatch_positive": 0.1}, "optimizer": {"clip_share": 0.1}}, "the mask of"),
+        ({"doses": {}, "optimizer": {"clip_share": 0.0}}, "the clip and the mask of"),
+        ({"doses": {"mask_negative": 0.01}, "optimizer": {}}, ""),  # an engine that counts no clip
+    ],
+)
+def test_an_idea_without_an_effect_is_idle_after_some_steps(changes: dict[str, Any], idle: str) -> None:
+    assert AlgorithmConfig().ideas == ("clip", "mask")
+    row = replace(HEALTHY, **changes)
+    for steps, rings in ((IDLE_STEPS - 2, False), (IDLE_STEPS - 1, bool(idle))):
+        found = find_alarms(row, history=[row.as_row()] * steps, watch=DiversityWatch(), ideas=AlgorithmConfig().ideas)
+        assert [alarm.name for alarm in found] == ["idle"] * rings
+        assert not rings or idle in found[0].cause
+
+
+def test_a_short_run_whose_diversity_collapses_rings() -> None:
+    """The demo's: from 0.56 to 0.21 in 24 steps."""
+    rows = [replace(HEALTHY, diversity=0.56 - 0.015 * step).as_row() for step in range(24)]
+    last = replace(HEALTHY, diversity=0.2)
+    (alarm,) = find_alarms(last, history=rows[:12], watch=DiversityWatch(), num_steps=24)
+    assert (alarm.name, "in 8 steps" in alarm.cause) == ("diversity_falling", True)
+    assert find_alarms(last, history=rows[:12], watch=DiversityWatch(), num_steps=300) == []
+    assert find_alarms(last, history=rows[:12], watch=DiversityWatch(answers=(1.4,)), num_steps=24) == []
 
 
 def test_flat_groups_are_distinguished_by_their_cause() -> None:

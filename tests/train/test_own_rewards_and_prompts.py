@@ -66,6 +66,7 @@ def recipe(checkpoint: Path, own: Path, **changes: str) -> TrainConfig:
         "rollout.temperature.value": "0.8",
         "batch.train_batch_size": "4",
         "batch.ppo_mini_batch_size": "4",
+        "algorithm.loss.clip_high": "0.2",
         "optimizer.name": "adamw_torch",
         "optimizer.schedule": "cosine",
         "optimizer.learning_rate": "1e-3",

@@ -32,7 +32,7 @@ HELDOUT = [{"prompt": "Print nine.", "tests": [{"input": "", "output": "9"}]}]
 
 
 def load(**problems: Any) -> Tasks:
-    overrides = {"model.kind": "micro", "batch.train_batch_size": "4", "batch.ppo_mini_batch_size": "4"}
+    overrides = {"model.kind": "micro", "batch.train_batch_size": "4", "batch.ppo_mini_batch_size": "2"}
     return load_tasks(load_config(TrainConfig, overrides=overrides, layers=[{"problems": problems}]))
 
 

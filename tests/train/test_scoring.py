@@ -9,6 +9,7 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.doses import measure_doses
 from microcoder.train.algorithm.filtering import is_mixed, order_spares, share_spares
 from microcoder.train.algorithm.losses import DapoLoss, DrGrpoLoss, GspoLoss
 from microcoder.train.algorithm.masking import (
@@ -20,7 +21,8 @@ from microcoder.train.algorithm.masking import (
     StopProperly,
 )
 from microcoder.train.algorithm.scoring import build_rules, score_rollouts
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.metrics import SamplerMismatch, ScoredRollout
+from microcoder.train.run.mismatch import note_mismatch
 from microcoder.train.run.recorder import summarise_step
 
 PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))
@@ -77,6 +79,28 @@ def test_a_length_penalty_enters_the_reward_and_is_recorded(judge: Judge) -> Non
     assert [sample.length_penalty for sample in scored] == [0.0, -1.0, -0.5, -1.0]
     assert [sample.reward for sample in scored] == [1.0, 0.0, -0.5, -1.0]
     assert [sample.advantage for sample in scored] == [1.125, 0.125, -0.375, -0.875]
+
+
+def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_touched(judge: Judge) -> None:
+    mask_all = AlgorithmConfig(advantage="dr_grpo", masking=MaskAll(kind="all"))
+    scored = score(judge, mask_all)
+    assert [sample.lost for sample in scored] == [{}, {"mask": 0.5}, {}, {"mask": -0.5}]
+    assert measure_doses(scored) == {"mask_negative": 0.25, "mask_positive": 0.25}
+    penalty = SoftPenalty(kind="soft_penalty", window_tokens=4)
+    lowered = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=penalty))
+    assert [sample.lost.get("penalty", 0.0) for sample in lowered] == [-0.625, 0.375, -0.125, 0.375]
+    assert measure_doses(lowered) == pytest.approx({"penalty_negative": 0.3, "penalty_positive": 0.3})
+    # Of a group whose rewards are equal the mask takes nothing, however many it touches.
+    rules = build_rules(mask_all, max_response_tokens=10)
+    (flat,) = score_rollouts([[GROUP[1]] * 3], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    row = summarise_step([scored, flat], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
+    assert (row.masked_share, row.masked_effective_share) == (5 / 7, 2 / 7)
+    # What the mismatch leaves of a response's weight, and one of which nothing is left.
+    ((half, whole),) = note_mismatch(
+        [[scored[0], scored[2]]], [SamplerMismatch(0, 1, 1, 0.5), SamplerMismatch(0, 1, 1, 0)]
+    )
+    assert (half.lost, whole.lost, half.masked_why) == ({"mismatch": 0.25}, {"mismatch": -0.5}, "")
+    assert measure_doses([half, whole]) == {"mismatch_negative": 0.5, "mismatch_positive": 0.25}
 
 
 def test_a_response_that_does_not_stop_loses_its_reward(judge: Judge) -> None:

@@ -27,6 +27,7 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
+from microcoder.train.algorithm.advantages import normalise_group
 from microcoder.train.algorithm.schedules import step_temperature
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.failures import explain_failure
@@ -42,6 +43,7 @@ NUM_STEPS = 4
 RECIPE = {
     "prompt.style": "bare",
     "num_steps": str(NUM_STEPS),
+    "seed": "2",  # the first with a mixed group of which something is masked
     "model.kind": "hugging_face",
     "model.compute_dtype": "float32",
     "model.gradient_checkpointing": "false",
@@ -56,7 +58,7 @@ RECIPE = {
     "batch.train_batch_size": "8",
     "batch.ppo_mini_batch_size": "4",
     "batch.micro_batch_rollouts": "8",
-    "algorithm.masking.rho": "0.5",
+    "algorithm.masking.rho": "1",
     "algorithm.masking.repeat_window_tokens": "4",
     "optimizer.learning_rate": "1e-3",
     "evaluation.every_steps": "2",
@@ -88,6 +90,10 @@ def without_times(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != "seconds"}
 
 
+def cut(rows: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
 def rollout_rows(folder: Path) -> list[dict[str, Any]]:
     measured = ("cpu_seconds", "wall_seconds", "memory_mib")
     rows = [row for file in sorted(folder.glob("*.parquet")) for row in read_rollouts(file)]
@@ -109,7 +115,7 @@ def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
 
 def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_checkpoint: Path) -> None:
     manifest, metrics, evaluations = finished.read_manifest(), finished.read_metrics(), finished.read_evaluations()
-    assert manifest["config"]["algorithm"]["masking"]["rho"] == 0.5
+    assert manifest["config"]["algorithm"]["masking"]["rho"] == 1
     assert manifest["packages"]["trl"].startswith("1.16")
     assert manifest["isolation"]["level"]
     assert manifest["environment"]["packages"]["profile"] == "standard"
@@ -127,6 +133,16 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     masked = [row for row in rows if row["masked_why"]]
     assert masked, "nothing was masked, so the test shows nothing about masking"
     assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
+    for recorded in metrics:
+        groups = cut([row for row in rows if row["step"] == recorded["step"]], 4)
+        wholes = [one for group in groups for one in normalise_group([row["reward"] for row in group])]
+        members = [row for group in groups for row in group]
+        taken = [whole for row, whole in zip(members, wholes, strict=True) if row["masked_why"] and whole]
+        assert recorded["masked_effective_share"] == len(taken) / len(members)
+        total = sum(map(abs, wholes)) or 1
+        for name, sign in (("mask_positive", 1), ("mask_negative", -1)):
+            assert recorded["doses"].get(name, 0.0) == pytest.approx(sum(max(0.0, sign * one) for one in taken) / total)
+    assert any(recorded["doses"] for recorded in metrics), "the mask took nothing, so the test shows nothing of doses"
     before, after = (
         load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
     )
@@ -353,6 +369,8 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
     """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights."""
     changes = {
         "num_steps": "2",
+        "seed": "0",  # with a mixed group under these samples
+        "algorithm.loss.clip_high": "0.2",
         "batch.ppo_mini_batch_size": "8",  # one update a step: which rollouts share an update is TRL's shuffle
         "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
         "problems.num_heldout": "7",  # does not divide by two
@@ -420,7 +438,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         (files, DataError, r"broken\.jsonl line 2 is not JSON"),
         ({**files, "problems.train": "no.jsonl"}, DataError, r"problem file no\.jsonl does not exist"),
         (
-            {"batch.train_batch_size": "32", "batch.ppo_mini_batch_size": "32"},
+            {"batch.train_batch_size": "32", "batch.ppo_mini_batch_size": "16"},
             ConfigError,
             "more than problems.num_train",
         ),
@@ -484,22 +502,27 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
     one = sum(path.stat().st_size for path in finished.checkpoint(2).iterdir()) // 1024
     with small_disk(tmp_path / "disk", kib=one // 2) as resize:
         run = RunDirectory(tmp_path / "disk" / "run")
-        with pytest.raises(
-            TrainingError, match=r"no room for a checkpoint: .*disk has 0\.\d MiB free; .* about 1\.5 MiB"
-        ):
-            train(tiny_checkpoint, run.root)
-        assert not run.root.exists()
-        for kib, last in ((one, None), (2 * one + 350, 4)):  # while the first is written; while the model is
+        for kib in (one // 2, 3 * one):  # the kept two, the best, and the one that is being written
             resize(kib)
-            with pytest.raises(
-                TrainingError, match=r"the disk is full: .*run has 0.0 MiB free; a checkpoint takes"
-            ) as told:
+            with pytest.raises(TrainingError, match=r"no room for the checkpoints: .* about 1\.5 MiB, and up to 4 are"):
                 train(tiny_checkpoint, run.root)
-            assert "\n" not in str(told.value)
-            assert ("starts the run again" if last is None else f"resumes the run after step {last}") in str(told.value)
-            assert run.latest_checkpoint_step() == last
-            assert not run.is_finished
-            assert not run.model.exists()
+            assert not run.root.exists()
+
+        class Fills(TrainerCallback):
+            def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+                if state.global_step == 3:
+                    resize(sum(path.stat().st_size for path in run.root.rglob("*") if path.is_file()) // 1024 + 400)
+
+        resize(64 * 1024)
+        torch.set_num_threads(1)
+        config = load_config(TrainConfig, overrides=recipe(tiny_checkpoint))
+        with pytest.raises(
+            TrainingError, match=r"the disk is full: .*run has 0.\d MiB free; a checkpoint takes"
+        ) as told:
+            run_training(config, run_directory=run.root, observer=Observer(), callbacks=[Fills()])
+        assert "\n" not in str(told.value)
+        assert "starts the run again" in str(told.value)
+        assert run.latest_checkpoint_step() is None
         resize(64 * 1024)
         train(tiny_checkpoint, run.root)
         assert_same_run(run, finished)

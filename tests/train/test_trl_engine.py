@@ -14,7 +14,6 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run import generation
 from microcoder.train.run.checkpoints import RunClock
 from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.observer import Observer
@@ -173,31 +172,7 @@ def test_leaving_out_idle_rows_changes_no_gradient(
     assert bool((gradients[0] != 0).any()) == (advantages is None)
 
 
-@pytest.mark.parametrize("rows_at_once", [5, 128])
-def test_a_batch_that_stays_full_samples_the_same_greedy_text_as_one_pass(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
-) -> None:
-    """Rows leave and enter at different lengths; prompts differ in length, some are asked twice, one is one token."""
-    trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
-    monkeypatch.setattr(generation, "_ROWS_ON_CPU", rows_at_once)
-    monkeypatch.setattr(generation, "SEGMENT_TOKENS", 7)
-    prompts = [[{"role": "user", "content": task.prompt.text}] for task in load_tasks(trainer.config).train]
-    distinct, _, fields = trainer._tokenize_prompts(prompts)
-    prompt_ids = [*(ids for ids in distinct for _ in range(2)), distinct[0][:1]]
-    trainer.generation_config.do_sample = trainer.generation_kwargs["do_sample"] = False
-    for settings in (trainer.generation_config.__dict__, trainer.generation_kwargs):
-        settings["temperature"] = settings["top_p"] = settings["top_k"] = None
-    whole, _ = GRPOTrainer._generate_single_turn(trainer, prompt_ids, None, fields, 1)
-    landed: dict[int, list[int]] = {}
-    trainer.on_landed = lambda rows, responses: landed.update(zip(rows, map(list, responses), strict=True))
-    ours, _ = trainer._generate_single_turn(prompt_ids, None, fields, 1)
-    assert ours == whole
-    assert [landed[row] for row in range(len(whole))] == whole
-    lengths = [len(response) for response in whole]
-    assert (min(lengths) < 14, max(lengths)) == (True, 40), "no row left early, or none went on to the limit"
-
-
-def test_tokens_are_drawn_as_often_as_in_one_pass(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
+def test_tokens_are_drawn_as_often_as_the_model_says(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
     """The first token's frequencies over 1000 draws of each prompt, at a temperature: those of the model."""
     trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
     model = trainer.model
@@ -215,30 +190,6 @@ def test_tokens_are_drawn_as_often_as_in_one_pass(tiny_checkpoint: Path, tmp_pat
         # The largest of the differences, in standard deviations of a count.
         deviations = (counts - 1000 * first) / (1000 * first * (1 - first)).sqrt().clamp(min=1)
         assert deviations.abs().max() < 6
-
-
-def test_judging_begins_while_others_are_sampled(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
-    rows_of: dict[str, list[list[Any]]] = {}
-    for name, sibling_limit in (("early", "none"), ("at the end", "100")):
-        trainer = build_trainer(
-            tiny_checkpoint,
-            tmp_path / name,
-            judge,
-            **({} if sibling_limit == "none" else {"evaluator.sibling_limit": sibling_limit}),
-        )
-        assert trainer.model is not None
-        trainer.model.train()
-        inputs = [trainer.train_dataset[index] for index in range(8) for _ in range(4)]  # type: ignore[index]
-        torch.manual_seed(0)
-        trainer._generate_and_score_completions(inputs)
-        rows_of[name] = [
-            [s.rollout.token_ids, s.program, s.verdict.outcome, s.verdict.tests_passed, s.reward, s.advantage]
-            for group in trainer._scored_P_G
-            for s in group
-        ]
-        beside = trainer.clock.read()["judge_beside"]
-        assert (beside > 0) == (name == "early")
-    assert rows_of["early"] == rows_of["at the end"]
 
 
 def test_a_step_uses_the_advantages_that_were_decided(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 import trl.trainer.utils
-from transformers import GenerationMixin
 from trl import GRPOTrainer
 from upstream import parameters, private_names
 
 import microcoder.train.trl
 
 FOLDER = Path(str(microcoder.train.trl.__file__)).parent
-SAMPLER = FOLDER.parent / "run" / "generation.py"
 METHODS = {
     "_compute_loss": "model, inputs",
     "_generate": "prompts",
     "_generate_and_score_completions": "inputs",
-    "_generate_single_turn": "prompt_ids, images, multimodal_fields, num_generations, has_tool_images",
     "_get_per_token_logps_and_entropies": "model, input_ids, attention_mask, logits_to_keep, batch_size, "
     "compute_entropy, "
     "compute_aux_loss, pixel_values, image_grid_thw, num_images, pixel_attention_mask, spatial_shapes, num_tiles, "
@@ -32,11 +29,10 @@ ATTRIBUTES = {
     "_metrics": "cleared after an evaluation",
 }
 """Of a `GRPOTrainer`."""
-OF_MODELS = {"_supports_logits_to_keep": "whether a prefill may leave out the logits"}
 
 
 def test_the_list_is_whole() -> None:
-    assert private_names(FOLDER, SAMPLER) == METHODS.keys() | ATTRIBUTES.keys() | OF_MODELS.keys()
+    assert private_names(FOLDER) == METHODS.keys() | ATTRIBUTES.keys()
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -47,7 +43,6 @@ def test_a_method_that_ours_extends_takes_what_it_took(name: str) -> None:
 def test_attributes_and_the_cell_of_the_temperature_are_there() -> None:
     source = inspect.getsource(GRPOTrainer)
     assert all(f"self.{name}" in source for name in ATTRIBUTES)
-    assert all(hasattr(GenerationMixin, name) for name in OF_MODELS)
     # `sampling.py` finds the temperature of the fused LM head as a free variable of this function.
     code = inspect.getsource(trl.trainer.utils)
     assert "def _fused_forward(" in code

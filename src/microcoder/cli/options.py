@@ -21,7 +21,7 @@ Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negativ
 DryRun = Annotated[bool, Parameter(negative="", help="Print the resolved config, what it costs if known, and stop.")]
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]
 
-_OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--speeds-of", "--json")
+_OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--json")
 """Of the commands that take configuration keys as flags."""
 
 

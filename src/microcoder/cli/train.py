@@ -25,7 +25,6 @@ from microcoder.train.run.estimate import (
     describe_memory,
     detect_device_gib,
     estimate_run,
-    read_speeds,
 )
 from microcoder.train.run.failures import measure_room
 from microcoder.train.run.manifest import find_missing
@@ -38,7 +37,6 @@ def train(
     run_dir: Path | None = None,
     dry_run: Flag = False,
     gpu_memory_gib: float | None = None,
-    speeds_of: Path | None = None,
     json: Json = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
@@ -54,8 +52,6 @@ def train(
         problems are missing; a run that may not fit the GPU is warned of.
     gpu_memory_gib
         With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this machine's first GPU.
-    speeds_of
-        With --dry-run: a run whose measured speeds the estimate uses; by default this run's own once it has steps.
     """
     if not config:
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
@@ -63,11 +59,10 @@ def train(
     resolved = load_recipe(config, overrides)
     target = run_dir or default_run_directory(config)
     if dry_run:
-        _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib, speeds_of=speeds_of, as_json=json)
+        _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib, as_json=json)
         return
-    for name, value in (("--gpu-memory-gib", gpu_memory_gib), ("--speeds-of", speeds_of)):
-        if value is not None:
-            raise ConfigError(f"{name} applies to a dry run only; add --dry-run, or leave it out")
+    if gpu_memory_gib is not None:
+        raise ConfigError("--gpu-memory-gib applies to a dry run only; add --dry-run, or leave it out")
     require_training()
     if int(os.environ.get("RANK", "0")) == 0:
         # On a cold disk the imports take half a minute.
@@ -112,15 +107,12 @@ def require_training() -> None:
         raise ConfigError(f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}")
 
 
-def _print_dry_run(
-    config: TrainConfig, target: Path, *, gpu_memory_gib: float | None, speeds_of: Path | None, as_json: bool
-) -> None:
+def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None, as_json: bool) -> None:
     from microcoder.train.run.session import find_extensions
 
     find_extensions(config)
-    run, is_on_gpu = RunDirectory(speeds_of or target), config.model.kind == "hugging_face"
-    speeds = read_speeds(run) if speeds_of is not None or len(run.read_metrics()) > 1 else None
-    estimate = estimate_run(config, device="gpu" if is_on_gpu else "cpu", speeds=speeds)
+    is_on_gpu = config.model.kind == "hugging_face"
+    estimate = estimate_run(config, device="gpu" if is_on_gpu else "cpu")
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.
     num_processes = int(os.environ.get("WORLD_SIZE", "1"))
     is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
@@ -135,7 +127,7 @@ def _print_dry_run(
     table = count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
     missing, resolved = find_missing(config), config.model_dump(mode="json")
     if as_json:
-        memory = None if table is None else table.as_record()
+        memory = None if table is None else {**asdict(table), "fits": table.fits}
         record = {"run_dir": str(target), "config": resolved, "estimate": asdict(estimate), "memory": memory}
         print(json_module.dumps({**record, "missing": missing, "command": command}))
     else:
@@ -182,13 +174,9 @@ def _describe(estimate: RunEstimate) -> list[str]:
     sampling, heldout, updating = (None if each is None else describe_seconds(3600 * each) for each in hours)
     if None in hours:
         return [*lines, "time: not estimated"]
-    what = (
-        "as in the measured run"
-        if estimate.source.startswith("measured")
-        else f"on {'one H100' if estimate.device == 'gpu' else 'two CPU cores'}, if every response had maximum length"
-    )
+    device = "one H100" if estimate.device == "gpu" else "two CPU cores"
     return [
         *lines,
-        f"time {what}: about {sampling} sampling, {heldout} sampling held-out problems, {updating} updating "
-        f"({estimate.source})",
+        f"time on {device}, if every response had maximum length: about {sampling} sampling, {heldout} sampling "
+        f"held-out problems, {updating} updating (assumed, not measured: docs/resources.md)",
     ]

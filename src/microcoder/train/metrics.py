@@ -71,6 +71,8 @@ class ScoredRollout:
     """Each of several rewards, unweighted; empty for a single one."""
     counts: bool = True
     """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
+    lost: Mapping[str, float] = field(default_factory=dict)
+    """What was taken of its advantage by `mask`, `penalty` and `mismatch`; without a key: nothing."""
     tokens: Sequence[TokenFigures] = ()
     """Of the few rollouts whose tokens are recorded; empty: not of this one."""
 
@@ -141,8 +143,22 @@ class StepMetrics:
     )
     """Unique over all 4-grams of a problem's samples, averaged over problems; None when all are too short."""
     temperature: float = metric("Sampling temperature", unit="number", chart="temperature", line="temperature {:.2f}")
-    masked_share: float = metric("Masked share", unit="share", chart="masked", line="masked {:.0%}")
+    masked_share: float = metric(
+        "Masked share",
+        unit="share",
+        chart="masked",
+        line="masked {:.0%} ({masked_effective_share:.1%} with an advantage)",
+    )
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
+    masked_effective_share: float = metric(
+        "Masked share", unit="share", chart="masked", label="with an advantage to lose", default=0.0
+    )
+    """Share of rollouts that were masked and had an advantage to lose: of the others it would have been 0 anyway."""
+    doses: Mapping[str, float] = metric(
+        "Share of the advantages taken: {}", unit="share", chart="dose", default_factory=dict
+    )
+    """What each idea took of the step's absolute advantages, as a share of all before: `mask`, `penalty`, `mismatch`,
+    each `_positive` (credit) or `_negative` (blame). What a clip stops is counted in tokens: `optimizer`."""
     no_code_share: float = metric("No-code share", unit="share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
     unread_fence_share: float = 0.0
@@ -193,9 +209,6 @@ class StepMetrics:
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
     seconds: Mapping[str, float] = metric("Seconds a step: {}", unit="seconds", chart="seconds")
     """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total.
-
-    `judge` is what judging was waited for; `judge_beside`, a part of `generate`, is for how long programs were judged
-    while others were still being sampled.
 
     A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
     that varies between runs of one config.
@@ -355,5 +368,6 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "rewards": list(sample.rewards.items()),
         "advantage": sample.advantage,
         "masked_why": sample.masked_why,
+        "lost": list(sample.lost.items()),
         "tokens": [asdict(token) for token in sample.tokens] or None,
     }

@@ -181,6 +181,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("rewards", pa.map_(pa.string(), pa.float64())),
             ("advantage", pa.float64()),
             ("masked_why", pa.string()),
+            ("lost", pa.map_(pa.string(), pa.float64())),
             ("tokens", pa.list_(token)),
         ]
     )

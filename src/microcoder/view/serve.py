@@ -243,7 +243,9 @@ def show_rollout(collection: Collection, words: Words) -> Row:
 def shorten(row: Row, longest: int) -> Row:
     """Return a rollout's texts and tests cut to a length; `cut` names the texts that were, with their lengths."""
     shown: Row = {
-        name: row.get(name) for name in ("extraction", "temperature", "facts", "tokens") if row.get(name) is not None
+        name: row.get(name)
+        for name in ("extraction", "temperature", "facts", "lost", "tokens")
+        if row.get(name) is not None
     }
     cut: dict[str, int] = {}
     for name in _TEXTS:

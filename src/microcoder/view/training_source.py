@@ -33,7 +33,7 @@ _SECONDS, _DETAIL, _OUTPUT, _TOKEN = (
     "tokens.list.element.logp",
 )
 _LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS, _TOKEN)
-_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "tokens")
+_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost", "tokens")
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,8 @@ def _release(
     (folder / MARKER).unlink(missing_ok=True)
     rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
     tally = write_tables(folder, _kept(parts[-1]), rejected)
-    figures = _figures(config, parts, step_counts)
+    tests = {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable}
+    figures = {**_figures(config, parts, step_counts), "tests": tests}
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     sources = describe_sources(config.sources, plan.shards, digests=FileDigests(config.work_folder / "inputs.json"))
     write_card(

@@ -67,7 +67,9 @@ class Origin(Record):
     """How one test was made."""
 
     kind: str
-    """`given` by the source; `package/<generator>`; `drawn/<profile>`; `mutated/<mutation>`; `model/<generator>`."""
+    """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
+    certificate: Literal["", "package", "model", "unchecked"] = ""
+    """What accepts a made input: the package's validators, two that a model wrote, nothing; empty: the source's own."""
     seed: int = 0
     """What the random choices were made from; 0 where there were none."""
     parent: str = ""
@@ -203,7 +205,7 @@ class Candidate(Record):
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `file_io` and
     `only_samples`, the process stage finds `interactive`, `many_answers` and `needs_checker`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes` and `checker_refuses_answer`. What is only worth knowing:
+    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing:
     `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`, `samples_differ`,
     `no_constraints`."""
     difficulty: Difficulty = Difficulty()
@@ -351,9 +353,7 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
 
 
 def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
-    """Return what some work makes of a candidate, or its rejection where our own code fails on it: one row in a million
-    must not end a run.
-    """
+    """Return what some work makes of a candidate; its rejection where our own code fails, which must not end a run."""
     try:
         return work(candidate)
     except MicroCoderError:

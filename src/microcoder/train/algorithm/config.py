@@ -11,7 +11,7 @@ from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.losses import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
-from microcoder.train.algorithm.masking import ConditionalMasking, Masking, SoftPenalty, StopProperly
+from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
 
 _NO_OWN_LOSS = (
     "loss = {!r}: the engines have no place for a loss of your own: ratios, clipping, KL and entropy are one step "
@@ -97,6 +97,15 @@ class AlgorithmConfig(Config):
     entropy: Entropy = NoEntropyTerm()
     top_entropy_share: float = Field(default=1.0, gt=0, le=1)
     """Share of the tokens of a pass, those of highest entropy, that get a gradient (arXiv 2506.01939: 0.2)."""
+
+    @property
+    def ideas(self) -> tuple[str, ...]:
+        """What should have an effect in a run, by name: `clip` (high, dual, or another use of ratios), `mask`,
+        `penalty`."""
+        masking = self.masking
+        has_penalty = isinstance(masking, SoftPenalty | StopProperly)
+        limits = "penalty" if has_penalty else "" if isinstance(masking, NoMasking) else "mask"
+        return tuple(filter(None, ("clip" if self.loss.rests_on_ratios else "", limits)))
 
     @property
     def leaves_denominator(self) -> bool:

@@ -27,6 +27,11 @@ class Loss(Config):
 
     kind: str
 
+    @property
+    def rests_on_ratios(self) -> bool:
+        """Whether the loss is meant for ratios other than 1, which an update after the first of a step brings."""
+        return True
+
 
 class ClippedLoss(Loss):
     """min(w A, clip(w, 1 - clip_low, 1 + clip_high) A)."""
@@ -41,6 +46,11 @@ class TwoSidedLoss(ClippedLoss):
 
     dual_clip: float | None = Field(default=None, gt=1)
     """Bound on the ratio at negative advantages (INTELLECT-2's delta, PPO's dual clip); none: no bound."""
+
+    @property
+    def rests_on_ratios(self) -> bool:
+        """Whether the clip is high or dual; a symmetric one is everybody's guard, also where it has nothing to do."""
+        return self.clip_low != self.clip_high or self.dual_clip is not None
 
     def _contradictions(self) -> Iterator[str]:
         if self.dual_clip is not None and self.dual_clip < 1 + self.clip_high:
@@ -136,6 +146,11 @@ class GpgLoss(Loss):
 
     engines: ClassVar[tuple[Engine, ...]] = ("verl",)
     kind: Literal["gpg"]
+
+    @property
+    def rests_on_ratios(self) -> bool:
+        """No."""
+        return False
 
 
 class GeoMeanLoss(ClippedLoss):

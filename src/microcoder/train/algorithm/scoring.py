@@ -15,6 +15,7 @@ from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 from microcoder.judge.fleet.protocols import BatchJudge
 from microcoder.train.algorithm.advantages import Advantage, build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.doses import list_losses
 from microcoder.train.algorithm.masking import TruncationRule, draw_uniform
 from microcoder.train.metrics import ScoredRollout
 
@@ -168,6 +169,7 @@ def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[Sco
     advantages_G = rules.advantage(
         [None if reason and has_no_baseline else r for r, reason in zip(rewards_G, reasons_G, strict=True)]
     )
+    lost_G = list_losses(rewards_G, penalties_G, [bool(reason) for reason in reasons_G], rules.advantage)
     return [
         ScoredRollout(
             rollout=one.rollout,
@@ -180,6 +182,7 @@ def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[Sco
             sample_index=index,
             length_penalty=penalties_G[index],
             rewards=one.worth.parts,
+            lost=lost_G[index],
             counts=not reason or masking.excluded_from == "gradient",
         )
         for index, (one, reason) in enumerate(zip(judged_G, reasons_G, strict=True))

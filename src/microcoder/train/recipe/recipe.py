@@ -25,6 +25,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
 from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
 from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.losses import TwoSidedLoss
 from microcoder.train.algorithm.masking import SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, OutputComparison
@@ -439,6 +440,15 @@ class TrainConfig(Config):
             yield (
                 f"problems.world={problems.world!r} asks what model.warm_start.world={learnt!r} has not learnt to "
                 f"answer; add --model.warm-start.world {problems.world}"
+            )
+        loss, is_one_update = self.algorithm.loss, batch.train_batch_size == batch.ppo_mini_batch_size
+        if is_one_update and loss.rests_on_ratios and self.num_steps > 1:
+            plain = f".clip-high {loss.clip_low:g}" if isinstance(loss, TwoSidedLoss) else " grpo"
+            yield (
+                f"algorithm.loss {loss.kind} cannot act with one update a step (train_batch_size = ppo_mini_batch_size "
+                f"= {batch.train_batch_size}): every ratio is 1; try batch.ppo_mini_batch_size="
+                f"{largest_divisor(batch.train_batch_size, max(1, batch.train_batch_size // 2))}, or, where one update "
+                f"is meant, a loss that claims no more: --algorithm.loss{plain}"
             )
         rollouts, micro = batch.ppo_mini_batch_size * num_samples, batch.micro_batch_rollouts
         if rollouts % micro:

@@ -78,6 +78,8 @@ _BY_ADVICE: Mapping[str, str] = {
     "use checkpoint.every_steps": "save_steps save_strategy",
     "use checkpoint.keep": "save_total_limit",
     "use rollout.temperature": "temperature",
+    "use rollout.backend": "use_transformers_continuous_batching transformers_continuous_batching_config",
+    "the weights are [rollout.mismatch]'s": "vllm_importance_sampling_clip_min vllm_importance_sampling_cap",
     "use optimizer.warmup_steps": "warmup_ratio",
 }
 WITHOUT_EFFECT: Mapping[str, str] = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}

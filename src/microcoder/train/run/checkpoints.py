@@ -29,7 +29,6 @@ class PhaseClock:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._seconds: dict[str, float] = {}
-        self._beside: dict[str, float] = {}
         self._since = time.perf_counter()
 
     @contextmanager
@@ -43,21 +42,12 @@ class PhaseClock:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
             self._observer.phase("update")
 
-    def add(self, name: str, seconds: float) -> None:
-        """Add work that ran during a phase to its time."""
-        self._beside[name] = self._beside.get(name, 0.0) + seconds
-
     def read(self) -> dict[str, float]:
-        """Return the seconds by phase, their total and the concurrent work, and reset."""
+        """Return the seconds by phase and their total, and reset."""
         now = time.perf_counter()
         total = now - self._since
-        seconds = {
-            **self._seconds,
-            "update": max(0.0, total - sum(self._seconds.values())),
-            "total": total,
-            **self._beside,
-        }
-        self._seconds, self._beside, self._since = {}, {}, now
+        seconds = {**self._seconds, "update": max(0.0, total - sum(self._seconds.values())), "total": total}
+        self._seconds, self._since = {}, now
         return {name: round(value, 4) for name, value in seconds.items()}
 
 

@@ -58,10 +58,14 @@ def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
 
 
 def check_room(config: TrainConfig, root: Path) -> None:
-    """Refuse to start a run whose first checkpoint does not fit on the disk."""
+    """Refuse to start a run whose checkpoints, all that are there at a time, do not fit on the disk."""
     room = measure_room(config, root)
-    if not RunDirectory(root).checkpoint_steps() and room.free_bytes < (room.checkpoint_bytes or 0):
-        raise TrainingError(f"no room for a checkpoint: {room}; free some space, or use a --run-dir on another disk")
+    missing = room.num_checkpoints - len(RunDirectory(root).checkpoint_steps())
+    if room.free_bytes < missing * (room.checkpoint_bytes or 0):
+        raise TrainingError(
+            f"no room for the checkpoints: {room}; free some space, use a --run-dir on another disk, or lower "
+            f"checkpoint.keep (now {config.checkpoint.keep})"
+        )
 
 
 def show_bytes(number: float) -> str:

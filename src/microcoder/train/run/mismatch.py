@@ -70,6 +70,8 @@ def note_mismatch(
 
 
 def _note(sample: ScoredRollout, seen: SamplerMismatch) -> ScoredRollout:
+    taken = sample.advantage * max(0.0, 1 - seen.weight)
+    noted = replace(sample, mismatch=seen, lost={**sample.lost, "mismatch": taken} if taken else sample.lost)
     if seen.weight > 0 or sample.masked_why:
-        return replace(sample, mismatch=seen)
-    return replace(sample, mismatch=seen, advantage=0.0, masked_why=str(MaskReason.SAMPLER_MISMATCH))
+        return noted
+    return replace(noted, advantage=0.0, masked_why=str(MaskReason.SAMPLER_MISMATCH))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.train.algorithm.advantages import has_signal
 from microcoder.train.algorithm.diversity import measure_diversity
+from microcoder.train.algorithm.doses import loses_advantage, measure_doses
 from microcoder.train.algorithm.sampling import DiversityWatch, TemperatureSchedule
 from microcoder.train.algorithm.schedules import step_temperature, transitions
 from microcoder.train.metrics import (
@@ -50,9 +51,17 @@ class Recorder:
     """Decides the temperature of each step by the rows of those before, and writes steps and evaluations."""
 
     def __init__(
-        self, run: RunDirectory, *, schedule: TemperatureSchedule, watch: DiversityWatch, learning_rate: float
+        self,
+        run: RunDirectory,
+        *,
+        schedule: TemperatureSchedule,
+        watch: DiversityWatch,
+        learning_rate: float,
+        num_steps: int | None,
+        ideas: Collection[str],
     ) -> None:
         self._run, self._schedule, self._watch, self._learning_rate = run, schedule, watch, learning_rate
+        self._num_steps, self._ideas = num_steps, ideas
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
@@ -81,7 +90,14 @@ class Recorder:
 
     def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> RecordedStep:
         """Write a step's rollouts and its row (`summarise_step`); return the row with its alarms, and the new ones."""
-        alarms = find_alarms(metrics, history=self.history, watch=self._watch, breaks=transitions(self._schedule))
+        alarms = find_alarms(
+            metrics,
+            history=self.history,
+            watch=self._watch,
+            breaks=transitions(self._schedule),
+            num_steps=self._num_steps,
+            ideas=self._ideas,
+        )
         metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
         _write_samples(self._run.rollout_file(metrics.step), scored_P_G, metrics)
         append_row(self._run.metrics, metrics.as_row())
@@ -156,6 +172,8 @@ def summarise_step(
         max_response_tokens=max_response_tokens,
         truncated_share=_share(sample.rollout.is_truncated for sample in samples),
         masked_share=_share(bool(sample.masked_why) for sample in samples),
+        masked_effective_share=_share(loses_advantage(sample.masked_why, sample.lost) for sample in samples),
+        doses=measure_doses(samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
         unread_fence_share=_share(_has_unread_fence(sample) for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),

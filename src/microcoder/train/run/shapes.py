@@ -8,7 +8,6 @@ up to 20 % above it for one row, whose attention needs no mask.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +33,10 @@ KNOWN: Mapping[str, Architecture] = {
         "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": (4096, 36, 32, 8, 12288),
     }.items()
 }
-_BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)B(?![a-z])", re.IGNORECASE)
 
 
 def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | None:
-    """Return the shape of a recipe's model, from its files or the size in its name; None if neither is known here."""
+    """Return the shape of a recipe's model, from its files or the table; None if neither is known here."""
     if isinstance(model, MicroModel):
         dims = model.warm_start
         values = (dims.hidden_size, dims.num_layers, dims.num_heads, dims.num_kv_heads, dims.intermediate_size)
@@ -51,22 +49,7 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
     if model.path in KNOWN:
         return KNOWN[model.path]
     found = read_json(find_file(model.path, "config.json"))
-    if "num_hidden_layers" in found:
-        return found
-    named = _BILLIONS.search(model.path.replace("_", "-").rpartition("/")[2])
-    return scale_shape(float(named[1]) * 1e9) if named else None
-
-
-def scale_shape(parameters: float) -> Architecture:
-    """Return about the shape of a model of so many parameters: Qwen3-8B, made narrower and shallower alike."""
-    known, factor, count = KNOWN["Qwen/Qwen3-8B"], 1.0, 8.19e9
-    shape: dict[str, Any] = {}
-    for _ in range(4):
-        factor *= (parameters / count) ** (1 / 3)
-        scaled = {name: max(1, round(known[name] * factor)) for name in (*_DIMENSIONS, "vocab_size")}
-        shape = {**known, **scaled, "num_key_value_heads": 8}
-        count = count_parameters(shape) or parameters
-    return shape
+    return found if "num_hidden_layers" in found else None
 
 
 def find_file(model: str, name: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""`microcoder init`: a commented recipe for the user's model and problems, published but for what does not fit."""
+"""`microcoder init`: a recipe for the user's model and problems, published but for what does not fit."""
 
 from __future__ import annotations
 
@@ -16,28 +16,17 @@ from pydantic import ValidationError
 from microcoder.data.benchmarks.published import check_format, find_format
 from microcoder.judge.core.config import SHIPPED
 from microcoder.judge.core.errors import ConfigError, explain_fault
-from microcoder.train.algorithm.config import ConditionalMasking
-from microcoder.train.algorithm.sampling import ConstantTemperature, RolloutConfig
+from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.batching import count_verl_devices
-from microcoder.train.recipe.recipe import BatchConfig, CheckpointConfig, EvaluationConfig, OptimizerConfig, TrainConfig
+from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
-from microcoder.train.run.estimate import count_memory
+from microcoder.train.run.estimate import MemoryTable, count_memory
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.shapes import find_file, read_json
 
 GPUS: Mapping[str, float | None] = MappingProxyType(
-    {
-        "h200": 141,
-        "h100": 80,
-        "a100-80": 80,
-        "a100-40": 40,
-        "l40s": 48,
-        "a6000": 48,
-        "rtx-5090": 32,
-        "rtx-4090": 24,
-        "l4": 24,
-        "cpu": None,
-    }
+    {"h200": 141, "h100": 80, "a100-80": 80, "a100-40": 40, "l40s": 48, "a6000": 48}
+    | {"rtx-5090": 32, "rtx-4090": 24, "l4": 24, "cpu": None}
 )
 """Memory in GB, as sold. No GPU: to try a recipe out with a tiny model."""
 _HYBRID = re.compile(r"Qwen3-\d+(\.\d+)?B(-A\d+B)?", re.IGNORECASE)
@@ -48,6 +37,10 @@ ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
 """The recipes that come with the package and change the algorithm alone; the first is the default."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _EVALUATION_TOKENS = 8192
+_PASSES = (2, 1)
+"""Rollouts of a pass: two of full length keep a GPU busy, and what more would hold is worth more to the sampler."""
+_SHARES = tuple(share / 100 for share in range(90, 25, -5))
+"""Of a GPU for vLLM, the largest that fits: sampling is three quarters of a run, and goes as its cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +69,18 @@ class Setting:
     is_whole: bool
     """All weights are trained, in float32; otherwise LoRA adapters on bfloat16 weights."""
     max_response_tokens: int
+    takes_turns: bool
+    """vLLM sleeps while weights are updated."""
+    optimizer: str
     micro_batch_rollouts: int
+    vllm_share: float = VllmConfig().gpu_memory_utilization
 
 
 def write_recipe(wishes: Wishes) -> str:
     """Return the text of a recipe (TOML): the setting nearest to the published one that fits on the GPU.
 
-    All weights at 4K tokens or more come before adapters, a longer limit before larger passes. On a CPU nothing is
-    counted.
+    All weights at 4K tokens or more come before adapters, a longer limit before 32-bit moments, and the sampler's cache
+    before larger passes. On a CPU nothing is counted.
     """
     for name, value, known in (
         ("algorithm", wishes.algorithm, ALGORITHMS),
@@ -98,21 +95,30 @@ def write_recipe(wishes: Wishes) -> str:
     if (folder := model_folder(wishes.model)) is not None:
         check_model_folder(folder)
     context = read_json(find_file(wishes.model, "config.json")).get("max_position_embeddings")
-    if memory_gb is None:
-        text = _render(wishes, problems, Setting(True, min(512, (context or 1024) // 2), 8), context)
-        _resolve(text)
-        return text
-    limits = [tokens for tokens in (8192, 4096, 2048, 1024) if tokens + 1024 <= (context or tokens + 1024)]
-    whole = product([True], [tokens for tokens in limits if tokens >= 4096], (8, 4, 2, 1))
-    for setting in (*whole, *product([False], limits, (8, 4, 2, 1))):
-        text = _render(wishes, problems, Setting(*setting), context)
+    usual, is_trl = OptimizerConfig().name, wishes.engine == "trl"
+
+    def count(setting: Setting) -> tuple[str, MemoryTable | None]:
+        text = _render(wishes, problems, setting, context)
         config = _resolve(text)
-        num_shards = count_verl_devices(config) if config.engine == "verl" else 1
-        table = count_memory(config, device_memory_gib=memory_gb * 1e9 / 2**30, num_shards=num_shards)
+        num_shards = 1 if is_trl else count_verl_devices(config)
+        gib = None if memory_gb is None else memory_gb * 1e9 / 2**30
+        return text, count_memory(config, device_memory_gib=gib, num_shards=num_shards)
+
+    if memory_gb is None:
+        return count(Setting(True, min(512, (context or 1024) // 2), False, usual, 8))[0]
+    limits = [tokens for tokens in (8192, 4096, 2048, 1024) if tokens + 1024 <= (context or tokens + 1024)]
+    long = [tokens for tokens in limits if tokens >= 4096]
+    turns = [(False, usual), (True, usual), (True, "adamw_8bit")] if is_trl else [(False, usual), (False, "adamw_8bit")]
+    shares = _SHARES if is_trl else _SHARES[-1:]
+    for is_whole, tokens, (takes_turns, optimizer), rows, share in (
+        *product([True], long, turns, _PASSES, shares),
+        *product([False], limits, turns[: 1 + is_trl], _PASSES, shares),
+    ):
+        text, table = count(Setting(is_whole, tokens, takes_turns, optimizer, rows, share))
         if table is None:
             raise ConfigError(
-                f"the size of {wishes.model} is unknown: no folder here, not in the Hub's cache, no size such as 1.7B "
-                f"in its name; type: hf download {wishes.model}, and try again"
+                f"the size of {wishes.model} is unknown: no folder here, and not in the Hub's cache; "
+                f"type: hf download {wishes.model}, and try again"
             )
         if table.fits:
             return text
@@ -172,78 +178,54 @@ def _read_template(model: str) -> tuple[bool, bool]:
 
 
 def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None) -> str:
-    is_on_gpu, rollout, batch, evaluation = wishes.gpu != "cpu", RolloutConfig(), BatchConfig(), EvaluationConfig()
-    tokens, rate, masking = setting.max_response_tokens, OptimizerConfig().learning_rate, ConditionalMasking()
+    """Return the recipe's text: what departs from the package's defaults, which are the published recipe."""
+    is_on_gpu, tokens, published = wishes.gpu != "cpu", setting.max_response_tokens, RolloutConfig().max_response_tokens
     is_hybrid, is_bare = _read_template(wishes.model)
     is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (context or _EVALUATION_TOKENS)
-    quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in {"path": wishes.model, **problems}.items()}
+    rate, is_colocated = OptimizerConfig().learning_rate, is_on_gpu and wishes.engine == "trl"
+    table = {key: json.dumps(value, ensure_ascii=False) for key, value in problems.items()}
+    why = "longer ones do not fit" if is_on_gpu else "longer ones take hours on a CPU"
+    own = {
+        "model": [
+            'kind = "hugging_face"',
+            f"path = {json.dumps(wishes.model, ensure_ascii=False)}",
+            *(['compute_dtype = "float32" # on the CPU: for a trial run'] if not is_on_gpu else []),
+            *([] if setting.is_whole else ['dtype = "bfloat16" # all weights in float32 do not fit: adapters do']),
+            *(["# The tokenizer has no chat template: problems are asked in plain text."] if is_bare else []),
+        ],
+        "model.lora": [] if setting.is_whole else ["rank = 32", "alpha = 64"],
+        "prompt": ["chat_template_options = { enable_thinking = false } # as in the paper"] if is_hybrid else [],
+        "problems": [f"{key} = {value}" for key, value in table.items()],
+        "rollout": [
+            *([f"max_response_tokens = {tokens} # {published} published; {why}"] if tokens != published else []),
+            *(['backend = "vllm" # needs the extra vllm, see docs/install.md'] if is_on_gpu else []),
+        ],
+        "rollout.vllm": [
+            f"gpu_memory_utilization = {setting.vllm_share:g} # what is left beside the rest",
+            *(["enable_sleep_mode = true # gives its memory back during updates"] if setting.takes_turns else []),
+        ]
+        if is_colocated
+        else [],
+        "batch": [
+            *([] if is_on_gpu else ["train_batch_size = 8 # 64 published", "ppo_mini_batch_size = 4"]),
+            f"micro_batch_rollouts = {setting.micro_batch_rollouts} # a pass: bounds memory, changes no result",
+        ],
+        "optimizer": [
+            *([f'name = "{setting.optimizer}" # needs bitsandbytes'] if "8bit" in setting.optimizer else []),
+            *([] if setting.is_whole else [f"learning_rate = {10 * rate:.0e} # {rate:.0e} published for all weights"]),
+        ],
+        "evaluation": [f"max_response_tokens = {_EVALUATION_TOKENS} # longer than in training"] if is_longer else [],
+        "verl": [f'"trainer.n_gpus_per_node" = {len(_find_gpus()) or 8}', '"trainer.nnodes" = 1']
+        if wishes.engine == "verl"
+        else [],
+    }
     lines = [
         f"# {wishes.algorithm} on {wishes.model}, written by `{wishes.command}`.",
-        "# Values marked as published are those of the paper (arXiv 2603.07777, section 5.1). Change what you like:",
-        "# docs/reference.md lists every key. See what the run takes, then start it; the same command resumes it.",
-        "#     microcoder train -c THIS_FILE --dry-run",
-        "#     microcoder train -c THIS_FILE",
+        "# What is not here is published (arXiv 2603.07777, section 5.1), or a default of docs/reference.md.",
         *(['engine = "verl" # docs/cluster.md'] if wishes.engine == "verl" else []),
-        f"num_steps = {TrainConfig.model_fields['num_steps'].default} # sampling rounds of the published run",
-        "",
-        "[model]",
-        'kind = "hugging_face"',
-        f"path = {quoted.pop('path')}",
     ]
-    if not is_on_gpu:
-        lines.append('compute_dtype = "float32" # on the CPU: for a trial run')
-    elif setting.is_whole:
-        lines.append('dtype = "float32" # an update at rate 1e-6 is lost in bfloat16 weights')
-    else:
-        lines += ['dtype = "bfloat16" # all weights in float32 do not fit: adapters are trained, in float32', ""]
-        lines += ["[model.lora]", "rank = 32", "alpha = 64"]
-    if is_bare:
-        lines.append("# The tokenizer has no chat template: problems are asked in plain text, as base models are.")
-    if is_hybrid:
-        lines += ["", "[prompt]", "# This model thinks before it answers unless told not to, as in the paper."]
-        lines.append("chat_template_options = { enable_thinking = false }")
-    lines += ["", "[problems]", *(f"{key} = {value}" for key, value in quoted.items())]
-    if problems["kind"] == "hub":
-        lines.append('# revision = "main" # name a commit to train on the same problems another day')
-    why = "longer ones do not fit" if is_on_gpu else "longer ones take hours on a CPU"
-    shorter = f"{rollout.max_response_tokens} published; {why}"
-    asked = batch.train_batch_size if is_on_gpu else 8
-    lines += [
-        "",
-        "[rollout]",
-        f"num_samples = {rollout.num_samples} # responses to each problem; published",
-        f"max_response_tokens = {tokens} # {'published' if tokens == rollout.max_response_tokens else shorter}",
-        'backend = "vllm" # needs the extra vllm, see docs/install.md; transformers works without, and is slower'
-        if is_on_gpu
-        else 'backend = "transformers" # vllm needs a GPU',
-        "",
-        "[rollout.temperature]",
-        'kind = "constant" # or diversity: chosen by `microcoder probe` before the first step',
-        f"value = {ConstantTemperature().value} # published",
-        "",
-        "[batch]",
-        f"train_batch_size = {asked} # problems a step; {'' if is_on_gpu else f'{batch.train_batch_size} '}published",
-        f"ppo_mini_batch_size = {max(1, asked // 2)} # problems an update; with one update a step no clip could act",
-        f"micro_batch_rollouts = {setting.micro_batch_rollouts} # rollouts a pass: bounds memory, changes no result",
-        "",
-        *_RECIPES[wishes.algorithm].read_text(encoding="utf-8").splitlines(),
-    ]
-    if wishes.algorithm == _USUAL:
-        lines.append(f"rho = {masking.rho} # published")
-        lines.append(f"repeat_window_tokens = {masking.repeat_window_tokens} # published")
-    lines += ["", "[optimizer]"]
-    if setting.is_whole:
-        lines.append(f"learning_rate = {rate} # published")
-    else:
-        lines.append(f"learning_rate = {10 * rate} # {rate} published for all weights; adapters take ten times as much")
-    lines += ["", "[evaluation]", f"every_steps = {evaluation.every_steps}"]
-    lines.append(f"samples_per_problem = {evaluation.samples_per_problem} # published")
-    if is_longer:
-        lines.append(f"max_response_tokens = {_EVALUATION_TOKENS} # longer than in training, as in the paper")
-    lines += ["", "[checkpoint]", f"every_steps = {CheckpointConfig().every_steps}"]
-    lines.append(f"keep = {CheckpointConfig().keep} # the latest, and under TRL the best by held-out accuracy")
-    if wishes.engine == "verl":
-        gpus = len(_find_gpus()) or 8
-        lines += ["", "[verl]", f'"trainer.n_gpus_per_node" = {gpus} # by verl\'s names; docs/cluster.md']
-        lines.append('"trainer.nnodes" = 1')
+    for name, keys in own.items():
+        lines += ["", f"[{name}]", *keys] if keys else []
+    if wishes.algorithm != _USUAL:
+        lines += ["", *_RECIPES[wishes.algorithm].read_text(encoding="utf-8").splitlines()]
     return "\n".join(lines) + "\n"

@@ -1,22 +1,18 @@
-"""GRPOTrainer that computes the same with less: what it saves is padding, finished rows and zero gradients.
+"""GRPOTrainer that computes the same with less: what it saves is padding and zero gradients.
 
-TRL pads every rollout of a step to the longest, samples until the last row of a batch has ended, and backpropagates
-rows whose advantage is zero. With responses of mixed length and groups that all fail or all pass, most of that
-work changes nothing. Each saving here leaves the distribution of samples, the log-probs and the gradient as they were
-(up to the order of floating-point sums); a test holds each against plain TRL.
+TRL pads every rollout of a step to the longest and backpropagates rows whose advantage is zero. With responses of mixed
+length and groups that all fail or all pass, most of that work changes nothing. Each saving here leaves the log-probs
+and the gradient as they were (up to the order of floating-point sums); a test holds each against plain TRL.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
 from trl import GRPOTrainer
-from trl.models.utils import unwrap_model_for_generation
 
 from microcoder.judge.core.errors import TrainingError
-from microcoder.train.run.generation import OnLanded, can_continue, count_rows, sample_responses
 
 ROWS_PER_FORWARD = 32
 """On a CPU, where a small forward costs no more by the token than a large one and shares less padding."""
@@ -32,40 +28,6 @@ _ROWS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "adva
 
 class FrugalGRPOTrainer(GRPOTrainer):
     """TRL's trainer without its idle work."""
-
-    on_landed: OnLanded | None = None
-    """Called with responses as they end, by the index of their prompt in the call."""
-
-    def _generate_single_turn(
-        self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: Any, has_tool_images: Any = False
-    ) -> tuple[list[list[int]], Any]:
-        """Sample with a batch that stays full, where the model's cache can be cut by rows."""
-        # Sharded weights are gathered by all processes at once: each must call generate equally often.
-        is_shared = self.is_fsdp_enabled or self.is_deepspeed_enabled
-        policy: Any = self.accelerator.unwrap_model(self.model)
-        if self.use_vllm or images is not None or is_shared or not can_continue(policy):
-            return super()._generate_single_turn(
-                prompt_ids, images, multimodal_fields, num_generations, has_tool_images
-            )
-        limit = self.max_completion_length
-        assert limit is not None
-        checkpointing: Any = self.args.gradient_checkpointing_kwargs
-        with unwrap_model_for_generation(
-            self.model_wrapped,
-            self.accelerator,
-            generation_kwargs=self.generation_kwargs,
-            gradient_checkpointing_kwargs=checkpointing,
-        ) as model:
-            responses = sample_responses(
-                model,
-                prompt_ids,
-                settings=copy.deepcopy(self.generation_config),
-                max_response_tokens=limit,
-                end_ids=set(self.eos_token_ids),
-                rows_at_once=count_rows(model, max_tokens=max(map(len, prompt_ids)) + limit),
-                on_landed=self.on_landed,
-            )
-        return responses, None
 
     def _get_per_token_logps_and_entropies(
         self,

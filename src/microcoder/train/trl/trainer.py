@@ -22,14 +22,13 @@ from microcoder.train.algorithm.config import DynamicFiltering
 from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import order_problems, staged_value
-from microcoder.train.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
+from microcoder.train.algorithm.scoring import Rules, build_rules, score_heldout, score_rollouts
 from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.chat import RolloutReader, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.engines import EngineInputs
-from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
@@ -90,6 +89,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             schedule=config.rollout.temperature,
             watch=config.rollout.diversity_watch,
             learning_rate=config.optimizer.learning_rate,
+            num_steps=config.num_steps,
+            ideas=config.algorithm.ideas,
         )
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
@@ -100,8 +101,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
-        self._asked: Sequence[Task] = ()
-        self._early = EarlyJudge(inputs.judge)
         self._updates: list[dict[str, float]] = []
         self._watched: Watched | None = None
         super().__init__(
@@ -156,7 +155,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
-        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         output = super()._generate_and_score_completions(inputs)
         self._ready = None
         self._correct_mismatch(output)
@@ -199,7 +197,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             for problem_id in problem_ids
             for _ in range(num_samples)
         ]
-        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         return [
@@ -211,31 +208,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if self._ready is not None:
             return join_generated(self._ready)
         with self.clock.phase("generate"):
-            generated = self._sample(prompts, self._asked, limit=self.step_limit)
-        self.clock.add("judge_beside", self._early.busy_seconds())
-        return generated
-
-    def _sample(self, prompts: list[Any], asked: Sequence[Task], *, limit: int) -> Any:
-        """Sample a response to each prompt; judging begins with each response if the engine reports them one by one.
-
-        Args:
-            prompts: as TRL wants them.
-            asked: the problem of each prompt.
-            limit: of a response, in tokens.
-        """
-        self._early = early = EarlyJudge(self.judge)
-
-        def begin(rows: Sequence[int], responses: Sequence[list[int]]) -> None:
-            for row, response in zip(rows, responses, strict=True):
-                ((rollout,),) = self._rollouts([response], [asked[row]], limit)
-                early.begin(read_program(rollout, asked[row].problem, self.extract), asked[row].problem)
-
-        # With a sibling limit verdicts depend on those before them: the judge then orders all of them itself.
-        self.on_landed = begin if self.config.evaluator.sibling_limit is None else None
-        try:
             return super()._generate(prompts)
-        finally:
-            self.on_landed = None
 
     def _reward(
         self,
@@ -258,7 +231,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             return score_rollouts(
                 rollouts_P_G,
                 [task.problem for task in tasks_P],
-                judge=self._early,
+                judge=self.judge,
                 rules=self.rules,
                 seed=self.config.seed,
                 step=self.steps_done + 1,
@@ -343,12 +316,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             for chunk in _cut(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
-                _, completion_ids, *_ = self._sample(
-                    prompts, [t for t in tasks_P for _ in range(num_samples)], limit=limit
-                )
+                _, completion_ids, *_ = super()._generate(prompts)
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]
-                groups = score_heldout(rollouts_P_G, problems_P, judge=self._early, extract=self.extract)
+                groups = score_heldout(rollouts_P_G, problems_P, judge=self.judge, extract=self.extract)
                 scored.extend(zip((index for index, _ in chunk), groups, strict=True))
             policy.train(was_training)
             self.num_generations_eval = samples_in_evaluation

@@ -227,8 +227,14 @@ class _Shown:
         for number in range(self._steps, len(rows)):
             metrics, before = StepMetrics(**rows[number]), rows[:number]
             self._observer.step(metrics, num_steps=self._config.num_steps)
-            breaks = transitions(rollout.temperature)
-            alarms = find_alarms(metrics, history=before, watch=rollout.diversity_watch, breaks=breaks)
+            alarms = find_alarms(
+                metrics,
+                history=before,
+                watch=rollout.diversity_watch,
+                breaks=transitions(rollout.temperature),
+                num_steps=self._config.num_steps,
+                ideas=self._config.algorithm.ideas,
+            )
             for alarm in select_new(alarms, before):
                 self._observer.note(f"step {metrics.step}: {alarm}")
         self._steps, self._evaluations = len(rows), len(evaluations)

@@ -85,6 +85,8 @@ class MicroCoder(PPOTrainer):
             schedule=self.settings.temperature or usual,
             watch=self.settings.diversity_watch,
             learning_rate=config.actor_rollout_ref.actor.optim.lr,
+            num_steps=config.trainer.total_training_steps,
+            ideas=self.algorithm.ideas,
         )
         self._num_asked = 0
         super().__init__(config)

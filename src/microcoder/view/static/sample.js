@@ -46,7 +46,7 @@ viewer.sample = (() => {
     replace(
       place,
       head(state, rollout),
-      rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)}. Its advantage was set to 0, so it moved no weight.`) : null,
+      rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)}. ${loss(rollout)}`) : null,
       rollout.reward === null && rollout.verdict === "sandbox_fault" ? make("p", { class: "notice" }, "Unscored: the sandbox failed, not the program. It is in no mean and has no advantage.") : null,
       members.length > 1 ? group(state, rollout, members) : null,
       steps(state, index, at),
@@ -89,6 +89,14 @@ viewer.sample = (() => {
       make("p", {}, make("span", { class: `verdict v-${viewer.list.kind(rollout.verdict)}`, id: "verdict" }, words(rollout.verdict)), badges(rollout)),
       make("dl", { class: "facts wide" }, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
     );
+  }
+
+  /* What the mask took. */
+  function loss({ lost }) {
+    if (!lost) return "Its advantage was set to 0, so it moved no weight.";
+    const taken = Object.fromEntries(lost);
+    const amount = taken.mask ?? taken.mismatch;
+    return amount ? `Its advantage, ${viewer.list.signed(amount)}, was set to 0, so it moved no weight.` : "Its advantage would have been 0 anyway: the mask changed nothing.";
   }
 
   function badges({ is_truncated: isTruncated, masked_why: maskedWhy }) {
