@@ -127,7 +127,7 @@ class Row:
         if not isinstance(self.get(name), list):
             return self.statement(*names), ()
         messages = self.rows(name)
-        asked = [message.text("content") for message in messages if message.optional("role") == "user"]
+        asked = [message._content() for message in messages if message.optional("role") == "user"]
         if not asked or not asked[-1].strip():
             if self.is_judged:
                 return "", ()
@@ -135,6 +135,11 @@ class Row:
         if len(messages) == 1:
             return asked[-1], ()
         return asked[-1], (("statement_found", f"the user's last of {len(messages)} messages; the others left out"),)
+
+    def _content(self) -> str:
+        """Return the content of a message, which may come in parts."""
+        is_text = isinstance(self.get("content"), str)
+        return self.text("content") if is_text else "".join(part.optional("text") for part in self.rows("content"))
 
     def name(self, *names: str) -> str:
         """Return the first of these fields that says something, a text or a number, as text."""
