@@ -31,7 +31,7 @@ BUDGETS = {
     "data/verify": 1070,
     "data/inputs": 1070,
     "data/filter": 1160,
-    "data/difficulty": 270,
+    "data/difficulty": 250,
     "data/tests": 1430,
     "data/behaviour": 970,
     "data/pipeline": 950,

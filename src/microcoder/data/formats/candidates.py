@@ -338,8 +338,7 @@ REASONS: dict[str, str] = {
     "contaminated": "it is a problem of a benchmark",
     "duplicate_of": "another record of the same problem is kept",
     "no_difficulty": "problems are selected by difficulty and nothing says this one's",
-    "too_easy": "more easy problems than wanted (`paper`); the hardest of them stay",
-    "not_selected": "more problems in its band than wanted (`target`)",
+    "too_easy": "more easy problems than wanted; the hardest of them stay",
     "row_fault": "our own code failed on it: a fault of ours, please report it",
 }
 """Reason code to its meaning; docs/dataset-reasons.md shows the same table."""
