@@ -189,10 +189,10 @@ def read_formats(_: Path) -> Values:
     def say(row: Any) -> str:
         return f"{row.reason}: {shorten(row.detail)}" if isinstance(row, Rejection) else digest(row.model_dump_json())
 
-    for name, (question, _) in MUST_HAVE.items():
+    for name, places in MUST_HAVE.items():
         for wrong in (None, 7, [7], "half \ud800"):
             row = first_row(folder, name)
-            put(row, question, wrong)
+            put(row, places[0], wrong)
             found[f"{name} with a question {wrong!r}"] = say(read_one(name, row))
     for name, payload in BAD_PAYLOADS.items():
         row = first_row(folder, "livecodebench") | {"private_test_cases": payload}
