@@ -82,7 +82,7 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
     assert kinds["5"] == {"missing_field"}
     assert "duplicate_of" in kinds["1"] | kinds["2"]
     assert "reference_fails" in kinds["3"]
-    assert kinds["4"] == {"no_constraints", "unclear_bounds", "trivial_passes", "few_tests"}
+    assert kinds["4"] == {"unclear_bounds", "trivial_passes", "few_tests"}
     assert kinds["1"] | kinds["2"] == {"duplicate_of"}
     assert found.num_rows == 5
     assert {one.kind: one.num for one in found.findings}["missing_field"] == 1
