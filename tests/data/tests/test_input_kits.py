@@ -156,8 +156,8 @@ def test_generators_run_and_the_validator_decides() -> None:
         assert validators is not None
         assert validators.ways == (("max=1000",), ("max=10",))
         valid = validators.accept(made, dropped)
-    assert len(made) == 6
-    assert len(valid) == 5
+    assert len(made) == 7
+    assert len(valid) == 6
     assert dropped["refused by a validator"] == 1
     assert {one.origin.kind for one in valid} == {"package/gen", "package/by hand"}
     assert {one.origin.certificate for one in valid} == {"package"}
