@@ -58,6 +58,11 @@ def test_links_lead_somewhere() -> None:
     assert not wrong
 
 
+def test_no_page_holds_the_marks_of_a_merge() -> None:
+    marked = [name_of(page) for page in PAGES if re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)]
+    assert not marked
+
+
 def test_little_is_to_be_read_before_a_change() -> None:
     rows = [line.split("|")[2] for line in text_of(DOCS / "changing.md").splitlines() if "../src/" in line]
     lines = {row: sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row)) for row in rows}
