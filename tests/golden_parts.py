@@ -174,7 +174,7 @@ def read_formats(_: Path) -> Values:
     """Rows of every public format, and what is wrong with damaged ones."""
     from published_rows import ROWS
 
-    from data.collect.test_collect_malformed_rows import BAD_PAYLOADS, QUESTION, first_row, read_one
+    from data.collect.test_collect_malformed_rows import BAD_PAYLOADS, MUST_HAVE, first_row, put, read_one
 
     folder = Path(__file__).parent / "data" / "golden"
     found = {}
@@ -189,11 +189,10 @@ def read_formats(_: Path) -> Values:
     def say(row: Any) -> str:
         return f"{row.reason}: {shorten(row.detail)}" if isinstance(row, Rejection) else digest(row.model_dump_json())
 
-    for name, place in QUESTION.items():
+    for name, places in MUST_HAVE.items():
         for wrong in (None, 7, [7], "half \ud800"):
             row = first_row(folder, name)
-            *path, field = (place,) if isinstance(place, str) else place
-            (row[path[0]] if path else row)[field] = wrong
+            put(row, places[0], wrong)
             found[f"{name} with a question {wrong!r}"] = say(read_one(name, row))
     for name, payload in BAD_PAYLOADS.items():
         row = first_row(folder, "livecodebench") | {"private_test_cases": payload}

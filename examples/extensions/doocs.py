@@ -3,6 +3,7 @@
 corpus:  [[sources]] with format = "doocs.py:doocs", path = "leetcode/solution" and licence = "CC-BY-SA-4.0"
 """
 
+import ast
 import html
 import re
 
@@ -10,7 +11,8 @@ from microcoder.data.formats.assertions import read_assertions, read_parameters
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.data.formats.format import Folders
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.tests import head_of, infer_call_of, language_of, public_methods
+from microcoder.data.formats.tests import head_of, infer_call_of, language_of
+from microcoder.data.formats.text import parse_python
 
 HEADING = re.compile(r"^# \[(?:\w+\. )?(.+?)\]\((\S+?)\)", re.MULTILINE)
 GIVEN = r"^[ \t]*Input[ \t]*+:?((?:[^\n]|\n(?!\s{0,20}(?:In|Out)put)){1,2000})"
@@ -66,3 +68,13 @@ def read_examples(description: str, code: str, fn_name: str) -> DecodedTests:
 
 FILES = ("README_EN.md", "README.md")
 doocs.folders = Folders(FILES, (*FILES, "Solution.*"))  # type: ignore[attr-defined]
+
+
+def public_methods(code: str) -> tuple[str, ...]:
+    """Return the methods of the class `Solution` that a caller may use."""
+    tree = parse_python(code)
+    classes = [
+        node for node in (tree.body if tree else ()) if isinstance(node, ast.ClassDef) and node.name == "Solution"
+    ]
+    inside = [one for node in classes[:1] for one in node.body if isinstance(one, ast.FunctionDef)]
+    return tuple(one.name for one in inside if one.name[0] != "_")

@@ -7,10 +7,10 @@ from microcoder.data.clean.translation import identify
 
 
 def test_real_texts_in_ten_languages() -> None:
-    texts = language_texts()
+    texts = language_texts()[::3]
     wrong = [(code, text[:60]) for code, text in texts if identify(text).code != code]
-    assert len(texts) > 2900
-    assert len(wrong) <= 13, wrong[:20]
+    assert len(texts) > 750
+    assert len(wrong) <= 5, wrong[:20]
 
 
 @pytest.mark.parametrize(

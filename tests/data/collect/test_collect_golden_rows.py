@@ -56,24 +56,11 @@ def test_golden_rows_become_what_is_expected(golden: Path, name: str) -> None:
     assert show(found) == json.loads((golden / "expected" / f"{name}.json").read_text())
 
 
-@pytest.mark.parametrize("name", OF_EXAMPLES)
-def test_golden_folders_are_read_by_the_examples(
-    golden: Path, name: str, collect: Any, write_row: Callable[..., Path], tmp_path: Path
+@pytest.mark.parametrize("name", IN_FILES)
+def test_golden_files_become_what_is_expected_packed_and_as_a_list_too(
+    golden: Path, name: str, collect: Any, tmp_path: Path
 ) -> None:
-    for row in rows_of(golden, name):
-        write_row(tmp_path, name, row)
-    found = collect(tmp_path, f"{EXAMPLES}/{name}.py:{name}", 1)
-    expected = sorted(show(expected_of(golden, name), without=PLACE), key=lambda row: row["title"])
-    assert sorted(show(found, without=PLACE), key=lambda row: row["title"]) == expected
-
-
-@pytest.mark.parametrize("name", IN_FILES)
-def test_golden_files_become_what_is_expected(golden: Path, name: str, collect: Any) -> None:
     assert collect(golden / f"{name}.jsonl", name) == expected_of(golden, name)
-
-
-@pytest.mark.parametrize("name", IN_FILES)
-def test_packed_and_as_a_list_the_same_rows_are_read(golden: Path, name: str, collect: Any, tmp_path: Path) -> None:
     expected = show(expected_of(golden, name), without=PLACE)
     packed, as_list = tmp_path / "rows.jsonl.gz", tmp_path / "rows.json"
     packed.write_bytes(gzip.compress((golden / f"{name}.jsonl").read_bytes()))
@@ -82,14 +69,14 @@ def test_packed_and_as_a_list_the_same_rows_are_read(golden: Path, name: str, co
         assert show(collect(file, name, 1), without=PLACE) == expected
 
 
-@pytest.mark.parametrize("name", IN_FOLDERS)
+@pytest.mark.parametrize("name", [*IN_FOLDERS, *OF_EXAMPLES])
 def test_golden_folders_become_what_is_expected(
     golden: Path, name: str, collect: Any, write_row: Callable[..., Path], tmp_path: Path
 ) -> None:
     for row in rows_of(golden, name):
         write_row(tmp_path, name, row)
     expected = sorted(show(expected_of(golden, name), without=PLACE), key=lambda row: row["title"])
-    found = collect(tmp_path, name, 1)
+    found = collect(tmp_path, f"{EXAMPLES}/{name}.py:{name}" if name in OF_EXAMPLES else name, 1)
     assert sorted(show(found, without=PLACE), key=lambda row: row["title"]) == expected
     assert {row.source_row for row in found} == {row["name"] for row in rows_of(golden, name)}
 
@@ -106,18 +93,12 @@ def test_rows_in_parquet_are_read_as_those_in_lines(golden: Path, name: str, col
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_candidates_are_written_and_read_again_unchanged(golden: Path, name: str) -> None:
+def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_judged(golden: Path, name: str) -> None:
     for candidate in expected_of(golden, name):
         assert Candidate.model_validate_json(candidate.model_dump_json()) == candidate
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_golden_candidates_with_tests_can_be_judged(golden: Path, name: str) -> None:
-    judged = [row for row in expected_of(golden, name) if row.tests and row.programming_language != "rust"]
-    for candidate in judged:
-        if "needs_checker" not in candidate.flags:
-            check_problem(candidate.to_problem())
         assert not candidate.groups or len(candidate.groups) == len(candidate.tests)
+        if candidate.tests and candidate.programming_language != "rust" and "needs_checker" not in candidate.flags:
+            check_problem(candidate.to_problem())
 
 
 @pytest.mark.parametrize("name", ["openr1_codeforces", "hardtests"])

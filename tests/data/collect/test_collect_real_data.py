@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import REASONS
 from microcoder.data.rowfiles import unpack
+from microcoder.data.sources import collect_shard, list_shards, open_source
 
 EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
 DATA_VARIABLE = "MICROCODER_DATA"
@@ -21,23 +22,26 @@ class Real(NamedTuple):
     format_name: str
     num_rows: int
     """As the notes on the data count them."""
-    min_candidates: int
-    """As measured; the others have tests that are no literals."""
-    num_with_tests: int
+    candidates: float
+    """Share of the rows, as measured; the others have tests that are no literals."""
+    with_tests: float
+    """Share of the candidates."""
+    one_in: int = 1
+    """So many rows are counted for one that is read: to read all takes half a minute."""
 
 
 ARCHIVES = {
-    "apps_sample": Real("apps_folder", 5, 5, 5),
-    "codecontests_test": Real("humaneval", 165, 165, 0),
-    "deepseek_leetcode": Real("deepseek_leetcode", 2 * 180, 360, 360),
-    "doocs": Real(f"{EXAMPLES}/doocs.py:doocs", 486, 486, 367),
-    "humaneval": Real("humaneval", 164, 155, 155),
-    "humaneval_xl": Real("humaneval", 560, 546, 546),
-    "kodsport": Real("kattis", 353, 353, 334),
-    "lcb_eval": Real("livecodebench", 2 * 880, 2 * 880, 0),
-    "leetcodedataset": Real("leetcodedataset", 228 + 1890, 2118, 2118),
-    "mbpp": Real("mbpp", 974, 832, 832),
-    "odex": Real("odex", 945, 445, 445),
+    "apps_sample": Real("apps_folder", 5, 1, 1),
+    "codecontests_test": Real("humaneval", 165, 1, 0),
+    "deepseek_leetcode": Real("deepseek_leetcode", 2 * 180, 1, 1, 9),
+    "doocs": Real(f"{EXAMPLES}/doocs.py:doocs", 486, 1, 0.6, 5),
+    "humaneval": Real("humaneval", 164, 0.9, 1),
+    "humaneval_xl": Real("humaneval", 560, 0.9, 1, 4),
+    "kodsport": Real("kattis", 277, 1, 1, 5),
+    "lcb_eval": Real("livecodebench", 2 * 880, 1, 0, 4),
+    "leetcodedataset": Real("leetcodedataset", 228 + 1890, 1, 1, 20),
+    "mbpp": Real("mbpp", 974, 0.75, 1, 4),
+    "odex": Real("odex", 945, 0.4, 1, 4),
 }
 
 
@@ -52,15 +56,18 @@ def find_archive(name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_every_row_of_real_data_comes_out(tmp_path: Path, collect: Any, name: str) -> None:
+def test_every_row_of_real_data_comes_out(tmp_path: Path, name: str) -> None:
     folder = unpack(find_archive(name), into=tmp_path, digest="")
     real = ARCHIVES[name]
-    found = collect(folder / name, real.format_name, 200)
+    source = open_source(folder / name, real.format_name)
+    shards = list_shards(source, 5)
+    assert sum(shard.num_rows for shard in shards) == real.num_rows
+    found = [row for shard in shards[:: real.one_in] for row in collect_shard(source, shard)]
     candidates = [row for row in found if isinstance(row, Candidate)]
     rejections = [row for row in found if isinstance(row, Rejection)]
-    assert len(candidates) + len(rejections) == real.num_rows
-    assert len(candidates) >= real.min_candidates
-    assert sum(bool(row.tests) for row in candidates) >= real.num_with_tests
+    assert len(found) == sum(shard.num_rows for shard in shards[:: real.one_in])
+    assert len(candidates) >= real.candidates * len(found)
+    assert sum(bool(row.tests) for row in candidates) >= real.with_tests * len(candidates)
     for row in rejections:
         assert row.reason in REASONS
         assert row.reason != "adapter_fault", f"{row.id}: {row.detail}"

@@ -14,7 +14,6 @@ from microcoder.judge.core.errors import DataError
 
 LIMIT = hypothesis_settings(max_examples=50, deadline=None)
 VALUES = st.lists(st.floats(1, 5), max_size=60)
-TARGET = SelectionSettings(boundaries=(2.0, 4.0), shares=(0.2, 0.3, 0.5))
 
 
 def make(number: int, predicted: float | None) -> Candidate:
@@ -29,10 +28,9 @@ def kept(candidates: list[Candidate], settings: SelectionSettings) -> set[str]:
 @given(VALUES, st.randoms(use_true_random=False))
 def test_the_order_of_the_candidates_changes_nothing(values: list[float], order: random.Random) -> None:
     candidates = [make(number, value) for number, value in enumerate(values)]
-    for settings in (SelectionSettings(), TARGET):
-        shuffled = order.sample(candidates, len(candidates))
-        assert kept(candidates, settings) == kept(shuffled, settings)
-        assert [item.id for item in select(shuffled, settings)] == [item.id for item in shuffled]
+    shuffled = order.sample(candidates, len(candidates))
+    assert kept(candidates, SelectionSettings()) == kept(shuffled, SelectionSettings())
+    assert [item.id for item in select(shuffled)] == [item.id for item in shuffled]
 
 
 @LIMIT
@@ -48,21 +46,6 @@ def test_paper_mode_drops_only_easy_problems_down_to_their_share(values: list[fl
     dropped = [c.difficulty.predicted or 0 for c in candidates if c.id not in names]
     lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
     assert all(value <= lowest for value in dropped), "the easiest go first"
-
-
-@LIMIT
-@given(VALUES)
-def test_target_mode_keeps_the_shares_and_wastes_nothing(values: list[float]) -> None:
-    candidates = [make(number, value) for number, value in enumerate(values)]
-    names = kept(candidates, TARGET)
-    sizes = [0, 0, 0]
-    for candidate in candidates:
-        if candidate.id in names:
-            sizes[band_of(candidate.difficulty.predicted or 0, TARGET)] += 1
-    counts = [sum(band_of(value, TARGET) == band for value in values) for band in range(3)]
-    total = min(count / share for count, share in zip(counts, TARGET.shares, strict=True))
-    for size, share in zip(sizes, TARGET.shares, strict=True):
-        assert total * share - 1 < size <= total * share + 1e-6
 
 
 def test_a_share_of_forty_percent_becomes_twenty() -> None:
@@ -81,7 +64,7 @@ def test_what_has_no_difficulty_is_said_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"boundaries": (3.0, 2.0)}, {"boundaries": ()}, {"shares": (1.0,)}, {"shares": (0.5, 0.5, 0.5)}]
+    "fields", [{"boundaries": (3.0, 2.0)}, {"boundaries": ()}, {"by": "pass_rate", "boundaries": (0.5, 1.0)}]
 )
 def test_bands_that_do_not_fit_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="give"):

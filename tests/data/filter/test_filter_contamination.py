@@ -164,7 +164,7 @@ def test_each_problem_is_named_once() -> None:
 
 
 def test_the_index_travels_to_workers_and_does_not_depend_on_the_order() -> None:
-    problems = livecodebench()[:60]
+    problems = livecodebench()[:20]
     index = build_index(problems)
     sent = pickle.loads(pickle.dumps(index))
     reversed_index = build_index(problems[::-1])
@@ -177,18 +177,17 @@ def index() -> ContaminationIndex:
     return build_index(livecodebench())
 
 
-@pytest.mark.parametrize("text_only", [False, True])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_copies_of_livecodebench_are_found(index: ContaminationIndex, language: str, text_only: bool) -> None:
+def test_copies_of_livecodebench_are_found_by_their_texts_alone(index: ContaminationIndex, language: str) -> None:
     rows = [arranged(one) for one in deepseek(language)]
-    figures = measure(rows, index, known_copies(rows, livecodebench()), text_only=text_only)
+    figures = measure(rows, index, known_copies(rows, livecodebench()), text_only=True)
     assert figures.num_copies == 128
     assert figures.num_found >= 126, figures.missed
 
 
 @pytest.mark.parametrize("name", ["kodsport", "codecontests"])
 def test_other_sets_are_clean(index: ContaminationIndex, name: str) -> None:
-    rows = ALL[name]()[::3]
+    rows = ALL[name]()[:55]
     figures = measure(rows, index, {})
     assert len(rows) >= 50
     assert len(figures.other_hits) <= 0.01 * len(rows), figures.other_hits

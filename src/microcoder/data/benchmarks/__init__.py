@@ -12,12 +12,5 @@ from microcoder.data.benchmarks.questions import (
 )
 
 __all__ = [
-    "AnyBenchmark",
-    "Benchmark",
-    "HumanEval",
-    "LiveCodeBench",
-    "Mbpp",
-    "ProblemFile",
-    "Question",
-    "is_livecodebench",
-]
+    "AnyBenchmark", "Benchmark", "HumanEval", "LiveCodeBench", "Mbpp", "ProblemFile", "Question", "is_livecodebench",
+]  # fmt: skip

@@ -77,13 +77,9 @@ def open_process(settings: ProcessSettings, resources: Resources) -> Iterator[Wo
 
 @contextmanager
 def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work]:
-    """Apply the rules, the benchmarks' index and, where there is one, the judging model to each row."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.judge, opened)
-        index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
-        yield lambda candidates: _map(
-            "filter", lambda one: filter_row(one, settings, index, endpoint), candidates, endpoint
-        )
+    """Apply the rules and the benchmarks' index to each row."""
+    index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
+    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates, None)
 
 
 @contextmanager
@@ -295,7 +291,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
         step("process", "process", config.process, open_process, _PROCESS, _REASONS, _ENDPOINT, _TEXT),
-        step("filter", "filter", filters, open_filter, _FILTER, _PROCESS, _REASONS, _ENDPOINT, *reading,
+        step("filter", "filter", filters, open_filter, _FILTER, _PROCESS, _REASONS, *reading,
              inputs=(compared,)),
         BarrierStep("deduplicate", "filter", CollectSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
     ]  # fmt: skip

@@ -19,8 +19,7 @@ from microcoder.data.clean.tex import looks_like_tex, tex_to_markdown
 
 # LeetCode's, to tell answers that were not written by hand.
 _WATERMARK = re.compile(
-    r"Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?",
-    re.IGNORECASE,
+    r"Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?", re.IGNORECASE
 )
 _CODEFORCES_FORMULA = re.compile(r"(?<!\$)\$\$\$(?!\$)([^$]{1,500}?)\$\$\$(?!\$)")
 _IMAGE_SIZE = re.compile(r"(!\[[^\]\n]{0,300}\]\([^)\n]{0,300}\))\{[^}\n]{0,100}\}")

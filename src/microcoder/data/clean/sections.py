@@ -10,7 +10,6 @@ What a statement says about the form of the answer: the source's own words go ou
 
 from __future__ import annotations
 
-import ast
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from microcoder.data.clean.markup import write_fence
 from microcoder.data.formats.candidates import Candidate
-from microcoder.judge.core.syntax import parse_source
+from microcoder.data.formats.tests import head_of
 
 Part = Literal["statement", "input", "output", "constraints", "example", "explanation", "note", "other"]
 
@@ -392,26 +391,6 @@ def find_starter_code(candidate: Candidate) -> str | None:
     for solution in candidate.solutions:
         if solution.language != "python" or solution.known != "accepted":
             continue
-        try:
-            found = _signature(parse_source(solution.code).body, candidate.fn_name)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        if found:
-            return found
+        if found := head_of(solution.code, candidate.fn_name):
+            return f"{found}\n{'        ' if found.startswith('class ') else '    '}"
     return None
-
-
-def _signature(body: list[ast.stmt], name: str) -> str | None:
-    for statement in body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == name:
-            return f"{_head(statement)}\n    "
-        if isinstance(statement, ast.ClassDef):
-            for inner in statement.body:
-                if isinstance(inner, ast.FunctionDef) and inner.name == name:
-                    return f"class {statement.name}:\n    {_head(inner)}\n        "
-    return None
-
-
-def _head(function: ast.FunctionDef) -> str:
-    returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
-    return f"def {function.name}({ast.unparse(function.args)}){returns}:"

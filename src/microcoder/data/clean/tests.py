@@ -107,8 +107,7 @@ def _write(value: object) -> str:
 
 _ANY_ORDER = re.compile(
     r"\b(?:return|output|print)(?:ed|s)?\b(?P<what>[^.\n]{0,160}?)\bin \**any order\b(?! you)"
-    r"|(?P<named>[^.\n]{0,80})\b(?:return|output|print)ed in \**any order\b"
-    r"|(?:返回|输出)[^。\n]{0,40}任意顺序|任意顺序[^。\n]{0,10}(?:返回|输出)",
+    r"|(?P<named>[^.\n]{0,80})\b(?:return|output|print)ed in \**any order\b",
     re.IGNORECASE,
 )
 _PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Which problems go in, by difficulty: bands between boundaries, and the share that each may have.
+"""Which problems go in, by difficulty: bands between boundaries, and the share that the easiest may have.
 
 The paper publishes two boundaries, 2.5 and 2.75, and what came of it: the easy share fell from 40 % to 20 % and the
 size from 100 to 70. That only easy problems are dropped, and the easiest first, is our reading of it.
@@ -34,8 +34,6 @@ class SelectionSettings(Config):
     """Rising; a value on a boundary belongs above it. 2.5 and 2.75 are the paper's, on its own scale."""
     easy_share: float = Field(default=0.2, ge=0, lt=1)
     """Share of the first band at most: easy problems are dropped, the easiest first. The paper's number."""
-    shares: tuple[float, ...] = ()
-    """Share of each band, in place of `easy_share`; as many problems are kept as these shares allow."""
 
     @model_validator(mode="after")
     def _bands_fit(self) -> SelectionSettings:
@@ -43,12 +41,6 @@ class SelectionSettings(Config):
             raise ValueError(f"boundaries = {self.boundaries}; give at least one, in rising order")
         if self.by == "pass_rate" and not 0 < self.boundaries[0] <= self.boundaries[-1] < 1:
             raise ValueError(f"boundaries = {self.boundaries} of shares of wrong answers; give numbers between 0 and 1")
-        if not self.shares:
-            return self
-        if len(self.shares) != len(self.boundaries) + 1:
-            raise ValueError(f"{len(self.shares)} shares for {len(self.boundaries) + 1} bands; give one share per band")
-        if min(self.shares) < 0 or not math.isclose(sum(self.shares), 1.0, abs_tol=1e-6):
-            raise ValueError(f"shares = {self.shares}; give shares of 0 to 1 that add up to 1")
         return self
 
 
@@ -107,32 +99,25 @@ def band_of(value: float, settings: SelectionSettings) -> int:
 
 
 def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:
-    """Return each candidate, or why it is left out (`no_difficulty`, `too_easy`, `not_selected`), in their order."""
+    """Return each candidate, or why it is left out (`no_difficulty`, `too_easy`), in their order."""
     settings = settings or SelectionSettings()
-    bands: list[list[tuple[float, str]]] = [[] for _ in range(len(settings.boundaries) + 1)]
-    for candidate in candidates:
-        value = _value(candidate, settings)
-        if value is not None:
-            bands[band_of(value, settings)].append((value, candidate.id))
-    kept = _keep_shares(bands, settings.shares) if settings.shares else _drop_easy(bands, settings.easy_share)
-    return [_answer(candidate, kept, settings) for candidate in candidates]
-
-
-def _drop_easy(bands: Sequence[list[tuple[float, str]]], easy_share: float) -> set[str]:
-    easy, others = bands[0], [item for band in bands[1:] for item in band]
-    allowed = math.floor(easy_share / (1 - easy_share) * len(others) + 1e-9)
+    values = {candidate.id: _value(candidate, settings) for candidate in candidates}
+    known = [(value, name) for name, value in values.items() if value is not None]
+    easy = [(value, name) for value, name in known if band_of(value, settings) == 0]
+    # That many easy ones beside the others are their share of both.
+    allowed = math.floor(settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9)
     hardest_first = sorted(easy, key=lambda item: (-item[0], _draw(item[1])))
-    return {name for _, name in (*others, *hardest_first[:allowed])}
+    dropped = {name for _, name in hardest_first[allowed:]}
 
+    def answer(candidate: Candidate) -> Candidate | Rejection:
+        value = values[candidate.id]
+        if value is None:
+            return candidate.reject("filter", "no_difficulty", f"no {settings.by}")
+        if candidate.id not in dropped:
+            return candidate
+        return candidate.reject("filter", "too_easy", f"{settings.by} {value:.3g}, band {band_of(value, settings)}")
 
-def _keep_shares(bands: Sequence[list[tuple[float, str]]], shares: Sequence[float]) -> set[str]:
-    wanted = [(band, share) for band, share in zip(bands, shares, strict=True) if share > 0]
-    total = min(len(band) / share for band, share in wanted)
-    kept: set[str] = set()
-    for band, share in wanted:
-        size = min(math.floor(total * share + 1e-9), len(band))
-        kept |= {name for _, name in sorted(band, key=lambda item: _draw(item[1]))[:size]}
-    return kept
+    return [answer(candidate) for candidate in candidates]
 
 
 def _value(candidate: Candidate, settings: SelectionSettings) -> float | None:
@@ -140,16 +125,6 @@ def _value(candidate: Candidate, settings: SelectionSettings) -> float | None:
     if settings.by == "predicted":
         return difficulty.predicted
     return None if difficulty.pass_rate is None else 1 - difficulty.pass_rate
-
-
-def _answer(candidate: Candidate, kept: set[str], settings: SelectionSettings) -> Candidate | Rejection:
-    if candidate.id in kept:
-        return candidate
-    value = _value(candidate, settings)
-    if value is None:
-        return candidate.reject("filter", "no_difficulty", f"no {settings.by}")
-    reason = "not_selected" if settings.shares else "too_easy"
-    return candidate.reject("filter", reason, f"{settings.by} {value:.3g}, band {band_of(value, settings)}")
 
 
 def _draw(name: str) -> str:

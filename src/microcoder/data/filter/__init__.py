@@ -1,13 +1,7 @@
 """Filter: quality, licence, recency, benchmarks' problems, duplicates; every row that goes says why."""
 
 from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits
-from microcoder.data.filter.duplicates import (
-    DuplicateGroup,
-    Fingerprint,
-    describe,
-    find_duplicates,
-    merge,
-)
+from microcoder.data.filter.duplicates import DuplicateGroup, Fingerprint, describe, find_duplicates, merge
 from microcoder.data.filter.rules import FilterSettings, LicenceSettings, QualitySettings, RecencySettings, filter_row
 
 __all__ = [

@@ -4,7 +4,7 @@ May this row be passed on? The licence as the source says it, brought to one nam
 
 When was a problem published, seen from a model's training cutoff? Dates may be a day, a month or a year.
 
-The filter stage, row by row: quality, licence, recency, benchmarks, and a model's opinion where one is asked.
+The filter stage, row by row: quality, licence, recency, benchmarks.
 
 Duplicates need every row (`duplicates.py`).
 """
@@ -19,11 +19,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.data.filter.contamination import ContaminationIndex, find_hits, words
 from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config
-from microcoder.judge.core.errors import ConfigError
 
 Finding = tuple[str, str] | None
 """A reason code and what was seen."""
@@ -50,8 +48,6 @@ class QualitySettings(Config):
 
 _HITS_SHOWN = 3
 """Benchmark problems named in a rejection."""
-_RELEVANCE = 0.5
-"""With a model as judge: relevance and quality from which a row passes."""
 _EMPTY = re.compile(
     r"(?:problem )?(?:statement|description)s? (?:is )?(?:un|not )available|\bto be (?:added|announced)\b|lorem ipsum|"
     r"^\s*(?:tbd|n/?a|none|null|todo|coming soon)\W*$|\[deleted\]|page not found|404 not found|access "
@@ -59,11 +55,10 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_PROGRAM = re.compile(
-    r"\bSQL\s*(?:schema|query|架构)|\bwrite (?:a|an) (?:SQL|MySQL|bash|shell|regex) |\bprimary "
-    r"key (?:for|of|column)|\b(?:Table|表)[:：]\s*`?[A-Z]\w+`?\s*$"
+    r"\bSQL\s*(?:schema|query)|\bwrite (?:a|an) (?:SQL|MySQL|bash|shell|regex) |\bprimary "
+    r"key (?:for|of|column)|\bTable:\s*`?[A-Z]\w+`?\s*$"
     r"|\+-{3,}\+-{3,}[^\n]*\n[ \t>|]*Column Name\b"
-    r"|\bwrite a bash script|\bpandas DataFrame\b|\bDataFrame `?\w+`?\s*$|编写(?:一个|"
-    r"解决方案)?.{0,8}SQL"
+    r"|\bwrite a bash script|\bpandas DataFrame\b|\bDataFrame `?\w+`?\s*$"
     r"|\bmultiple[- ]choice question|\bwhich of the following (?:is|are)\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -248,37 +243,18 @@ def check_recency(candidate: Candidate, settings: RecencySettings | None = None)
     return None
 
 
-PROMPT = (
-    "You judge statements that are meant to be programming problems for training a coding model. Give two numbers "
-    "from 0 to 1. `relevance`: is an algorithm or a program asked for, whose output can be checked by tests? (0 for "
-    "quizzes, essays, database or web tasks.) `clarity`: could a good programmer solve it from this text alone? (0 "
-    "where needed parts are missing, 0.5 where one has to guess.) Add `why` in one short sentence. Reply with a JSON "
-    "object."
-)
-SCHEMA = {
-    "type": "object",
-    "properties": {"relevance": {"type": "number"}, "clarity": {"type": "number"}, "why": {"type": "string"}},
-    "required": ["relevance", "clarity", "why"],
-    "additionalProperties": False,
-}
-_ATTEMPTS = 2
-
-
 class FilterSettings(Config):
     """Settings of the filter stage."""
 
     quality: QualitySettings = QualitySettings()
     licence: LicenceSettings = LicenceSettings()
     recency: RecencySettings = RecencySettings()
-    judge: EndpointSettings | None = None
-    """A model that judges relevance and clarity after all rules passed; without one the rules decide."""
 
 
 def filter_row(
     candidate: Candidate,
     settings: FilterSettings | None = None,
     index: ContaminationIndex | None = None,
-    endpoint: Endpoint | None = None,
 ) -> Candidate | Rejection:
     """Return the candidate where every rule passes, or the rejection of the first that does not.
 
@@ -286,7 +262,6 @@ def filter_row(
         candidate: a processed candidate.
         settings: the rules.
         index: the benchmarks' problems; without one nothing is compared.
-        endpoint: the judge; made from the settings where it is not given.
     """
     settings = settings or FilterSettings()
     found = (
@@ -299,36 +274,4 @@ def filter_row(
     if index is not None and (hits := find_hits(candidate, index)):
         shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
         return reject(candidate, "filter", "contaminated", shown)
-    if endpoint is None and settings.judge is not None:
-        endpoint = Endpoint(settings.judge)
-    if endpoint is not None and (found := judge_relevance(candidate, endpoint, min_score=_RELEVANCE)):
-        return reject(candidate, "filter", *found)
     return candidate
-
-
-def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: float) -> tuple[str, str] | None:
-    """Return the reason `not_relevant` and what the model said, or None where both numbers reach the bar.
-
-    A row is kept where the model gives no usable answer: it is an opinion on top of the rules.
-    """
-    messages: list[Message] = [
-        {"role": "system", "content": PROMPT},
-        {"role": "user", "content": f"Title: {candidate.title}\n\n{candidate.statement}"},
-    ]
-    for _ in range(_ATTEMPTS):
-        try:
-            reply = endpoint.ask(messages, SCHEMA)
-            scores = {name: min(1.0, max(0.0, float(reply[name]))) for name in ("relevance", "clarity")}
-        except ConfigError:
-            raise
-        except (BadReply, TypeError, ValueError):
-            messages = [*messages, {"role": "user", "content": "Reply with the JSON object only."}]
-            continue
-        if min(scores.values()) >= min_score:
-            return None
-        said = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
-        return (
-            "not_relevant",
-            f"{said}: {str(reply['why'])[:120]} ({endpoint.settings.model}, prompt {hash_prompt(PROMPT)})",
-        )
-    return None

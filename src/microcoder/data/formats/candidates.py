@@ -329,7 +329,6 @@ REASONS: dict[str, str] = {
     "only_samples": "the package has no tests but the examples that its statement shows",
     "no_tests": "nothing to judge an answer by, and nothing could be made",
     "all_tests_shown": "its statement shows every test that is left, so that writing them down passes",
-    "not_relevant": "a model found it unclear, or no programming problem",
     "licence_refused": "its licence is not on the list",
     "licence_unknown": "the source names no licence",
     "no_date": "a window is set and the row has no date",
@@ -339,8 +338,7 @@ REASONS: dict[str, str] = {
     "contaminated": "it is a problem of a benchmark",
     "duplicate_of": "another record of the same problem is kept",
     "no_difficulty": "problems are selected by difficulty and nothing says this one's",
-    "too_easy": "more easy problems than wanted (`paper`); the hardest of them stay",
-    "not_selected": "more problems in its band than wanted (`target`)",
+    "too_easy": "more easy problems than wanted; the hardest of them stay",
     "row_fault": "our own code failed on it: a fault of ours, please report it",
 }
 """Reason code to its meaning; docs/dataset-reasons.md shows the same table."""

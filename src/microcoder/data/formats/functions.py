@@ -28,6 +28,7 @@ from microcoder.data.formats.claims import (
     read_claims,
 )
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
+from microcoder.data.formats.packages import language_code
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
 from microcoder.data.formats.text import parse_python
@@ -178,15 +179,6 @@ HUMANEVAL_SECONDS = 3.0
 MBPP_SECONDS = 10.0
 """Of CPU per assertion; a reference takes 3."""
 MEMORY_LIMIT_MIB = 2048
-_NATURAL = {
-    "English": "en",
-    "Chinese": "zh",
-    "Russian": "ru",
-    "Arabic": "ar",
-    "Estonian": "et",
-    "Finnish": "fi",
-    "Dutch": "nl",
-}
 
 
 def read_humaneval(row: Row) -> Candidate:
@@ -201,7 +193,7 @@ def read_humaneval(row: Row) -> Candidate:
             prompt,
             tests,
             title=row.optional("meta_data.task_name") or row.name("task_id"),
-            natural_language=_NATURAL.get(row.optional("natural_language"), ""),
+            natural_language=language_code(row.optional("natural_language")),
             programming_language=name_language(row.optional("language")) or "python",
             platform_difficulty=row.name("meta_data.difficulty"),
             time_limit_seconds=row.number("meta_data.time_limit.seconds") or limit,

@@ -268,4 +268,5 @@ _LANGUAGES = {
     "english": "en", "russian": "ru", "chinese": "zh", "italian": "it", "spanish": "es", "portuguese": "pt",
     "german": "de", "french": "fr", "ukrainian": "uk", "polish": "pl", "italiano": "it", "vietnamese": "vi",
     "korean": "ko", "japanese": "ja", "armenian": "hy", "persian": "fa", "turkish": "tr",
+    "arabic": "ar", "estonian": "et", "finnish": "fi", "dutch": "nl",
 }  # fmt: skip

@@ -19,15 +19,7 @@ from microcoder.data.formats.packages import Package, language_code, read_amount
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.judge.core.types import Checker
 
-TAKES = (
-    "problem.xml",
-    "statements/**",
-    "statement-sections/**",
-    "tests/**",
-    "files/**",
-    "solutions/**",
-    "check.cpp",
-)
+TAKES = ("problem.xml", "statements/**", "statement-sections/**", "tests/**", "files/**", "solutions/**", "check.cpp")
 _KNOWN: dict[str, Known] = {
     "main": "accepted",
     "accepted": "accepted",

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Lineage, Note
-from microcoder.data.formats.text import Digits, read_literal, shorten
+from microcoder.data.formats.text import read_literal, shorten
 from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS, TestCase
 
 _LIMITS = {"time_limit_seconds": (0.0, MOST_SECONDS), "memory_limit_mib": (LEAST_MEMORY_MIB, MOST_MEMORY_MIB)}
@@ -127,7 +127,7 @@ class Row:
         if not isinstance(self.get(name), list):
             return self.statement(*names), ()
         messages = self.rows(name)
-        asked = [message.text("content") for message in messages if message.optional("role") == "user"]
+        asked = [message._content() for message in messages if message.optional("role") == "user"]
         if not asked or not asked[-1].strip():
             if self.is_judged:
                 return "", ()
@@ -135,6 +135,11 @@ class Row:
         if len(messages) == 1:
             return asked[-1], ()
         return asked[-1], (("statement_found", f"the user's last of {len(messages)} messages; the others left out"),)
+
+    def _content(self) -> str:
+        """Return the content of a message, which may come in parts."""
+        is_text = isinstance(self.get("content"), str)
+        return self.text("content") if is_text else "".join(part.optional("text") for part in self.rows("content"))
 
     def name(self, *names: str) -> str:
         """Return the first of these fields that says something, a text or a number, as text."""
@@ -309,8 +314,7 @@ class Row:
 def _typed(value: object, kind: Any, name: str, what: str) -> Any:
     if isinstance(value, kind):
         return value
-    found = "a long integer" if isinstance(value, Digits) else type(value).__name__
-    raise Malformed("wrong_type", f"{name} is {found}, not {what}")
+    raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not {what}")
 
 
 def _iso_day(seconds: float) -> str:

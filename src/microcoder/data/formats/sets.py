@@ -64,13 +64,7 @@ _COLUMNS = Columns(
     also={"flags": _find_flags},
 )
 _APPS = (
-    Format(
-        "apps",
-        "codeparrot/apps",
-        _COLUMNS,
-        tests_in="input_output",
-        marks=(("input_output",),),
-    ),
+    Format("apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)),
     Format(
         "apps_folder",
         "APPS as first published, a folder a problem",
@@ -226,23 +220,6 @@ def _read_intellect(row: Row) -> object:
         return tests
 
 
-def _find_asked(row: Row) -> Row:
-    """Add what NeMo-Gym's row asks, the last message of a user; a content may come in parts."""
-    name = "responses_create_params.input"
-    if not row.has(name) or isinstance(row.get(name), str):
-        return row.over({**row.values, "asked": row.statement(name)})
-    texts = [
-        message.text("content")
-        if isinstance(message.get("content"), str)
-        else "".join(part.optional("text") for part in message.rows("content"))
-        for message in row.rows(name)
-        if message.optional("role") == "user"
-    ]
-    if not texts and not row.is_judged:
-        raise Malformed("no_statement", f"{name} holds no message of a user")
-    return row.over({**row.values, "asked": texts[-1] if texts else ""})
-
-
 def _read_unit_tests(row: Row) -> object:
     """Return inputs and outputs, unpacked where they travel packed: `{"packed": ..., "fn_name": ...}`."""
     name = "verifier_metadata.unit_tests" if row.has("verifier_metadata.unit_tests") else "unit_tests"
@@ -355,8 +332,7 @@ _TRAINING_SETS = (
         "nemogym",
         "NeMo-Gym's JSON lines, nvidia/Nemotron-3-Nano-RL-Training-Blend (code)",
         Columns(
-            prepare=_find_asked,
-            statement="asked",
+            statement="responses_create_params.input",
             tests=_read_unit_tests,
             platform="dataset",
             title=("verifier_metadata.problem_id", "verifier_metadata.id", "id", "hash_id", "uuid"),

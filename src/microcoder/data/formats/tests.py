@@ -370,14 +370,3 @@ def _head(function: ast.FunctionDef) -> str | None:
         return ast.unparse(bare).removesuffix("pass").rstrip()
     except (RecursionError, ValueError):
         return None
-
-
-def public_methods(code: str, class_name: str = "Solution") -> tuple[str, ...]:
-    """Return the methods of a class that a caller may use."""
-    tree = parse_python(code)
-    for node in tree.body if tree is not None else ():
-        if isinstance(node, ast.ClassDef) and node.name == class_name:
-            return tuple(
-                inner.name for inner in node.body if isinstance(inner, ast.FunctionDef) and inner.name[0] != "_"
-            )
-    return ()

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
-MAX_DIGITS = 100_000
-"""A longer integer takes the judge seconds to read, each time."""
 MAX_LITERAL = 50_000_000
-_DIGITS_PYTHON_READS = 4300
 _SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
 _MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
 _MOST_SECONDS = 1e6
@@ -34,18 +27,11 @@ _PYTHON2_DEFINED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Digits:
-    """An integer too long for Python to read by default, kept as it is written."""
-
-    text: str
-
-
 def read_json(text: str) -> Any:
-    """Read JSON (with the NaN and Infinity that Python writes); long integers become `Digits`.
+    """Read JSON (with the NaN and Infinity that Python writes).
 
     Raises:
-        ValueError: it is not JSON, names a key twice, is nested too deeply, or holds an integer of absurd length.
+        ValueError: it is not JSON, names a key twice, is nested too deeply, or holds an integer of over 4,300 digits.
     """
     try:
         return _DECODER.decode(text)
@@ -63,12 +49,8 @@ def write_json(value: object) -> str:
         return json.dumps(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except (TypeError, ValueError):
-        pass
-    try:
-        return _write(value)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    except TypeError as error:
+        raise ValueError(f"JSON has no form for it ({error})") from None
 
 
 def read_literal(text: str) -> Any:
@@ -106,7 +88,7 @@ def is_json_value(value: object) -> bool:
         return all(is_json_value(item) for item in value)
     if isinstance(value, dict):
         return all(isinstance(key, str) and is_json_value(item) for key, item in value.items())
-    return value is None or isinstance(value, bool | int | float | str | Digits)
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def is_comparable(value: object) -> bool:
@@ -115,7 +97,7 @@ def is_comparable(value: object) -> bool:
         return all(is_comparable(item) for item in value)
     if isinstance(value, dict):
         return all(type(key) in (str, int) and is_comparable(item) for key, item in value.items())
-    return value is None or isinstance(value, bool | int | float | str | Digits)
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def read_seconds(text: str) -> float | None:
@@ -169,14 +151,6 @@ def _spell(value: object) -> str:
     return repr(value)
 
 
-def _parse_int(digits: str) -> int | Digits:
-    if len(digits) < _DIGITS_PYTHON_READS:
-        return int(digits)
-    if len(digits) > MAX_DIGITS:
-        raise ValueError(f"an integer of {len(digits):,} digits; at most {MAX_DIGITS:,} are read")
-    return Digits(digits)
-
-
 def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
@@ -186,26 +160,4 @@ def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-_DECODER = json.JSONDecoder(parse_int=_parse_int, object_pairs_hook=_read_pairs)
-
-
-def _write(value: object) -> str:
-    """As json.dumps, but for integers of any length."""
-    if isinstance(value, Digits):
-        return value.text
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_write(item) for item in value) + "]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(str(key))}: {_write(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) if value.bit_length() < 3 * _DIGITS_PYTHON_READS else _write_long(value)
-    if value is None or isinstance(value, bool | float | str):
-        return json.dumps(value)
-    raise ValueError(f"JSON has no form for {type(value).__name__}")
-
-
-def _write_long(value: int) -> str:
-    """Write an integer that Python would refuse to, without changing its limit for others."""
-    if value.bit_length() > MAX_DIGITS * math.log2(10):
-        raise ValueError(f"an integer of {value.bit_length():,} bits")
-    return str(Decimal(value))
+_DECODER = json.JSONDecoder(object_pairs_hook=_read_pairs)

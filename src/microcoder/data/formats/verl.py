@@ -61,12 +61,7 @@ _VERL = Columns(
     also={"pass_rates": _read_pass_rates},
 )
 FORMATS = (
-    Format(
-        "eurus",
-        "PRIME-RL/Eurus-2-RL-Data",
-        _VERL,
-        tests_in="reward_model.ground_truth",
-    ),
+    Format("eurus", "PRIME-RL/Eurus-2-RL-Data", _VERL, tests_in="reward_model.ground_truth"),
     Format(
         "verl",
         "verl's RL parquet, PRIME's Eurus-2, Skywork-OR1",

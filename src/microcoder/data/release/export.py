@@ -213,10 +213,7 @@ def _record(problem: Problem) -> str:
 
 
 def _tests(problem: Problem) -> Form:
-    tests: Form = {
-        "inputs": [test.input for test in problem.tests],
-        "outputs": [test.output for test in problem.tests],
-    }
+    tests: Form = {"inputs": [test.input for test in problem.tests], "outputs": [test.output for test in problem.tests]}
     return tests if problem.fn_name is None else {**tests, "fn_name": problem.fn_name}
 
 

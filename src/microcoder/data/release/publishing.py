@@ -24,7 +24,6 @@ from microcoder.judge.core.installation import how_to_install
 CROISSANT = "croissant.json"
 _REJECTED_COLUMNS = ["id", "dataset", "source_row", "stage", "reason"]
 """Of what was refused neither its content nor words of it are passed on."""
-_COPIED = ("funnel.json", "plots/*.svg")
 
 
 def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[Mapping[str, str]]) -> None:
@@ -89,10 +88,7 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
         )
     for path in sorted(corpus.glob("rejected-*.parquet")):
         pq.write_table(pq.read_table(path, columns=_REJECTED_COLUMNS), target / path.name)
-    for path in (path for pattern in _COPIED for path in corpus.glob(pattern)):
-        copied = target / path.relative_to(corpus)
-        copied.parent.mkdir(exist_ok=True)
-        shutil.copyfile(path, copied)
+    shutil.copyfile(corpus / "funnel.json", target / "funnel.json")
     licence = find_licence(licences)
     text = (corpus / CARD).read_text(encoding="utf-8")
     text = re.sub(r"^license: .*$", f"license: {licence}", text, count=1, flags=re.MULTILINE)

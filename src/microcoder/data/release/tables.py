@@ -9,7 +9,6 @@ The dataset card: the funnel, what is inside, what was rejected and why, and how
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -231,7 +230,6 @@ def read_released(folder: Path) -> list[Problem]:
 
 CARD = "README.md"
 _MAX_LINES = 25
-_BAR_INCHES, _WIDTH_INCHES = 0.28, 4.5
 _LICENCES = frozenset({
     "mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "isc", "unlicense", "cc0-1.0", "cc-by-2.0", "cc-by-3.0",
     "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "odc-by", "pddl", "odbl", "gpl-2.0", "gpl-3.0", "lgpl-3.0", "mpl-2.0",
@@ -250,10 +248,7 @@ def write_card(
     config: Mapping[str, Any],
     sources: Sequence[Mapping[str, str]] = (),
 ) -> None:
-    """Write README.md, its plots, and funnel.json."""
-    for kind in ("difficulty", "year", "licence"):
-        counted = sorted(tally.counts[kind].items())
-        write_text(folder / "plots" / f"{kind}.svg", draw_bars(counted[:_MAX_LINES], title=kind))
+    """Write README.md and funnel.json."""
     funnel = [
         {"step": p.step, "stage": p.stage, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected}
         for p in step_counts
@@ -283,24 +278,3 @@ def find_licence(licences: Collection[str]) -> str:
         return "unknown"
     (name, *others) = {licence.lower() for licence in licences}
     return name if not others and name in _LICENCES else "other"
-
-
-def draw_bars(counts: Sequence[tuple[str, int]], *, title: str) -> str:
-    """Return horizontal bars as SVG, one a name, in the given order; the same counts give the same bytes."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    names = [name if len(name) <= 40 else name[:39] + "…" for name, _ in counts]
-    style = {"svg.fonttype": "none", "svg.hashsalt": "microcoder", "text.parse_math": False}
-    with rc_context(style):
-        figure = Figure(figsize=(_WIDTH_INCHES, 0.8 + _BAR_INCHES * max(1, len(counts))), layout="constrained")
-        axes = figure.subplots()
-        bars = axes.barh(range(len(counts)), [count for _, count in counts], color="#0072B2")
-        axes.bar_label(bars, padding=2, fontsize=8)
-        axes.set_yticks(range(len(counts)), names, fontsize=8)
-        axes.invert_yaxis()
-        axes.set_title(f"problems by {title}", fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()
