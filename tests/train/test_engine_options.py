@@ -24,8 +24,6 @@ def test_options_of_verl_need_verl(changes: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("engine", "changes", "message"),
     [
-        ("trl", {"algorithm.loss": "clip_cov"}, 'loss = "clip_cov" is verl\'s; add --engine verl, or use "dapo"'),
-        ("trl", {"algorithm.loss": "geo_mean"}, "add --engine verl"),
         ("verl", {"algorithm.loss": "bnpo"}, 'loss = "bnpo" is trl\'s; add --engine trl'),
         ("verl", {"algorithm.loss": "vespo"}, "add --engine trl"),
         ("verl", {"algorithm.entropy": "{kind = 'adaptive', target = 0.3}"}, 'add --engine trl, or use "bonus"'),

@@ -155,21 +155,3 @@ def test_an_optimizer_without_its_package_says_what_to_install() -> None:
     config = load_config(TrainConfig, overrides={**MICRO, "optimizer.name": "adamw_8bit"})
     with pytest.raises(ConfigError, match="pip install bitsandbytes"):
         require_optimizer(config.optimizer)
-
-
-def test_an_adapter_is_what_peft_is_asked_for() -> None:
-    adapter = build_adapter(
-        load_config(
-            TrainConfig,
-            overrides={
-                **OWN_MODEL,
-                "model.lora.rank": "64",
-                "model.lora.use_rslora": "true",
-                "model.lora.modules_to_save": "lm_head",
-                "model.lora.exclude_modules": '["k_proj", "v_proj"]',
-            },
-        )
-    )
-    assert adapter is not None
-    assert (adapter.r, adapter.use_rslora, adapter.modules_to_save) == (64, True, ["lm_head"])
-    assert adapter.exclude_modules == {"k_proj", "v_proj"}

@@ -160,7 +160,6 @@ def test_programs_that_were_cut_off_are_judged_where_the_mask_asks(judge: Judge)
         ({"advantage": "maxrl", "masking": {"kind": "soft_penalty", "window_tokens": 4}}, "can make zero or negative"),
         ({"loss": "gspo", "masking": {"kind": "all", "leave_out_of": "denominator"}}, 'with loss = "gspo"'),
         ({"loss": {"kind": "dapo", "dual_clip": 1.1}}, r"allows 1 \+ clip_high = 1.28; try 4"),
-        ({"loss": {"kind": "clip_cov", "covariance_low": 6}}, "the paper's are 1 and 5"),
         ({"entropy": {"kind": "adaptive", "target": 0.2, "coefficient": 2.0}}, "most=1; try 1"),
     ],
 )

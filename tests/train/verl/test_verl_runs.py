@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from verl_on_cpu.sampler import SampleRequest, sample
-from verl_runs import RECIPE, Runs, comparable_rollouts, needs_verl, train, without_times
+from verl_runs import ONE_UPDATE, RECIPE, Runs, comparable_rollouts, needs_verl, train, without_times
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
@@ -148,7 +148,7 @@ def test_trl_decides_the_same_and_makes_the_same_update(
     torch.set_num_threads(1)
     monkeypatch.setattr(engine, "MicroCoderTrainer", KeyedSampling)
     changes = {"engine": "trl", "model.path": str(tiny_checkpoint), "num_steps": "1"}
-    config = load_config(TrainConfig, overrides={**RECIPE, **changes})
+    config = load_config(TrainConfig, overrides={**RECIPE, **ONE_UPDATE, **changes})
     run_training(config, run_directory=tmp_path / "trl", observer=Observer())
     trl, finished = RunDirectory(tmp_path / "trl"), runs.resumed
     # Prompts, responses, programs, verdicts, rewards, masks and advantages: bit for bit.

@@ -145,7 +145,7 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
             "Could not override .*clip_ratio_hihg",
         ),
         ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
-        ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
+        ({"model.lora.rank": "4", "model.lora.dropout": "0.1"}, "model.lora.dropout is not in verl"),
         ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
         ({"verl.model_engine": "megatron"}, "asks for megatron, .* a verl command of your own"),
         ({"verl.actor_rollout_ref.actor.strategy": "megatron"}, "a verl command of your own"),

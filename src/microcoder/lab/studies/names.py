@@ -17,13 +17,6 @@ LOSSES: Mapping[str, str] = MappingProxyType(
         "cispo": "CISPO",
         "sapo": "SAPO",
         "vespo": "VESPO",
-        "gpg": "GPG",
-        "geo_mean": "GMPO",
-        "clip_cov": "Clip-Cov",
-        "kl_cov": "KL-Cov",
-        "dppo_tv": "DPPO (TV)",
-        "dppo_kl": "DPPO (KL)",
-        "dro": "DRO",
     }
 )
 ADVANTAGES: Mapping[str, str] = MappingProxyType(

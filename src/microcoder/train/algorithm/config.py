@@ -156,11 +156,11 @@ class AlgorithmConfig(Config):
 
     def find_foreign(self, engine: Engine) -> str | None:
         """Return what an engine lacks for this algorithm and what to type instead; None if nothing."""
-        loss, other = self.loss, "verl" if engine == "trl" else "trl"
-        if engine not in loss.engines:
-            return f'algorithm.loss = "{loss.kind}" is {other}\'s; add --engine {other}, or use "dapo" or "gspo"'
+        loss = self.loss
         if engine == "trl":
             return None
+        if engine not in loss.engines:
+            return f'algorithm.loss = "{loss.kind}" is trl\'s; add --engine trl, or use "dapo" or "gspo"'
         if isinstance(self.entropy, AdaptiveEntropy):
             return 'algorithm.entropy.kind = "adaptive" is trl\'s; add --engine trl, or use "bonus"'
         if not isinstance(self.entropy, NoEntropyTerm) and isinstance(loss, DrGrpoLoss | LuspoLoss):
