@@ -131,8 +131,7 @@ class Runs:
 def make_runs(checkpoint: Path, root: Path) -> Runs:
     """Train what these tests look at."""
     found = Runs(RunDirectory(root / "resumed"), RunDirectory(root / "adapted"))
-    dumps = {"verl.trainer.rollout_data_dir": str(root / "dumps")}
-    adapted = start_training(checkpoint, found.adapted.root, **ADAPTED, **dumps)
+    adapted = start_training(checkpoint, found.adapted.root, **ADAPTED)
     first = start_training(checkpoint, found.resumed.root)
     while found.resumed.latest_checkpoint_step() != 1:
         assert first.poll() is None, first.communicate()[0]

@@ -53,7 +53,6 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     kl = ("" if has_kl else "no KL") if kind == "grpo" else ("KL" if has_kl else "")
     filtering = _table(config.get("group_filtering"), "none")["kind"]
     entropy = _table(config.get("entropy"), "none")["kind"]
-    share = config.get("top_entropy_share") or 1.0
     departures = (
         own_advantage,
         mask,
@@ -61,7 +60,6 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
         kl,
         "dynamic sampling" if filtering == "dynamic" else "",
         "" if entropy == "none" else f"entropy {entropy}",
-        "" if share >= 1 else f"top {share:.0%} of tokens by entropy",
     )
     return ", ".join([name, *(text for text in departures if text)])
 
