@@ -28,9 +28,10 @@ from microcoder.data.verify import (
     Evidence,
     VerdictStore,
     VerifySettings,
+    combine_counts,
     conclude,
+    count_right,
     gather,
-    measure_rates,
 )
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome
@@ -78,11 +79,10 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="leave out so many problems before that")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--runs", type=int, default=VerifySettings().runs, help="runs of every accepted program")
-    parser.add_argument("--mode", choices=["cover", "paper"], default="cover", help="how tests are chosen")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--out", type=Path, help="where the kept and the rejected records go, one a line")
     arguments = parser.parse_args()
-    settings = VerifySettings(runs=arguments.runs, mode=arguments.mode)
+    settings = VerifySettings(runs=arguments.runs)
     read = list(read_candidates(arguments.folder, arguments.first, arguments.every))
     candidates = [item for item in read if isinstance(item, Candidate)]
     started = time.monotonic()
@@ -126,7 +126,8 @@ def report(found: list[Evidence | Rejection], settings: VerifySettings) -> None:
         trials = [trial for item in kept for trial in item.tried_as(role)]
         refused = sum(trial.outcome is not Outcome.ACCEPTED for trial in trials)
         show(known=role, of_kept_problems=len(trials), refused=refused, share=round(refused / max(len(trials), 1), 4))
-    for name, rate in measure_rates([item for item in found if isinstance(item, Evidence)], settings):
+    counts = [count_right(item, settings) for item in found if isinstance(item, Evidence)]
+    for name, rate in combine_counts(counts).items():
         if rate is not None:
             show(rate=name, value=round(rate.value, 4), **rate.model_dump())
 

@@ -43,7 +43,8 @@ from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Outcome, Program, TestCase
 
 _MEMBER = "leetcodedataset/LeetCodeDataset-v0.3.1-test.jsonl.gz"
-_SETTINGS = GenerateSettings()
+_SETTINGS = GenerateSettings(keep_unchecked=True)
+"""Nothing validates inputs of these rows."""
 _MOST_MUTANTS = 16
 _SLOW = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
 
@@ -71,7 +72,12 @@ def measure(row: Candidate, by_model: str | None, judges: Judges) -> dict[str, o
     shown = [test for test, is_shown in zip(row.tests, find_shown(row), strict=True) if is_shown]
     if not shown:
         return {"id": row.id, "no_shown": 1}
-    made = generate(row.model_copy(update={"tests": tuple(shown)}), lambda: judges, _SETTINGS)
+    # Unchecked tests need two references, and the set has one a problem.
+    twice = [
+        one.model_copy(update={"code": f"{one.code}{end}"}) for one in row.solutions for end in ("", "\n# again\n")
+    ]
+    given = row.model_copy(update={"tests": tuple(shown), "solutions": tuple(twice)})
+    made = generate(given, lambda: judges, _SETTINGS)
     if not isinstance(made, Candidate):
         return {"id": row.id, "rejected": 1}
     own = time.process_time() - started

@@ -44,7 +44,7 @@ from microcoder.data.formats.candidates import Candidate
 from microcoder.data.pipeline.parts import count_reasons, read_kept, write_part
 from microcoder.data.pipeline.steps import MapStep, Work
 from microcoder.data.pipeline.workers import Chain, Runner, run_chain
-from microcoder.data.verify import Verdicts, VerifySettings
+from microcoder.data.verify import VerdictStore, VerifySettings
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.types import Problem, Program, TestCase
 from microcoder.judge.fleet.http import JudgeClient
@@ -159,7 +159,9 @@ def measure_verification(*, problems: int, seconds: float, rounds: int) -> dict[
 
 
 @contextmanager
-def open_together(settings: VerifySettings, store: Verdicts, resources: Resources, num_nodes: int) -> Iterator[Work]:
+def open_together(
+    settings: VerifySettings, store: VerdictStore, resources: Resources, num_nodes: int
+) -> Iterator[Work]:
     """Open the verification of one node; begin once all nodes have theirs, so that the clock can start there."""
     ready = resources.work / "ready"
     ready.mkdir(exist_ok=True)

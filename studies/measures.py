@@ -17,7 +17,7 @@ from typing import Any
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
-from microcoder.lab.studies.features import holding_temperature
+from microcoder.lab.studies.features import effective_dose, holding_temperature
 from microcoder.lab.studies.measure import Job, MeasuredValue
 from microcoder.train.algorithm.masking import repeats
 from microcoder.train.recipe.recipe import TrainConfig
@@ -98,7 +98,7 @@ def step_under_rules(
 
     Metrics, a value a seed: `length_shift`, the mean change of log-probability of truncated responses less
     that of whole ones; `repeat_shift`, of truncated responses that repeat themselves less that of the other truncated
-    ones; `right_shift`, of the right ones; `masked`, the share of rollouts whose advantage the rule set to zero.
+    ones; `right_shift`, of the right ones; `masked_effective`, the share of rollouts whose advantage the rule changed.
 
     Args:
         job: a recipe of one step.
@@ -145,7 +145,7 @@ def _measure(config: TrainConfig, run: RunDirectory, repeat_window_tokens: int) 
         "length_shift": contrast_length(shifts),
         "repeat_shift": contrast_repeats(shifts, window_tokens=repeat_window_tokens),
         "right_shift": fmean(right) if right else None,
-        "masked": run.read_metrics()[0]["masked_share"],
+        "masked_effective": effective_dose(read_rollouts(run.rollout_file(1))),
     }
 
 

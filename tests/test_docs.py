@@ -95,6 +95,18 @@ def test_make_has_the_targets_that_pages_name() -> None:
     assert not wrong
 
 
+def test_what_pages_of_other_programs_install_is_what_their_tests_install() -> None:
+    """By name and extras; ours comes from a checkout, since no index has it."""
+    tested = "".join(text_of(path) for path in ROOT.glob("tests/integrations/requirements-*.txt"))
+    pinned = {re.split("[=<>]", line)[0] for line in tested.splitlines()}
+    for page in DOCS.glob("integrations/*.md"):
+        for line in re.findall(r"^pip install ([^#\n]+)", text_of(page), re.MULTILINE):
+            ours, *others = shlex.split(line)
+            assert ours == ".", f"{name_of(page)}: pip install {line}"
+            missing = {re.split("[=<>]", other)[0] for other in others} - pinned
+            assert not missing, f"{name_of(page)} installs {missing}, and no test does"
+
+
 def test_the_demo_trains_and_compares_two_arms() -> None:
     """README and the recipe's page say so; a merge once left one."""
     made = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -3,7 +3,8 @@
 Each function takes what is behind the `=` (a checkout, a file, an address) and returns two things: a function from a
 case to True, False, or None if the judge says that it could not tell; and a text about the judge's version. A case is a
 dictionary: `code`, `tests` (pairs of input and expected output), `fn_name`, `time_limit_seconds`. The file runs in the
-judge's throw-away process with the standard library and the judge itself, no more.
+judge's throw-away process with the standard library and the judge itself, no more; `yardstick_judges` is there what the
+package's own judges are made of (`microcoder/lab/yardstick/inside/judges.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+from yardstick_judges import by_its_signature, import_file, list_tests, plain  # pyrefly: ignore[missing-import]
+
 Ask = Callable[[dict[str, Any]], "bool | None"]
 
 ABILITIES = {
@@ -40,7 +43,7 @@ def livecodebench(path: str) -> tuple[Ask, str]:
     """LiveCodeBench's `check_correctness`, from a checkout."""
     sys.path.insert(0, path)
     module = importlib.import_module("lcb_runner.evaluation.compute_code_generation_metrics")
-    return _by_its_signature(module.check_correctness), ""
+    return by_its_signature(module.check_correctness), ""
 
 
 def nemo_gym(path: str) -> tuple[Ask, str]:
@@ -51,18 +54,18 @@ def nemo_gym(path: str) -> tuple[Ask, str]:
         ray.remote = lambda **_: lambda function: function  # pyrefly: ignore[missing-attribute]
         sys.modules["ray"] = ray
     module = importlib.import_module("lcb_integration.compute_code_generation_metrics")
-    return _by_its_signature(module.check_correctness), ""
+    return by_its_signature(module.check_correctness), ""
 
 
 def apps(path: str) -> tuple[Ask, str]:
     """APPS' `run_test`, from the file, in a process a call with a global limit, as its own evaluation does."""
     sys.path.insert(0, os.path.dirname(path))
-    module = _import_file(path)
+    module = import_file(path)
 
     def ask(case: dict[str, Any]) -> bool:
         import multiprocessing
 
-        tests = _lists(case)
+        tests = list_tests(case)
         if case.get("fn_name"):
             tests["inputs"] = [list(map(json.loads, one.split("\n"))) for one in tests["inputs"]]
             tests["outputs"] = [json.loads(one) for one in tests["outputs"]]
@@ -80,7 +83,7 @@ def apps(path: str) -> tuple[Ask, str]:
                 process.kill()
             found = list(results[0]) if len(results) else [-1]
         # A result is True, False, -1 or -2; of APPS' own mean over tests, all of them must be right.
-        return bool(found) and all(_plain(one) is True for one in found)
+        return bool(found) and all(plain(one) is True for one in found)
 
     return ask, ""
 
@@ -99,7 +102,7 @@ def verl_prime_code(path: str) -> tuple[Ask, str]:
 
     def ask(case: dict[str, Any]) -> bool:
         # As verl's own `default_compute_score` calls it.
-        score, _ = module.compute_score(f"```python\n{case['code']}\n```", _lists(case), continuous=True)
+        score, _ = module.compute_score(f"```python\n{case['code']}\n```", list_tests(case), continuous=True)
         return float(score) == 1.0
 
     return ask, _version("verl", path)
@@ -209,44 +212,11 @@ def nemo_verify(url: str) -> tuple[Ask, str]:
         response = {"id": "r", "created_at": 0.0, "model": "none", "object": "response", "output": [said],
                     "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}  # fmt: skip
         asked = {"responses_create_params": {"input": [{"role": "user", "content": "Solve it."}]}, "response": response,
-                 "verifier_metadata": {"unit_tests": _lists(case)}}  # fmt: skip
+                 "verifier_metadata": {"unit_tests": list_tests(case)}}  # fmt: skip
         answer = _post(url.rstrip("/") + "/verify", asked, 120.0)
         return None if answer.get("mask_sample") else answer["reward"] == 1.0
 
     return ask, url
-
-
-def _by_its_signature(check: Callable[..., Any]) -> Ask:
-    def ask(case: dict[str, Any]) -> bool:
-        seconds = math.ceil(case["time_limit_seconds"])
-        results, _ = check({"input_output": json.dumps(_lists(case))}, case["code"], timeout=seconds, debug=False)
-        return bool(results) and all(one is True or (one == 1 and one is not False) for one in map(_plain, results))
-
-    return ask
-
-
-def _plain(result: Any) -> Any:
-    """Return a result as LiveCodeBench reads it: numpy's booleans come out of it too."""
-    return result.item() if hasattr(result, "item") else result
-
-
-def _import_file(path: str) -> types.ModuleType:
-    location = importlib.util.spec_from_file_location(os.path.basename(path).removesuffix(".py"), path)
-    if not location or not location.loader:
-        raise ImportError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(location)
-    sys.modules[location.name] = module
-    location.loader.exec_module(module)
-    return module
-
-
-def _lists(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the tests as LiveCodeBench, APPS and PRIME write them."""
-    tests: dict[str, Any] = {
-        "inputs": [given for given, _ in case["tests"]],
-        "outputs": [end for _, end in case["tests"]],
-    }
-    return {**tests, "fn_name": case["fn_name"]} if case.get("fn_name") else tests
 
 
 def _samples(case: dict[str, Any]) -> list[dict[str, Any]]:

@@ -35,8 +35,6 @@ def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureF
         (["--judge", "function=mine.py"], "'mine.py' names no function; it takes module:attribute or file.py:function"),
         (["--judge", "subprocess=here"], "subprocess takes no path; type --judge subprocess"),
         (["--most", "0"], "--most 0: give 1 or more"),
-        (["--suite", "contests"], "--suite contests needs --contests FOLDER"),
-        (["--contests", "/no/such/folder"], "is neither a folder nor a tar archive"),
         (["--python", "/no/python"], "does not exist; pass an interpreter"),
     ],
 )

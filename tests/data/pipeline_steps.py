@@ -23,7 +23,7 @@ from microcoder.judge.core.errors import DataError
 
 if TYPE_CHECKING:
     from microcoder.data.build.verification import Resources
-    from microcoder.data.verify import Verdicts, VerifySettings
+    from microcoder.data.verify import VerdictStore, VerifySettings
 
 ROWS_PER_SHARD = 5
 
@@ -152,7 +152,9 @@ def verify_step(work: Path, num_nodes: int) -> MapStep:
 
 
 @contextmanager
-def open_together(settings: VerifySettings, store: Verdicts, resources: Resources, num_nodes: int) -> Iterator[Work]:
+def open_together(
+    settings: VerifySettings, store: VerdictStore, resources: Resources, num_nodes: int
+) -> Iterator[Work]:
     from microcoder.data.build.verification import open_verify
 
     ready = resources.work / "ready"

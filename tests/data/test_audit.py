@@ -57,7 +57,7 @@ ROWS = [
 @pytest.fixture
 def source(tmp_path: Path) -> SourceSettings:
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in ROWS))
-    return SourceSettings(path=str(tmp_path / "rows.jsonl"), format="codecontests")
+    return SourceSettings(path=str(tmp_path / "rows.jsonl"), format="codecontests", licence="CC-BY-4.0")
 
 
 def config(source: SourceSettings, output: Path, **fields: Any) -> BuildConfig:
@@ -82,7 +82,7 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
     assert kinds["5"] == {"missing_field"}
     assert "duplicate_of" in kinds["1"] | kinds["2"]
     assert "reference_fails" in kinds["3"]
-    assert kinds["4"] == {"no_constraints", "unclear_bounds", "trivial_passes", "few_tests"}
+    assert kinds["4"] == {"unclear_bounds", "trivial_passes", "few_tests"}
     assert kinds["1"] | kinds["2"] == {"duplicate_of"}
     assert found.num_rows == 5
     assert {one.kind: one.num for one in found.findings}["missing_field"] == 1

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib.util import find_spec
@@ -17,11 +18,12 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pyarrow.parquet as pq
 import pytest
 
 from microcoder.cli import main
-from microcoder.data import read_problems
+from microcoder.data import read_problems, rowfiles
 from microcoder.data.build import BuildConfig
 from microcoder.data.build.session import plan_build, run_build
 from microcoder.data.formats.catalogue import FORMATS
@@ -48,10 +50,14 @@ def statement(number: int) -> str:
 def row(number: int, *, added: int | None = None, text: str | None = None) -> dict[str, object]:
     pairs = [(a, b) for a, b in ((1, 2), (3, 40), (500, 7), (9, 9))]
     right = number if added is None else added
+    solutions = [
+        f"{said} + {right})\n"
+        for said in ("a, b = map(int, input().split())\nprint(a + b", "print(sum(map(int, input().split()))")
+    ]
     return {
         "problem_id": number,
         "question": text or statement(number),
-        "solutions": json.dumps([f"a, b = map(int, input().split())\nprint(a + b + {right})\n"]),
+        "solutions": json.dumps(solutions if added is None else solutions[:1]),
         "input_output": json.dumps(
             {"inputs": [f"{a} {b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
         ),
@@ -111,6 +117,8 @@ format = "apps"
 path = "{tmp_path / "benchmark.jsonl"}"
 format = "apps"
 name = "bench"
+[generate]
+keep_unchecked = true
 [verify]
 runs = 2
 """
@@ -190,6 +198,10 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert all(line["num_generated_tests"] == line["num_tests"] - 4 for line in table)
     kinds = {origin["kind"].partition("/")[0] for line in table for origin in json.loads(line["origins"])}
     assert kinds == {"given", "mutated"}
+    assert all(line["num_unchecked_tests"] == line["num_generated_tests"] for line in table)
+    tests = json.loads((corpus / "funnel.json").read_text())["figures"]["tests"]
+    num_made = sum(line["num_generated_tests"] for line in table)
+    assert tests == {"made_by_certificate": {"unchecked": num_made}, "guessable": []}
     card = (corpus / "README.md").read_text()
     assert "| verify | 14 | 12 | 2 |" in card
     assert "true_positive" in card
@@ -340,27 +352,83 @@ def test_a_benchmark_is_no_source(tmp_path: Path, name: str) -> None:
         BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source]})
 
 
-@pytest.mark.parametrize(
-    ("name", "link"), [("../outside.jsonl", False), ("set/../../outside.jsonl", False), ("set/outside.jsonl", True)]
-)
-def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path, name: str, link: bool) -> None:
-    write_rows(tmp_path / "raw.jsonl", [row(1)])
-    with tarfile.open(tmp_path / "set.tar.gz", "w:gz") as archive:
-        archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
-    source = {"path": str(tmp_path / "set.tar.gz"), "format": "apps", "inside": "set/raw.jsonl"}
+def pack(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
+    """Write an archive of some files and symbolic links, in the form that its name says."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            for name, content in files.items():
+                packed.writestr(name, content)
+            for name, target in links.items():
+                link = zipfile.ZipInfo(name)
+                link.external_attr = 0o120777 << 16
+                packed.writestr(link, target)
+        return path
+    plain = path.with_suffix("") if path.suffix == ".zst" else path
+    with tarfile.open(plain, "w:gz" if path.suffix == ".gz" else "w") as archive:
+        for name, content in (files | dict.fromkeys(links, b"")).items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            if name in links:
+                member.type, member.linkname = tarfile.SYMTYPE, links[name]
+            archive.addfile(member, BytesIO(content))
+    if path.suffix == ".zst":
+        with pyarrow.output_stream(str(path), compression="zstd") as stream:
+            stream.write(plain.read_bytes())
+    return path
+
+
+FORMS = ("tar", "tar.gz", "tar.zst", "zip")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_archive_is_a_source_and_its_links_are_left_out(
+    tmp_path: Path, form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = (json.dumps(row(1)) + "\n").encode()
+    links = {"set/README": "raw.jsonl", "set/out": "/etc", "set/deep": "../.."}
+    path = pack(tmp_path / f"set.{form}", {"set/raw.jsonl": rows}, links)
+    source = {"path": str(path), "format": "apps", "inside": "set/raw.jsonl"}
     config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [source]})
     assert plan_build(config, last="collect").num_rows == 1
-    with tarfile.open(tmp_path / "hostile.tar", "w") as archive:
-        if link:
-            member = tarfile.TarInfo("set")
-            member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path)
-            archive.addfile(member)
-        archive.add(tmp_path / "raw.jsonl", name)
-    hostile = {**source, "path": str(tmp_path / "hostile.tar")}
-    config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [hostile]})
-    with pytest.raises(DataError, match="cannot be unpacked"):
-        plan_build(config)
+    assert [path.name for path in (tmp_path / "corpus").rglob("set/*")] == ["raw.jsonl"]
+    assert "3 links were left out" in caplog.text
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"../outside.jsonl": b"{}"}, "is no plain file or folder inside the archive"),
+        ({"set/../../outside.jsonl": b"{}"}, "is no plain file or folder inside the archive"),
+        ({"/outside.jsonl": b"{}"}, "is no plain file or folder inside the archive"),
+        ({"bomb.jsonl": bytes(70 << 20)}, "unpack to more than 67,108,864; if that is right, unpack it by hand"),
+        ({f"{number}.jsonl": b"" for number in range(9)}, "more than 8 members"),
+    ],
+    ids=["above", "inside", "absolute", "bomb", "members"],
+)
+def test_a_hostile_archive_is_refused_and_leaves_nothing(
+    tmp_path: Path,
+    form: str,
+    files: dict[str, bytes],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rowfiles, "MOST_MEMBERS", 8)
+    if form == "tar" and "bomb.jsonl" in files:
+        pytest.skip("what is not packed is no bomb")
+    path = pack(tmp_path / f"set.{form}", files, {})
+    with pytest.raises(DataError, match=said):
+        unpack(path, into=tmp_path / "unpacked", digest="d")
+    assert list((tmp_path / "unpacked").iterdir()) == []
     assert not list(tmp_path.rglob("outside.jsonl"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_damaged_archive_is_refused(tmp_path: Path, form: str) -> None:
+    path = pack(tmp_path / f"set.{form}", {"a.jsonl": random.Random(1).randbytes(1 << 16)}, {})
+    path.write_bytes(path.read_bytes()[: 1 << 15])
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        unpack(path, into=tmp_path / "unpacked", digest="d")
 
 
 def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
@@ -377,25 +445,40 @@ def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
     assert list((tmp_path / "u").iterdir()) == [folder]
 
 
-_ON_A_READ_ONLY_DISK = """
+_ON_A_BAD_DISK = """
 import sys
 from microcoder.cli import main
 from microcoder.judge.sandbox.kernel import CLONE_NEWNS, mount, unshare
 unshare(CLONE_NEWNS)
 mount("none", "/", None, 16384 | 1 << 18)
-mount("tmpfs", sys.argv[2], "tmpfs", 1)
+mount("tmpfs", sys.argv[2], "tmpfs", int(sys.argv[3]), sys.argv[4])
 main(["data", "build", "-c", sys.argv[1], "--output", sys.argv[2] + "/out"])
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a read-only disk")
-def test_a_read_only_disk_is_one_line(recipe: Path, tmp_path: Path) -> None:
-    place = tmp_path / "read_only"
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a disk")
+@pytest.mark.parametrize(
+    ("flags", "options", "said"),
+    [
+        (
+            "1",
+            "size=1m",
+            "Read-only file system (PLACE/; make it writable or choose another place, and type the command again",
+        ),
+        # Where it was written last is another place at times: a part, or a store of SQLite.
+        ("0", "size=200k", "No space left on device; free some space and type the same command again to resume"),
+    ],
+    ids=["read-only", "full"],
+)
+def test_a_disk_that_takes_nothing_is_one_line(
+    recipe: Path, tmp_path: Path, flags: str, options: str, said: str
+) -> None:
+    place = tmp_path / "disk"
     place.mkdir()
-    command = [sys.executable, "-c", _ON_A_READ_ONLY_DISK, str(recipe), str(place)]
+    command = [sys.executable, "-c", _ON_A_BAD_DISK, str(recipe), str(place), flags, options]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2, result.stderr
-    line = result.stderr.splitlines()[-1]
-    assert line.startswith(f"microcoder: error: Read-only file system ({place}/")
-    assert line.endswith("; make it writable or choose another place, and type the command again")
+    line = result.stderr.splitlines()[-1].replace(str(place), "PLACE")
+    assert line.startswith("microcoder: error: ")
+    assert all(part in line for part in said.split("; ")), line
     assert "Traceback" not in result.stderr

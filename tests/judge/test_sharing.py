@@ -205,6 +205,32 @@ def test_what_fails_first_is_judged_in_the_process_that_it_would_have_shared(tog
     assert together.statistics.fallbacks == before.fallbacks
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = (",
+        "if 1:\nprint(2)",
+        "print 'a'",
+        "a = 5\n  b = 3",
+        "\ufeffprint(3",
+        "\ufeffprint(3)",
+        "# coding: latin-1\nprint('\u00e9'",
+        "x = 1\x00",
+        "print('\ud800'",
+        "\u201chi\u201d",
+        f"x = {'(' * 300}{')' * 300}",
+        f"x = {'-' * 100_000}1",
+        "f'{a b}'",
+        "return 3",
+        "from __future__ import nope",
+    ],
+)
+def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(together: Judge, code: str) -> None:
+    """Of a program with one test the process says it, of others the judge may, which starts none."""
+    one, several = (together.judge([Program(code)], [make_problem(*[("1", "3")] * num)])[0] for num in (1, 3))
+    assert (one.outcome, one.detail) == (several.outcome, several.detail)
+
+
 def test_an_endless_test_behind_others_is_found(together: Judge, alone: Judge) -> None:
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(6)), time_limit_seconds=0.7)
     code = "n = int(input())\nwhile n == 3: pass\nprint(n)"

@@ -3,10 +3,11 @@
 import ast
 import threading
 import warnings
+from pathlib import Path
 
 import pytest
 
-from microcoder.judge.core.syntax import evaluate_literal, parse_source
+from microcoder.judge.core.syntax import dump_meaning, evaluate_literal, parse_source
 
 SOURCE = "def solve(a, b):\n" + "\n".join(f"    x{n} = [(a + {n}) * (b - {n}), {{{n}: 'x'}}]" for n in range(60))
 DEEP = "x = " + "[" * 60 + "]" * 60
@@ -60,3 +61,21 @@ def test_what_the_parser_warns_of_in_a_source_is_not_said() -> None:
         parse_source(r"x = '\d'")
         assert evaluate_literal(r"'\d'") == r"\d"
     assert said == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_same"),
+    [
+        (
+            '"""Text."""\nclass A:\n    x: int = 1  # why\n    """Of x."""\n\n\ndef f(a):\n    return (a + 1)\n',
+            True,
+        ),
+        ("class A:\n    x: int = 1\ndef f(a): return a + 2\n", False),
+    ],
+)
+def test_code_is_digested_by_what_it_says(changed: str, is_same: bool, tmp_path: Path) -> None:
+    said = []
+    for text in ("class A:\n    x: int = 1\ndef f(a): return a + 1\n", changed):
+        (tmp_path / "code.py").write_text(text)
+        said.append(dump_meaning(tmp_path / "code.py"))
+    assert (said[0] == said[1]) is is_same

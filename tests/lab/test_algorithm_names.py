@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from microcoder.judge.core.config import load_config
-from microcoder.lab.studies.names import ADVANTAGES as NAMED_ADVANTAGES
-from microcoder.lab.studies.names import LOSSES, MASKS, algorithm_name
-from microcoder.train.algorithm.advantages import ADVANTAGES
+from microcoder.lab.studies.names import algorithm_name
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.losses import AnyLoss
-from microcoder.train.algorithm.masking import Masking
 from microcoder.train.recipe.recipe import TrainConfig
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -21,16 +17,6 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 
 def name(**keys: Any) -> str:
     return algorithm_name(load_config(AlgorithmConfig, layers=[keys]).model_dump(mode="json"))
-
-
-def kinds(union: Any) -> set[str]:
-    return {get_args(member)[1].tag for member in get_args(get_args(union)[0])}
-
-
-def test_every_loss_advantage_and_mask_has_a_name() -> None:
-    assert kinds(AnyLoss) == set(LOSSES)
-    assert kinds(Masking) - {"own"} == set(MASKS)
-    assert set(ADVANTAGES) == set(NAMED_ADVANTAGES)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.lab.studies.design import Direction
-from microcoder.lab.studies.effects import draw_weightings, estimate_effect
+from microcoder.lab.studies.design import Contrast, Direction
+from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, student_quantile
 from microcoder.lab.studies.verdicts import (
     ClaimFinding,
+    ContrastResult,
     adjust_judgements,
     adjust_p_values,
-    judge_effect,
+    judge_contrast,
     power_of,
 )
 
@@ -24,6 +25,11 @@ PROBLEMS, SAMPLES = 60, 4
 TRIALS = 200
 SEED_SPREAD = 0.01
 """Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
+
+
+def judge(effect: Effect, direction: Direction, least: float = LEAST, paper: float | None = None) -> ContrastResult:
+    contrast = Contrast(metric="accuracy", feature="late", of=("a",), direction=direction, least=least, paper=paper)
+    return judge_contrast(contrast, effect)
 
 
 def simulate(effect: float, *, num_seeds: int, rng: np.random.Generator) -> np.ndarray:
@@ -40,37 +46,66 @@ def simulate(effect: float, *, num_seeds: int, rng: np.random.Generator) -> np.n
     return np.stack(rows)
 
 
-def rates(effect: float, direction: Direction, *, num_seeds: int) -> tuple[Counter[ClaimFinding], float]:
+def rates(effect: float, direction: Direction, *, num_seeds: int) -> Counter[ClaimFinding]:
     rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
     verdicts: Counter[ClaimFinding] = Counter()
-    widths = []
     for _ in range(TRIALS):
         found = estimate_effect(simulate(effect, num_seeds=num_seeds, rng=rng), num_problems=PROBLEMS)
-        verdicts[judge_effect(found, direction=direction, least=LEAST).verdict] += 1
-        widths.append(found.high - found.low)
-    return verdicts, float(np.mean(widths))
+        verdicts[judge(found, direction).judgement.verdict] += 1
+    return verdicts
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5])
 def test_no_effect_is_seldom_supported(num_seeds: int) -> None:
-    verdicts, _ = rates(0.0, "higher", num_seeds=num_seeds)
+    verdicts = rates(0.0, "higher", num_seeds=num_seeds)
     assert verdicts[ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
 
 
 @pytest.mark.parametrize(("num_seeds", "effect"), [(3, 0.12), (5, 0.08)])
 def test_a_planted_effect_is_found(num_seeds: int, effect: float) -> None:
-    verdicts, _ = rates(effect, "higher", num_seeds=num_seeds)
+    verdicts = rates(effect, "higher", num_seeds=num_seeds)
     assert verdicts[ClaimFinding.SUPPORTED] >= 0.8 * TRIALS
     assert verdicts[ClaimFinding.CONTRADICTED] == 0
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5])
 def test_an_effect_of_interest_is_seldom_denied_and_an_opposite_one_never_holds(num_seeds: int) -> None:
-    verdicts, _ = rates(LEAST + 0.02, "higher", num_seeds=num_seeds)
+    verdicts = rates(LEAST + 0.02, "higher", num_seeds=num_seeds)
     assert verdicts[ClaimFinding.CONTRADICTED] <= 0.05 * TRIALS
-    verdicts, _ = rates(-0.12, "higher", num_seeds=num_seeds)
+    verdicts = rates(-0.12, "higher", num_seeds=num_seeds)
     assert verdicts[ClaimFinding.SUPPORTED] == 0
     assert verdicts[ClaimFinding.CONTRADICTED] >= 0.8 * TRIALS
+
+
+@given(
+    st.floats(-20, 20),
+    st.floats(0.1, 10),
+    st.floats(0.1, 20),
+    st.none() | st.floats(0.1, 20),
+    st.sampled_from(["higher", "lower", "same"]),
+)
+@settings(max_examples=300, deadline=None)
+def test_more_seeds_never_lead_from_supported_to_contradicted(
+    truth: float, spread: float, least: float, paper: float | None, direction: Direction
+) -> None:
+    """An interval about the truth narrows with seeds; at each number the sign and the size say what it says."""
+    seen: list[ClaimFinding] = []
+    for num_seeds in (3, 4, 5, 7, 10, 20, 50, 200, 1000):
+        half = student_quantile(0.975, num_seeds - 1) * spread / num_seeds**0.5
+        effect = Effect(truth, truth - half, truth + half, num_seeds, 0, (truth,), num_seeds - 1)
+        result = judge(effect, direction, least, paper)
+        seen.append(result.judgement.verdict)
+        claimed = effect.mirrored if direction == "lower" else effect
+        is_on_claimed_side = -least < effect.low and effect.high < least if direction == "same" else claimed.low > 0
+        (adjusted,) = adjust_judgements({"x": result}, num_claims=34).values()
+        for verdict in (result.judgement.verdict, adjusted.verdict):
+            assert not (is_on_claimed_side and verdict is ClaimFinding.CONTRADICTED)
+            if paper is not None and least > paper and direction != "same" and claimed.high >= 0:
+                assert verdict is not ClaimFinding.CONTRADICTED
+    first = next((n for n, verdict in enumerate(seen) if verdict is ClaimFinding.SUPPORTED), len(seen))
+    assert ClaimFinding.CONTRADICTED not in seen[first:]
+    first = next((n for n, verdict in enumerate(seen) if verdict is ClaimFinding.SMALLER), len(seen))
+    assert set(seen[first:]) <= {ClaimFinding.SMALLER}
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5])
@@ -89,7 +124,7 @@ def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
     for truth, verdicts in judged.items():
         for _ in range(TRIALS):
             found = estimate_effect(truth + 0.2 * rng.standard_normal((5, 1)))
-            verdicts[judge_effect(found, direction="same", least=1.0).verdict] += 1
+            verdicts[judge(found, "same", 1.0).judgement.verdict] += 1
     assert judged[0.0][ClaimFinding.SUPPORTED] >= 0.95 * TRIALS
     assert judged[1.0][ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
     assert judged[3.0][ClaimFinding.CONTRADICTED] >= 0.95 * TRIALS
@@ -98,7 +133,7 @@ def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=1, max_size=34))
 @settings(max_examples=60, deadline=None)
 def test_holm_keeps_the_order_and_lies_between_the_raw_and_bonferronis(p_values: dict[str, float]) -> None:
-    adjusted = adjust_p_values(p_values)
+    adjusted = adjust_p_values(p_values, num_tests=len(p_values))
     assert list(adjusted) == list(p_values)
     for name, p in p_values.items():
         assert p <= adjusted[name] <= min(1.0, p * len(p_values)) + 1e-12
@@ -116,8 +151,9 @@ def test_holm_rejects_what_its_steps_say(p_values: dict[int, float]) -> None:
             break
         expected.add(name)
         left -= 1
-    assert {name for name, p in adjust_p_values(named).items() if p <= 0.05 * (1 - 1e-12)} <= expected
-    assert expected <= {name for name, p in adjust_p_values(named).items() if p <= 0.05 * (1 + 1e-12)}
+    adjusted = adjust_p_values(named, num_tests=len(named))
+    assert {name for name, p in adjusted.items() if p <= 0.05 * (1 - 1e-12)} <= expected
+    assert expected <= {name for name, p in adjusted.items() if p <= 0.05 * (1 + 1e-12)}
 
 
 @pytest.mark.parametrize("share_of_effects", [0.0, 0.5, 1.0])
@@ -127,10 +163,11 @@ def test_any_wrong_verdict_among_thirty_claims_is_as_seldom_as_holm_says(share_o
     for _ in range(TRIALS):
         truths = {str(i): LEAST if rng.random() < share_of_effects else 0.0 for i in range(30)}
         effects = {name: estimate_effect(truth + 0.01 * rng.standard_normal((8, 1))) for name, truth in truths.items()}
-        judged = {name: judge_effect(effect, direction="higher", least=LEAST) for name, effect in effects.items()}
-        adjusted = adjust_judgements(judged)
-        opposite = {0.0: ClaimFinding.SUPPORTED, LEAST: ClaimFinding.CONTRADICTED}
-        wrong += any(adjusted[name].verdict is opposite[truth] for name, truth in truths.items())
+        judged = {name: judge(effect, "higher") for name, effect in effects.items()}
+        adjusted = adjust_judgements(judged, num_claims=30)
+        wrongly = {0.0: (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER)}
+        otherwise = (ClaimFinding.CONTRADICTED, ClaimFinding.SMALLER)
+        wrong += any(adjusted[name].verdict in wrongly.get(truth, otherwise) for name, truth in truths.items())
     # 5 % of the families, and what 200 of them scatter by.
     assert wrong <= 0.09 * TRIALS
 

@@ -47,11 +47,10 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
 def test_a_mask_moves_truncated_responses_and_its_reach_is_reported(taken: tuple[Path, list[MeasuredValue]]) -> None:
     folder, rows = taken
     found = {(row.metric, row.level): row.value for row in rows}
-    truncated = RunDirectory(folder / "all").read_metrics()[0]["truncated_share"]
-    assert found["masked", "none"] == 0
-    assert found["masked", "all"] == truncated > 0
     unmasked = read_rollouts(RunDirectory(folder / "none").rollout_file(1))
-    assert any(row["is_truncated"] and row["advantage"] for row in unmasked)
+    pushed = [row["is_truncated"] and row["advantage"] != 0 for row in unmasked]
+    assert found["masked_effective", "none"] == 0
+    assert 0 < found["masked_effective", "all"] == pytest.approx(sum(pushed) / len(pushed))
     assert found["length_shift", "all"] != found["length_shift", "none"]
     assert {row.unit for row in rows} == {"seed0"}
 

@@ -9,14 +9,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
 
+import numpy as np
 import pytest
+from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import StudyData, judge_claim, pair_rows
-from microcoder.lab.studies.design import QUICK, Claim, Contrast, Measurement, Study, load_study
+from microcoder.lab.studies.claims import StudyData, StudyRecord, judge_record, measure_contrast, pair_rows
+from microcoder.lab.studies.design import QUICK, Claim, Contrast, Measurement, Study, StudyFile, load_study
+from microcoder.lab.studies.effects import Effect
+from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, read_measured, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import plan_work
@@ -68,7 +73,7 @@ primary.metric = "score"
 primary.of = ["high"]
 primary.against = ["low"]
 primary.direction = "higher"
-primary.least = 0.2
+primary.least = 0.4
 check = { measurement = "score", metric = "reached", of = ["high"] }
 spread = { sd = 0.03, where = "the test that wrote it" }
 """
@@ -152,14 +157,26 @@ def test_a_unit_that_lacks_a_level_is_left_out() -> None:
     assert pair_rows(contrast, rows) == {"1": 3.0}
 
 
-def test_a_dose_gives_the_slope_over_its_levels() -> None:
-    rows = [MeasuredValue("m", level, "1", value) for level, value in (("none", 1.0), ("some", 1.9), ("all", 4.0))]
-    contrast = Contrast(metric="m", measurement="x", of=("none", "some", "all"), dose=(0.0, 0.3, 1.0))
-    # np.polyfit([0, 0.3, 1], [1, 1.9, 4], 1)[0]
-    assert pair_rows(contrast, rows)["1"] == pytest.approx(3.0)
-    for wrong in ((0.0, 1.0), (1.0, 1.0, 1.0)):
-        with pytest.raises(ValueError, match="dose: name one for each of none, some, all"):
-            Contrast(metric="m", measurement="x", of=contrast.of, dose=wrong)
+def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
+    levels, doses, lengths = ("none", "some", "all"), [], []
+    histories: dict[str, dict[int, History]] = {}
+    for place, level in enumerate(levels):
+        histories[level] = {
+            0: read_history(write_run(tmp_path / level, Recipe(num_steps=6, evaluate_every=3, seed=place)))
+        }
+        steps, evaluations = histories[level][0].steps, histories[level][0].evaluations
+        doses.append(fmean(step.masked_share for step in steps[:3]))
+        lengths.append(evaluations[1].length_mean)
+    study = {"question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2]}
+    data = StudyData(
+        Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}}), histories
+    )
+    contrast = Contrast(metric="heldout_length", feature="at 3/6", of=levels, dose="masked")
+    effect = measure_contrast(contrast, data)
+    assert effect is not None
+    assert effect.value == pytest.approx(np.polyfit(doses, lengths, 1)[0])
+    with pytest.raises(ValueError, match="dose: name two levels or more"):
+        Contrast(metric="heldout_length", feature="late", of=levels, dose="masked")
 
 
 def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
@@ -180,8 +197,9 @@ def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
     assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 4, 4)
     assert json.loads(call("run", "--jobs", "1", "--json"))["next"] == []
     assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 4
-    claim = json.loads(call("report", "--json"))["claims"][0]
-    assert (claim["verdict"], claim["primary"]["num_seeds"], claim["primary"]["num_units"]) == ("supported", 4, 80)
+    told = json.loads(call("report", "--json"))
+    effect = told["studies"]["study"]["effects"][told["claims"][0]["primary"]]
+    assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == ("supported", 4, 80)
     call("report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** The difference in score between high and low was +0." in page
@@ -260,19 +278,21 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurem
             "measurements": {"m": measurement.model_dump()}, "claims": [claim.model_dump()],
         }
     )  # fmt: skip
-    verdicts = {}
-    for share in (0.04, 0.06):
-        rows = {
-            seed: [
-                row
-                for unit in range(10)
-                for row in (
-                    MeasuredValue("score", "low", f"{seed}/{unit}", 0.0),
-                    MeasuredValue("score", "high", f"{seed}/{unit}", 1.0 + 0.01 * unit + 0.01 * seed),
-                    MeasuredValue("reached", "high", f"{seed}/{unit}", share),
-                )
-            ]
-            for seed in range(3)
-        }
-        verdicts[share] = judge_claim(claim, StudyData(study, {}, {"m": rows})).verdict
-    assert verdicts == {0.04: ClaimFinding.CANNOT_APPEAR, 0.06: ClaimFinding.SUPPORTED}
+    file, effect = StudyFile(Path("s.toml"), study), Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0).as_row()
+    names = [contrast.name for contrast in (claim.primary, claim.check) if contrast]
+    for value, share, verdict in (
+        (1.0, 0.04, ClaimFinding.CANNOT_APPEAR),
+        (1.0, 0.06, ClaimFinding.SUPPORTED),
+        (1.0, None, ClaimFinding.SUPPORTED),
+        (-1.0, 0.06, ClaimFinding.CONTRADICTED),
+        # That an effect is absent says something of a known dose alone.
+        (-1.0, None, ClaimFinding.INCONCLUSIVE),
+    ):
+        found = {names[0]: effect | {"value": value, "low": value - 0.1, "high": value + 0.1}}
+        found |= {} if share is None else {names[1]: effect | {"value": share}}
+        (result,) = judge_record(file, StudyRecord([0], found, {}, ""), scale=QUICK).claims
+        assert result.raw is verdict
+    built = claim.model_copy(update={"construction": "it was built so"})
+    file = StudyFile(Path("s.toml"), study.model_copy(update={"claims": (built,)}))
+    (result,) = judge_record(file, StudyRecord([0], {names[0]: effect}, {}, ""), scale=QUICK).claims
+    assert result.raw is ClaimFinding.CONSTRUCTED

@@ -1,6 +1,5 @@
 """What the report of a run says: whole, unfinished, damaged and hostile ones."""
 
-import json
 import re
 import shutil
 from dataclasses import replace
@@ -84,27 +83,22 @@ def test_a_run_with_only_its_first_evaluation_has_no_comparison(copied: Path) ->
     told = told_of(copied)
     assert "Held-out accuracy before training" in told["headline"]["text"]
     assert "nothing to compare it with" in told["headline"]["text"]
-    assert any("No training step was recorded" in notice for notice in told["notices"])
 
 
 def test_a_run_that_has_just_started_has_a_report(tmp_path: Path) -> None:
     write_json(tmp_path / "manifest.json", {"config": {}, "git": {"is_dirty": True}})
     told = told_of(tmp_path)
     assert told["headline"]["figures"] == ["No accuracy yet"]
-    assert any("No training step was recorded" in notice for notice in told["notices"])
     assert any("uncommitted changes" in notice for notice in told["notices"])
     assert (told["title"], told["reproduce"], told["tables"], told["examples"]) == (tmp_path.name, "", [], [])
 
 
-def test_missing_sample_files_and_a_summary_that_disagrees_are_said(copied: Path) -> None:
+def test_missing_sample_files_are_said(copied: Path) -> None:
     shutil.rmtree(copied / "evaluations")
     shutil.rmtree(copied / "rollouts")
-    summary = json.loads((copied / "summary.json").read_text())
-    write_json(copied / "summary.json", summary | {"accuracy_after": 0.999})
     told = told_of(copied)
     notices = " ".join(told["notices"])
     assert "evaluations/step_000000.parquet are missing" in notices
-    assert "summary.json says accuracy_after = 0.9990" in notices
     assert "18 problems" in told["headline"]["text"]
     assert "easy" not in rows_of(told, "before-after")
 

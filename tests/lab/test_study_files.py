@@ -12,6 +12,7 @@ from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, StudyFile, find_studies, load_study
 from microcoder.lab.studies.work import digest_code, distinct_work, plan_runs, plan_work
+from microcoder.lab.studies.workers import split_rounds
 from microcoder.train.recipe.batching import find_idle
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +72,15 @@ def test_a_level_may_name_the_seed(tmp_path: Path) -> None:
     runs = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path)
     seeds = [flatten(run.config.model_dump(mode="json"))["problems.seed"] for run in runs if run.name == "b"]
     assert seeds == [0, 1, 2]
+
+
+def test_the_registered_study_is_eight_seeds_of_six_arms_over_three_warm_starts(tmp_path: Path) -> None:
+    (path,) = (ROOT / "studies" / "registered").glob("*.toml")
+    runs = plan_runs(load_study(path), scale=MICRO, root=tmp_path)
+    starts = {run.seed: flatten(run.config.model_dump(mode="json"))["model.warm_start.seed"] for run in runs}
+    assert len({run.folder for run in runs}) == 48
+    assert list(starts.values()) == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert [len(found) for found in split_rounds(load_study(path).study, runs)] == [48]
 
 
 def test_other_seeds_are_other_work_of_the_same_study(tmp_path: Path) -> None:

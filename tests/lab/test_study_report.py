@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Synthetic runs of three seeds of one study, all but one."""
     monkeypatch.chdir(ROOT)
-    runs = plan_runs(find_studies("kl_and_clip")[0], scale=QUICK, root=tmp_path / "runs")
+    runs = plan_runs(find_studies("batch_size")[0], scale=QUICK, root=tmp_path / "runs")
     for run in runs:
-        if run.seed < 3 and (run.name, run.seed) != ("KL", 2):
+        if run.seed < 3 and (run.name, run.seed) != ("32", 2):
             write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
     return tmp_path
 
@@ -32,50 +33,62 @@ def report(folder: Path, name: str, *words: str) -> None:
 
 
 def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report(folder, "a", "kl_and_clip")
-    assert "K1  cannot appear here, " in capsys.readouterr().out
-    page = (folder / "a" / "008_kl_and_clip.md").read_text()
+    report(folder, "a", "batch_size")
+    assert "B1  cannot appear here, " in capsys.readouterr().out
+    page = (folder / "a" / "007_batch_size.md").read_text()
     opening = page.split("## Claims")[0]
     words = ["Asked", "Done", "Seen", "It means", "Next"]
     assert [line.split(":**")[0].strip("*") for line in opening.splitlines() if line.startswith("**")] == words
-    assert opening.count("](008_kl_and_clip-figure.svg)") == page.count(".svg)") == 1
-    ElementTree.parse(folder / "a" / "008_kl_and_clip-figure.svg")
+    assert opening.count("](007_batch_size-figure.svg)") == page.count(".svg)") == 1
+    ElementTree.parse(folder / "a" / "007_batch_size-figure.svg")
     # The same seeds pretend the same learning, so the setting changed nothing.
-    assert "The treatment reached too little here to ask about K1" in opening
-    assert "| K1 | " in page
-    assert "| **K1** | " in page.split("## What was compared")[1]
+    assert "The treatment reached too little here to ask about B1" in opening
+    assert "| B1 | " in page
+    assert "| **B1** | " in page.split("## What was compared")[1]
     assert "**cannot appear here**" in page
-    assert "- **K1**: " in page
+    assert "- **B1**: " in page
     assert "| 2 of at most 10 |" in page
-    assert "algorithm.kl_coefficient = " in page
-    assert "microcoder study run 008_kl_and_clip --quick" in page
+    assert "batch.train_batch_size = " in page
+    assert "microcoder study run 007_batch_size --quick" in page
 
 
 def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> None:
     for name in ("a", "b"):
         (folder / name).mkdir()
-        (folder / name / "008_kl_and_clip-length.svg").write_text("of an earlier version")
+        (folder / name / "007_batch_size-length.svg").write_text("of an earlier version")
         report(folder, name, "--all")
     index = (folder / "a" / "README.md").read_text()
-    assert "| K1 | " in index
-    assert index.startswith("# The 34 insights on the micro lab\n\nOf 34 claims ")
+    assert "| B1 | " in index
+    assert index.startswith("# The 34 insights on the micro lab\n\n34 claims: ")
     assert [name for name in INSIGHTS if f"\n| {name} | " not in index] == []
     assert len(index.splitlines()) < 60
     results = json.loads((folder / "a" / "results.json").read_text())
     verdicts = {claim["id"]: claim["verdict"] for claim in results["claims"]}
     assert set(INSIGHTS) <= set(verdicts)
-    assert (verdicts["K1"], verdicts["B1"]) == ("cannot appear here", "not run")
+    assert (verdicts["B3"], verdicts["T1"]) == ("cannot appear here", "not run")
     first, second = ({p.name: p.read_bytes() for p in sorted((folder / name).iterdir())} for name in ("a", "b"))
     assert first == second
-    assert "008_kl_and_clip-length.svg" not in first
+    assert "007_batch_size-length.svg" not in first
+
+
+def test_the_published_pages_are_what_the_published_records_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(ROOT)
+    published = ROOT / "docs" / "insights"
+    shutil.copy(published / "what-we-learnt.md", tmp_path)
+    main(["study", "report", "--all", "--quick", "--runs", str(published / "results.json"), "-o", str(tmp_path)])
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert len(written) == 11
+    assert [name for name, text in written.items() if text != (published / name).read_text()] == []
 
 
 def test_a_report_says_which_conclusions_of_another_it_repeats(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {"T1": "supported", "T2": "contradicted", "T4": "not decidable at this scale", "K1": "inconclusive"}
+    found = {"T1": "supported", "T2": "contradicted", "T4": "not decidable at this scale", "B1": "inconclusive"}
     claims = [{"id": name, "verdict": verdict} for name, verdict in found.items()]
-    (folder / "results.json").write_text(json.dumps({"format": 1, "claims": claims}))
+    (folder / "results.json").write_text(json.dumps({"format": 2, "claims": claims}))
     report(folder, "a", "--all", "--against", str(folder))
     told = capsys.readouterr().out
     assert "0 of 2 conclusive verdicts of " in told
@@ -87,9 +100,9 @@ def test_the_plan_says_what_the_seeds_can_show(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    main(["study", "run", "kl_and_clip", "--dry-run"])
+    main(["study", "run", "batch_size", "--dry-run"])
     told = capsys.readouterr().out
-    assert "K1 (" in told
+    assert "B1 (" in told
     assert "seeds give a half width of" in told
     assert "missing   runs/studies/" in told
 
@@ -100,7 +113,7 @@ def test_without_runs_it_says_what_to_type(
     monkeypatch.chdir(ROOT)
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
-        report(tmp_path, "a", "kl_and_clip")
+        report(tmp_path, "a", "batch_size")
     assert "type `microcoder study run`; runs of other code exist, choose one with --code: 0123abcd" in (
         capsys.readouterr().err
     )

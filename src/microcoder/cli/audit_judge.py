@@ -13,7 +13,7 @@ from microcoder.judge.core.machine import require_linux
 
 _MOST = 40
 
-SuiteName = Literal["forgery", "fidelity", "pairs", "isolation", "timeouts", "contests"]
+SuiteName = Literal["forgery", "fidelity", "pairs", "isolation", "timeouts"]
 
 
 def audit_judge(
@@ -24,7 +24,6 @@ def audit_judge(
     most: int = _MOST,
     all: Flag = False,
     suite: tuple[SuiteName, ...] = (),
-    contests: Path | None = None,
     python: Path | None = None,
     lanes: int = 2,
     uncontained: Flag = False,
@@ -49,8 +48,6 @@ def audit_judge(
         Use all cases of each suite.
     suite
         Run only these suites.
-    contests
-        Kattis problem packages with submissions: a folder or a tar archive.
     python
         The interpreter that has the judges' packages; by default this one.
     lanes
@@ -59,7 +56,6 @@ def audit_judge(
         Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
-    from microcoder.lab.yardstick.cases import read_contests
     from microcoder.lab.yardstick.catalogue import read_judge
     from microcoder.lab.yardstick.report import write_json, write_page
     from microcoder.lab.yardstick.session import ask_judge, make_plan
@@ -71,10 +67,7 @@ def audit_judge(
         raise ConfigError(f"--python {python} does not exist; pass an interpreter, such as .venv/bin/python")
     interpreter = str(python.absolute()) if python else sys.executable
     judges = [read_judge(text, python=interpreter) for text in judge]
-    known = read_contests(contests) if contests else []
-    plan = make_plan(seed=seed, most=None if all else most, suites=suite, contests=known)
-    if not plan.cases:
-        raise ConfigError("no cases: --suite contests needs --contests FOLDER")
+    plan = make_plan(seed=seed, most=None if all else most, suites=suite)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -24,7 +24,6 @@ from microcoder.judge.languages.packages import STANDARD
 if TYPE_CHECKING:
     from microcoder.data.build.config import SourceSettings
     from microcoder.data.formats.candidates import Stage
-    from microcoder.data.pipeline.engine import Missing
 
 
 def audit(
@@ -52,8 +51,8 @@ def audit(
     Parameters
     ----------
     source
-        A file, a folder, a tar archive, or hf://datasets/owner/name/config/split; with `-c` the name of a source in
-        that config, which is read with its columns and joins.
+        A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a
+        source in that config, which is read with its columns and joins.
     form
         Its format; `microcoder data formats` lists them.
     config
@@ -210,7 +209,7 @@ def export(
 
 @app.command
 def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
-    """Upload a finished corpus to the Hugging Face Hub.
+    """Upload a finished corpus to the Hugging Face Hub, without rejected rows' contents and problems without a licence.
 
     Parameters
     ----------
@@ -220,9 +219,13 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.data.hub import push as upload
+    from microcoder.data.release.publishing import push as upload
 
-    print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
+    done = upload(corpus, repo=repo, is_private=private)
+    print(f"{done.num_problems} problems pushed to {done.address}")
+    if done.num_left_out:
+        said = "no licence is stated for them; give their source one and build again"
+        print(f"{done.num_left_out} left out: {said}", file=sys.stderr)
 
 
 def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, dry_run: bool, json: bool) -> None:
@@ -255,10 +258,9 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
             return
         print_resolved(record)
     if not json:
+        left = ", ".join(f"{step} {found.num_rows:,}" for step, found in plan.missing.items() if found.num_rows)
         print(
-            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_describe_missing(plan.missing)}", file=sys.stderr
-        )
-        print(
+            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {f'left to do: {left}' if left else 'all is done'}\n"
             f"about {describe_seconds(seconds)} on {workers} processes, at the speed of the measured datasets",
             file=sys.stderr,
         )
@@ -278,15 +280,22 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         print(json_module.dumps(record))
         return
     print(f"{'step':14} {'in':>9} {'kept':>9} {'rejected':>9}")
-    for step_count in built.step_counts:
-        print(f"{step_count.step:14} {step_count.num_in:9,} {step_count.num_kept:9,} {step_count.num_rejected:9,}")
-        shown = list(step_count.reasons.items())[:_REASONS_SHOWN]
-        more = f", {len(step_count.reasons) - len(shown)} other reasons" if len(step_count.reasons) > len(shown) else ""
-        if shown:
-            print(f"    {', '.join(f'{reason} {num:,}' for reason, num in shown)}{more}")
+    for one in built.step_counts:
+        print(f"{one.step:14} {one.num_in:9,} {one.num_kept:9,} {one.num_rejected:9,}")
+        if one.reasons:
+            shown = ", ".join(f"{reason} {num:,}" for reason, num in list(one.reasons.items())[:_REASONS_SHOWN])
+            num_more = len(one.reasons) - _REASONS_SHOWN
+            print(f"    {shown}{f', {num_more} other reasons' if num_more > 0 else ''}")
     if built.corpus:
         state = "already existed" if built.was_finished else "written"
         print(f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it")
+        funnel = json_module.loads((built.corpus / "funnel.json").read_text(encoding="utf-8"))
+        if guessable := funnel["figures"]["tests"]["guessable"]:
+            print(
+                f"{len(guessable)} problems have two answers and so few hidden tests that guessing passes more than "
+                f"5 % of the time: {', '.join(guessable[:_REASONS_SHOWN])} (all: {built.corpus / 'funnel.json'})",
+                file=sys.stderr,
+            )
         if not built.step_counts[-1].num_kept:
             from microcoder.data.release.tables import describe_first_rejected
 
@@ -302,8 +311,3 @@ def require_data() -> None:
     from microcoder.data.clean.tex import find_pandoc
 
     find_pandoc()
-
-
-def _describe_missing(missing: dict[str, Missing]) -> str:
-    left = [f"{step} {found.num_rows:,}" for step, found in missing.items() if found.num_rows]
-    return f"left to do: {', '.join(left)}" if left else "nothing left to do"

@@ -10,14 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress, TaskID
-
-    from microcoder.lab.studies.work import Work
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
@@ -29,8 +26,6 @@ class Display:
     A display that can no longer be written to, because its reader has gone, falls silent: it never stops a command.
     """
 
-    is_transient = False
-    """Whether the bars go when the work is done."""
     details: Sequence[str] = ()
     """Lines to draw below the bars."""
 
@@ -99,7 +94,7 @@ def _open_bars(display: Display, console: Console) -> Progress:
             yield from (Text(printable(line)) for line in display.details)
 
     columns = (TextColumn("{task.description}", style="bold", markup=False), BarColumn(30), Words())
-    return Bars(*columns, console=console, refresh_per_second=4, transient=display.is_transient)
+    return Bars(*columns, console=console, refresh_per_second=4)
 
 
 @dataclass(slots=True)
@@ -184,44 +179,6 @@ class StepDisplay(Display):
         left = describe_left(seconds, step.done - step.first, step.total - step.done)
         done = f"{step.done:,} of {step.total:,}{self._unit}"
         return ", ".join(filter(None, (done, describe_seconds(seconds), left, describe_counts(step.counts))))
-
-
-class StudyDisplay(Display):
-    """A bar for all work and one for each process; a line when a piece of work ends."""
-
-    is_transient = True
-
-    def __init__(self, num_missing: int) -> None:
-        super().__init__()
-        self._num_missing, self._num_ended, self._started = num_missing, 0, time.monotonic()
-        self._share: dict[Path, float] = {}
-        self._since: dict[Path, float] = {}
-
-    def advanced(self, work: Work, text: str, share: float, *, worker: int) -> None:
-        """Move the bar of its process."""
-        self._since.setdefault(work.folder, time.monotonic())
-        self._share[work.folder] = share
-        self.bar(worker, work.label, share, 1, lambda: text)
-        self.bar("all", "all", sum(self._share.values()), self._num_known, lambda: self._text)
-
-    def ended(self, work: Work, result: str) -> None:
-        """Write a line that stays."""
-        self._num_ended += 1
-        self._share[work.folder] = 1.0
-        seconds = describe_seconds(time.monotonic() - self._since.get(work.folder, self._started))
-        self.note(f"{self._num_ended}/{self._num_known} {work.label}: {result}, {seconds}; {self._text}")
-
-    @property
-    def _num_known(self) -> int:
-        """Later rounds bring more work than was missing at first."""
-        return max(self._num_missing, len(self._share))
-
-    @property
-    def _text(self) -> str:
-        done = sum(self._share.values())
-        elapsed = time.monotonic() - self._started
-        left = describe_seconds(elapsed / done * (self._num_known - done)) if done else "?"
-        return f"{self._num_ended} done, {left} left of this round"
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

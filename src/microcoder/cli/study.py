@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from microcoder.cli.display import StudyDisplay
+from microcoder.cli.display import StepDisplay
 from microcoder.cli.options import Flag, Json
 from microcoder.cli.train import require_training
 from microcoder.judge.core.errors import ConfigError, TrainingError
@@ -40,7 +40,7 @@ class Chosen:
     seeds_from: int = 0
     """Added to every seed, to replicate a study with other seeds."""
     runs: Path = Path("runs/studies")
-    """Folder of all studies' runs."""
+    """Folder of all studies' runs; for a report also the `results.json` of another one, to judge its effects anew."""
 
     @property
     def size(self) -> str:
@@ -103,8 +103,17 @@ def run(
     require_training()
     _write_catalogue([work for _, found in planned for work in found])
     command = ["microcoder", "study", "run", *([name] if name else ["--all"]), "--scale", scale]
-    with StudyDisplay(len(missing)) as display:
-        failed = do_work(planned, scale=scale, jobs=jobs, logs=chosen.runs / "logs", observer=display, command=command)
+    ended: list[Work] = []
+    with StepDisplay(unit="runs and measurements") as display:
+
+        def end(work: Work, result: str) -> None:
+            ended.append(work)
+            display.note(f"{work.label}: {result}")
+            # Later rounds bring more work than was missing at first.
+            display.show("done", len(ended), max(len(missing), len(ended)))
+
+        display.show("done", 0, len(missing))
+        failed = do_work(planned, scale=scale, jobs=jobs, logs=chosen.runs / "logs", on_end=end, command=command)
     if json:
         _print_json(summary | {"num_finished": sum(work.is_finished for work in works), "failed": sorted(failed)})
     if failed:

@@ -1,4 +1,4 @@
-"""Data sets on the Hugging Face Hub: `hf://datasets/owner/name[@revision]/config/split` down, a finished corpus up."""
+"""Data sets on the Hugging Face Hub: `hf://datasets/owner/name[@revision]/config/split`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ SCHEME = "hf://"
 MARKER = "manifest.json"
 """Written last into a corpus: a folder without it is not finished."""
 _NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
-_PUBLISHED = ("README.md", "funnel.json", "*.parquet", "plots/*.svg")
 _USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
 
 
@@ -108,30 +107,3 @@ def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
     from huggingface_hub.utils import filter_repo_objects
 
     return sorted(f for f in filter_repo_objects(files, allow_patterns=wanted.patterns) if f.endswith(SUFFIXES))
-
-
-def push(corpus: Path, *, repo: str, is_private: bool) -> str:
-    """Upload a corpus as it is; return its address.
-
-    Raises:
-        DataError: it is not finished, the library is missing, or the Hub refuses.
-    """
-    # Parquet is read by a package that downloads do without.
-    if not (corpus / MARKER).exists():
-        raise DataError(f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first")
-    try:
-        import httpx
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    except ImportError:
-        raise DataError(f"push needs huggingface_hub; type: {how_to_install('data')}") from None
-    hub = HfApi()
-    try:
-        address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)
-        hub.upload_folder(folder_path=corpus, repo_id=repo, repo_type="dataset", allow_patterns=[*_PUBLISHED, MARKER])
-    except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
-        said = str(error).strip().split("\n")[0]
-        raise DataError(
-            f"{repo} cannot be pushed ({said}); type `hf auth login`, or check the name and the network"
-        ) from None
-    return str(address)

@@ -2,33 +2,59 @@
 
 Files of which every row is needed: the first fault is an error that names its line.
 
-Archives of data sets, unpacked once: folders and files inside their own folder; anything else is refused.
+Archives of data sets, unpacked once: folders and files inside their own folder. Links are left out, anything else is
+refused, and so is what unpacks to far more than it is.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
 import json
+import logging
 import lzma
 import shutil
+import stat
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from uuid import uuid4
 
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import read_json, shorten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import is_disk_full
 
-ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_LOG = logging.getLogger(__name__)
+ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
+MOST_UNPACKED_BYTES, MOST_MEMBERS = 64 << 30, 2_000_000
+MOST_TIMES_LARGER, _ALWAYS_ALLOWED_BYTES = 100, 64 << 20
+"""The public sets' archives grow thirty times at most, zeros a thousand times; small archives may grow anyway."""
+_CHUNK_BYTES = 1 << 20
+_NOT_READ = (RuntimeError, ValueError)
+"""A password that is asked for, a packing that is not known, damaged zstd."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A file or folder of an archive."""
+
+    name: str
+    is_folder: bool = False
+    is_link: bool = False
+    """It only points to another file, which is left out."""
+    is_plain: bool = True
+    open: Callable[[], IO[bytes] | None] = lambda: None
 
 
 def is_archive(path: str) -> bool:
@@ -37,50 +63,95 @@ def is_archive(path: str) -> bool:
 
 
 def unpack(archive: Path, *, into: Path, digest: str) -> Path:
-    """Return the folder with an archive's content, which is whole or absent.
+    """Return the folder with an archive's content, which is whole or absent; links are left out, and logged.
 
     Args:
-        archive: a tar file, compressed or not.
+        archive: a tar file, compressed or not, or a zip file.
         into: where folders of archives are made.
         digest: of the archive's content; a changed archive gets a folder of its own.
+
+    Raises:
+        DataError: it is damaged, holds what is no plain file or lies outside, or unpacks to far more than it is.
+        OSError: the disk is full, or not to be written.
     """
     place = hashlib.sha256(f"{archive.name}\0{digest}".encode()).hexdigest()[:12]
     folder = into / f"{archive.name.split('.', 1)[0]}-{place}"
     if folder.exists():
         return folder
-    partial = into / f".{folder.name}.{uuid4().hex[:12]}.partial"
-    partial.mkdir(parents=True)
+    unfinished = into / f".{folder.name}.{uuid4().hex[:12]}.partial"
+    unfinished.mkdir(parents=True)
     try:
-        with tarfile.open(archive) as content:
-            for member in content:
-                _write(content, member, partial)
-    except (tarfile.TarError, OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise DataError(f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})") from None
-    try:
-        partial.rename(folder)
-    except OSError:
-        if not folder.exists():
+        num_links = _unpack(archive, unfinished)
+        unfinished.rename(folder)
+    except DataError:
+        raise
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, lzma.LZMAError, zlib.error, *_NOT_READ) as error:
+        if folder.exists():
+            # Another build was faster; what it unpacked is the same.
+            return folder
+        if is_disk_full(error) or (isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES)):
             raise
-        # Another build was faster; what it unpacked is the same.
-        shutil.rmtree(partial, ignore_errors=True)
+        raise DataError(f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})") from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    if num_links:
+        _LOG.warning("archive %s: %d links were left out", archive, num_links)
     return folder
 
 
-def _write(content: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+def _unpack(archive: Path, folder: Path) -> int:
+    """Write an archive's files, and return how many links it has besides."""
+    size = archive.stat().st_size
+    most = min(MOST_UNPACKED_BYTES, max(_ALWAYS_ALLOWED_BYTES, MOST_TIMES_LARGER * size))
+    num_bytes = num_links = 0
+    for number, member in enumerate(_read_zip(archive) if archive.suffix == ".zip" else _read_tar(archive), 1):
+        name = PurePosixPath(member.name)
+        if not member.is_plain or name.is_absolute() or ".." in name.parts:
+            raise tarfile.TarError(f"{member.name!r} is no plain file or folder inside the archive")
+        if number > MOST_MEMBERS:
+            raise tarfile.TarError(f"it has more than {MOST_MEMBERS:,} members; unpack it by hand")
+        target = folder / name
+        if member.is_link:
+            num_links += 1
+            continue
+        (target if member.is_folder else target.parent).mkdir(parents=True, exist_ok=True)
+        source = member.open()
+        if source is None:
+            continue
+        with source, target.open("wb") as file:
+            while chunk := source.read(_CHUNK_BYTES):
+                num_bytes += len(chunk)
+                if num_bytes > most:
+                    raise tarfile.TarError(
+                        f"its {size:,} bytes unpack to more than {most:,}; if that is right, unpack it by hand and "
+                        "name the folder"
+                    )
+                file.write(chunk)
+    return num_links
+
+
+def _read_tar(archive: Path) -> Iterator[_Member]:
     # The standard library's own filter came with 3.11.4; systems with an older 3.11 are about.
-    name = PurePosixPath(member.name)
-    if not (member.isfile() or member.isdir()) or name.is_absolute() or ".." in name.parts:
-        raise tarfile.TarError(f"{member.name!r} is no plain file or folder inside the archive")
-    target = folder / name
-    if member.isdir():
-        target.mkdir(parents=True, exist_ok=True)
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source = content.extractfile(member)
-    assert source is not None
-    with source, target.open("wb") as file:
-        shutil.copyfileobj(source, file)
+    with ExitStack() as opened:
+        if archive.suffix == ".zst":
+            packed = opened.enter_context(_import_pyarrow(archive).input_stream(str(archive), compression="zstd"))
+            content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|"))
+        else:
+            content = opened.enter_context(tarfile.open(archive))
+        for one in content:
+            is_link, is_plain = one.issym() or one.islnk(), one.isfile() or one.isdir()
+            open_it = partial(content.extractfile, one)
+            yield _Member(
+                one.name, one.isdir(), is_link, is_plain or is_link, (lambda: None) if one.isdir() else open_it
+            )
+
+
+def _read_zip(archive: Path) -> Iterator[_Member]:
+    with zipfile.ZipFile(archive) as content:
+        for one in content.infolist():
+            is_link = stat.S_ISLNK(one.external_attr >> 16)
+            open_it = partial(content.open, one)
+            yield _Member(one.filename, one.is_dir(), is_link, open=(lambda: None) if one.is_dir() else open_it)
 
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")

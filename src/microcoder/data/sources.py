@@ -14,7 +14,7 @@ import base64
 import fnmatch
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,6 +34,19 @@ MAX_FOLDER_BYTES = 1 << 30
 """A folder that holds more than this is rejected."""
 _ROWS_TRIED = 16
 """By these it is seen which fields a format reads."""
+LICENCES = {
+    "codeparrot/apps": "MIT",
+    "BAAI/TACO": "Apache-2.0",
+    "likaixin/TACO-verified": "Apache-2.0",
+    "agentica-org/DeepCoder-Preview-Dataset": "MIT",
+    "PRIME-RL/Eurus-2-RL-Data": "MIT",
+    "deepmind/code_contests": "CC-BY-4.0",
+    "ByteDance-Seed/Code-Contests-Plus": "CC-BY-4.0",
+    "open-r1/codeforces": "CC-BY-4.0",
+    "microsoft/rStar-Coder": "CC-BY-4.0",
+    "KodCode/KodCode-V1": "CC-BY-NC-4.0",
+}
+"""Data sets of the Hub, and the licence that each states for all of it. A format has none: anybody writes in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,8 @@ class Source:
     """Fields that the format reads, and where the rows have them instead."""
     joins: tuple[Joined, ...] = ()
     """Files whose rows belong to these."""
+    licence: str = ""
+    """Of rows that name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +104,12 @@ def open_source(
         name: begins the ids of its rows; the format's name where none is given.
         columns: fields that the format reads, and where the rows have them instead.
         joins: files whose rows belong to these.
-        licence: of rows that name none; the format's where none is given and the columns are the format's own.
+        licence: of rows that name none; where it is not given, what `LICENCES` says of a known data set.
 
     Raises:
         DataError: there is no such format, the path does not exist, or it holds nothing of that format.
     """
     found_format = load_format(format_name)
-    if licence or columns:
-        # A set under other names of columns is another set: what the format's own is licensed under says nothing of it.
-        found_format = replace(found_format, licence=licence)
     name = name or found_format.name
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
@@ -106,8 +118,9 @@ def open_source(
     renamed, joined = dict(columns or {}), tuple(map(_open_join, joins))
     if str(path).startswith(hub.SCHEME):
         found = hub.download(str(path))
-        return Source(found.folder, found_format, name, found.files, found.revision, renamed, joined)
-    source = Source(Path(path), found_format, name, columns=renamed, joins=joined)
+        licence = licence or LICENCES.get(hub.parse_name(str(path)).repository, "")
+        return Source(found.folder, found_format, name, found.files, found.revision, renamed, joined, licence)
+    source = Source(Path(path), found_format, name, columns=renamed, joins=joined, licence=licence)
     if not source.path.exists():
         raise DataError(f"source {path} does not exist; check the path")
     if not _list_places(source):
@@ -222,7 +235,8 @@ def _list_places(source: Source) -> list[str]:
     folders = source.format.folders
     if folders is not None:
         found = _walk(source.path, lambda path: path.rpartition("/")[2] in folders.markers)
-        return sorted({path.rpartition("/")[0] or "." for path in found})
+        rows = {path.rpartition("/")[0] or "." for path in found}
+        return sorted(row for row in rows if not set(folders.skips) & set(row.split("/")))
     if source.path.is_file():
         return [source.path.name] if source.path.name.endswith(rowfiles.SUFFIXES) else []
     return sorted(_walk(source.path, lambda path: path.endswith(rowfiles.SUFFIXES)))
@@ -285,7 +299,7 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
     fault, candidate = row.fault, None
     if row.values is not None:
         try:
-            return source.format.read_row(row.values, row.place, source=source.name)
+            return source.format.read_row(row.values, row.place, source=source.name, licence=source.licence)
         except Malformed as error:
             fault, candidate = (error.reason, error.detail), error.candidate
         except ConfigError as error:

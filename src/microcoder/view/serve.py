@@ -364,7 +364,7 @@ ADDRESS = "127.0.0.1"
 HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Names under which a browser on this machine, or at the other end of an ssh tunnel, asks."""
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}

@@ -41,6 +41,15 @@ def test_what_does_not_is_not(text: str) -> None:
     assert tuple(found for found in flags_of(text) if found != "has_image") == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "is_flagged"),
+    [("Two non-negative integers $n$ and $m$ ($n,m \\le 500$).", False), ("Two integers n and m. Good luck.", True)],
+)
+def test_a_bound_without_a_lower_end_is_a_constraint(text: str, is_flagged: bool) -> None:
+    flags = find_flags(Candidate(id="a/1", dataset="a", statement=text))
+    assert ("no_constraints" in flags) == is_flagged
+
+
 def test_bold_names_have_bounds() -> None:
     assert [bound.name for bound in parse_bounds("1 ≤ **N** ≤ 100, 2 ≤ **K_i** < 2**20")] == ["N", "K_i"]
 

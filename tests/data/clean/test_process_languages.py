@@ -20,6 +20,7 @@ def test_real_texts_in_ten_languages() -> None:
         ("N 個の整数が与えられます。その合計を出力してください。", "ja"),
         ("두 정수를 입력받아 합을 출력하시오.", "ko"),
         ("Skriv ut ett heltal: det minsta antalet drag som krävs.", "sv"),
+        ("Skrifið út eina heiltölu: fæsta fjölda leikja sem þarf til þess að vinna.", "is"),
         ("Print the minimum number of moves. $O(n \\log n)$ is enough.", "en"),
     ],
 )

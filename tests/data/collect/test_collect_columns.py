@@ -40,21 +40,13 @@ def test_columns_are_read_under_the_names_of_the_format(tmp_path: Path) -> None:
     assert (broken.reason, broken.detail) == ("missing_field", "task.text, for question; the row has io, task")
 
 
-def test_a_field_inside_an_object_can_be_named_and_the_formats_licence_is_not_taken(tmp_path: Path) -> None:
+def test_a_field_inside_an_object_can_be_named(tmp_path: Path) -> None:
     rows = [{"text": "Add.", "io": PAIRS, "info": '{"source": "mine"}', "extra": {"info": {"source": "theirs"}}}]
     path = str(write_lines(tmp_path / "a.jsonl", rows))
     columns = {"question": "text", "info.tests": "io", "info.source": "extra.info.source"}
     (found,) = collect(path=path, format="intellect", columns=columns)
     assert isinstance(found, Candidate)
     assert (found.tests[0].output, found.platform) == ("3\n", "theirs")
-    plain = {"path": path, "format": "apps", "columns": {"question": "text", "input_output": "io"}}
-    licences = [
-        row.licence
-        for more in ({}, {"licence": "CC0-1.0"})
-        for row in collect(**plain, **more)
-        if isinstance(row, Candidate)
-    ]
-    assert licences == ["", "CC0-1.0"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.format import Format
 from microcoder.data.formats.row import Malformed
+from microcoder.data.sources import list_shards, open_source
 from microcoder.judge import judge
 from microcoder.judge.core.types import Program
 
@@ -128,3 +129,32 @@ def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(gol
     assert "needs_checker" in unknown.flags
     whole = {"problem.xml": xml, "files/testlib.h": "// the header\n"}
     assert FORMATS["polygon"].read_row(changed(row, **whole), "1").flags == ()
+
+
+@pytest.mark.parametrize(
+    ("folder", "said", "known"),
+    [
+        ("rejected", "", "wrong_answer"), ("brute_force", "", "time_limit"), ("mixed", "", None),
+        ("mixed", "@EXPECTED_RESULTS@: TIMELIMIT", "time_limit"),
+        ("accepted", "@EXPECTED_RESULTS@: RUN-ERROR", "runtime_error"),
+        ("mixed", "@EXPECTED_RESULTS@ WRONG-ANSWER, TIMELIMIT", "wrong_answer"),
+        ("mixed", "@EXPECTED_RESULTS@: CORRECT, TIMELIMIT", None),
+        ("wrong_answer", "@EXPECTED_RESULTS@: CHECK-MANUALLY", "wrong_answer"),
+    ],
+)  # fmt: skip
+def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
+    golden: Path, folder: str, said: str, known: str | None
+) -> None:
+    path = f"submissions/{folder}/one.cpp"
+    found = FORMATS["kattis"].read_row(
+        changed(golden_row(golden, "kattis"), **{path: f"// {said}\nint main() {{}}\n"}), "1"
+    )
+    assert {one.name: one.known for one in found.solutions}.get(path) == known
+
+
+def test_examples_of_tools_are_no_problems(tmp_path: Path) -> None:
+    for folder in ("2024/problems/sum", "2024/testdata_tools/examples/sum"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "problem.yaml").write_text("name: Sum\n")
+    (shard,) = list_shards(open_source(tmp_path, "kattis"), 9)
+    assert [part.file for part in shard.parts] == ["2024/problems/sum"]

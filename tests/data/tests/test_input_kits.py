@@ -6,14 +6,17 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
-from microcoder.data.formats.input_kits import read_kit
+from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe, Origin
+from microcoder.data.formats.input_kits import _find_header, read_kit
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
-from microcoder.data.tests.makers import Validators, find_valid, run_kit, spread_recipes
+from microcoder.data.tests.makers import run_kit, spread_recipes
+from microcoder.data.tests.validators import read_validators, spoil
 from microcoder.judge import Judge
 
 SCRIPT = """#!/usr/bin/env bash
@@ -36,7 +39,8 @@ include_group g1
 tc one
 tc big gen high=$MAX lie=1
 tc other ghost high=3
-tc hard gen high=$((MAX / 2))
+tc half gen high=$((MAX / 2))
+tc hard gen high=$(wc -l < gen.py)
 """
 HELPER = """import random, sys
 
@@ -85,21 +89,18 @@ data:
 """
 
 
-def make_candidate(files: dict[str, str]) -> Candidate:
-    return Candidate(id="made/kit", dataset="made", kit=read_kit(files))
-
-
 def test_a_script_is_read_line_by_line() -> None:
     kit = read_kit(PACKAGE)
     assert [(one.role, one.language) for one in kit.programs] == [("generator", "python"), ("validator", "cpp")]
-    assert [one.group for one in kit.recipes] == ["secret/g1"] * 5 + ["secret/g2"]
+    assert [one.group for one in kit.recipes] == ["secret/g1"] * 5 + ["secret/g2"] * 2
     assert kit.recipes[0].arguments == ("high=10", str(int(hashlib.md5(b"one").hexdigest()[:6], 16)))
     assert kit.recipes[0].flags == ("max=10",)
     assert kit.recipes[1].text == "7\n"
     assert kit.recipes[-1].flags == ("max=1000",)
+    assert kit.recipes[-1].arguments[0] == "high=500"
     assert kit.left_out == (
-        "generator.sh: ghost is no program that was read",
-        "generator.sh: a line that only a shell can read",
+        "generator: ghost is no program that was read",
+        "generator: a line that only a shell can read",
     )
 
 
@@ -107,17 +108,59 @@ def test_a_script_is_known_by_its_lines_and_not_by_its_name() -> None:
     files = {name: text for name, text in PACKAGE.items() if name != "data/generator.sh"}
     tool = {"data/gen.sh": "tc () {\n  echo $1\n}\nfor x in *.in; do\n  tc $x\ndone\n"}
     assert read_kit({**files, **tool}).recipes == ()
-    assert read_kit({**files, **tool, "data/donotuse_generator.sh": SCRIPT}) == read_kit(PACKAGE)
+    for name in ("donotuse_generator.sh", "generator"):
+        assert read_kit({**files, **tool, f"data/{name}": SCRIPT}) == read_kit(PACKAGE)
+
+
+def test_loops_sums_and_padded_numbers_of_a_script_are_followed() -> None:
+    script = """compile gen.py
+MAX_N=$((2 * 10**3))
+LESS=$(($MAX_N-1))
+for i in {08..10}; do
+tc small-$i gen "$LESS" $((MAX_N % 7)) $((gone + 1))
+tc large-$i gen $MAX_N
+done;
+"""
+    kit = read_kit({"data/generator": script, "data/gen.py": "print(1)\n"})
+    seeds = [str(int(hashlib.md5(f"large-{i}".encode()).hexdigest()[:6], 16)) for i in ("08", "09", "10")]
+    assert [one.arguments for one in kit.recipes] == [("2000", seed) for seed in seeds]
+    assert kit.left_out == ("generator: a line that only a shell can read",)
+
+
+def test_a_header_that_the_package_lacks_is_said_or_taken_from_bapctools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"input_validators/v.cpp": '#include "validation.h"\nint main() { return accept(); }\n'}
+    _find_header.cache_clear()
+    if find_spec("bapctools") is None:
+        assert read_kit(files).left_out == (
+            "input_validators/v.cpp: includes validation.h, which the package lacks; type: pip install bapctools",
+        )
+    header = tmp_path / "bapctools" / "resources" / "headers" / "validation.h"
+    header.parent.mkdir(parents=True)
+    (tmp_path / "bapctools" / "__init__.py").write_text("")
+    header.write_text("int accept() { return 42; }\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    _find_header.cache_clear()
+    (program,) = read_kit(files).programs
+    _find_header.cache_clear()
+    assert "int accept() { return 42; }" in program.code
 
 
 def test_generators_run_and_the_validator_decides() -> None:
     dropped: Counter[str] = Counter()
+    kit = read_kit(PACKAGE)
     with Judge(workers=1, cache_size=0) as judge:
-        made = run_kit(judge, make_candidate(PACKAGE), dropped, most=60)
-    assert len(made) == 5
+        made = run_kit(judge, kit, dropped, most=60)
+        validators = read_validators(judge, kit, ["3\n"], dropped)
+        assert validators is not None
+        assert validators.ways == (("max=1000",), ("max=10",))
+        valid = validators.accept(made, dropped)
+    assert len(made) == 6
+    assert len(valid) == 5
     assert dropped["refused by a validator"] == 1
-    assert {one.origin.kind for one in made} == {"package/gen", "package/by hand"}
-    assert all(1 <= int(one.text) <= 10 for one in made)
+    assert {one.origin.kind for one in valid} == {"package/gen", "package/by hand"}
+    assert {one.origin.certificate for one in valid} == {"package"}
 
 
 def test_a_checktestdata_validator_becomes_a_python_program() -> None:
@@ -126,12 +169,10 @@ def test_a_checktestdata_validator_becomes_a_python_program() -> None:
     kit = read_kit({**PACKAGE, **validators})
     assert [one.name for one in kit.programs if one.language == "python"] == ["gen", "input_validators/v.ctd"]
     assert any(said.startswith("input_validators/bad.ctd: cannot be read") for said in kit.left_out)
-    asked = [(MadeInput(text, Origin(kind="given")), kit.recipes[0]) for text in ("10\n", "11\n", "10", "ten\n")]
-    dropped: Counter[str] = Counter()
     with Judge(workers=1, cache_size=0) as judge:
-        valid = find_valid(judge, [kit.programs[-1]], asked, dropped)
-    assert [one.text for one in valid] == ["10\n"]
-    assert dropped["refused by a validator"] == 3
+        found = read_validators(judge, InputKit(programs=kit.programs[-1:]), ["7\n"], Counter())
+        assert found is not None
+        assert found.ask(["10\n", "11\n", "10", "ten\n"]) == {0}
 
 
 def test_reading_a_checktestdata_validator_leaves_python_s_limit_of_digits() -> None:
@@ -148,11 +189,9 @@ def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group(monkeypat
     script = "compile gen.py\ngroup g1 1\n" + "".join(f"tc t{number} gen high=1\n" for number in range(12))
     kit = read_kit({"data/generator.sh": script, "data/gen.py": "print('1 ' * 1000)\n"})
     dropped: Counter[str] = Counter()
-    candidate = Candidate(id="made/kit", dataset="made", kit=kit)
     with Judge(workers=1, cache_size=0) as judge:
-        made = run_kit(judge, candidate, dropped, most=60)
-    assert made == []
-    assert dropped == {"too long": 8, "like those that were too long": 4, "refused by a validator": 0}
+        assert run_kit(judge, kit, dropped, most=60) == []
+    assert dropped == {"too long": 8, "like those that were too long": 4}
 
 
 def test_bapctools_generators_are_read() -> None:
@@ -202,15 +241,22 @@ def test_the_flags_of_groups_are_read_without_any_recipe() -> None:
 
 def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_a_wrong_way() -> None:
     programs = (InputProgram(name="v", role="validator", code=VALIDATOR, language="python"),)
-    texts = [MadeInput(f"{n} {'1 ' * n}\n", Origin(kind="given")) for n in (1, 20, 61)]
+    texts = [f"{n} {'1 ' * n}\n" for n in (1, 20, 61)]
     known = [f"{n}\n{' '.join(map(str, range(n)))}\n" for n in (2, 3, 7)]
+    dropped: Counter[str] = Counter()
     with Judge(workers=1, cache_size=0) as judge:
-        dropped: Counter[str] = Counter()
         kit = InputKit(programs=programs, flags=(("max=60",), ("max=5",)))
-        validators = Validators(judge, kit, known, dropped)
-        assert validators.accept(texts) == texts[:2]
-        assert dropped == {"refused by a validator": 1}
-        unknown = Counter[str]()
-        other = Validators(judge, InputKit(programs=programs), known, unknown)
-        assert other.accept(texts) == texts
-        assert unknown == {"validators not asked, since they refuse what came with the problem: inputs": 3}
+        found = read_validators(judge, kit, known, dropped)
+        assert found is not None
+        made = [MadeInput(text, Origin(kind="given")) for text in texts]
+        assert [one.text for one in found.accept(made, dropped)] == texts[:2]
+        assert found.ask(spoil(known), ("max=60",)) == set()
+        assert read_validators(judge, InputKit(programs=programs), known, dropped) is None
+        unknown = programs[0].model_copy(update={"language": "brainfuck"})
+        assert read_validators(judge, InputKit(programs=(unknown,)), known, dropped) is None
+        assert read_validators(judge, InputKit(), known, dropped) is None
+    assert dropped == {
+        "refused by a validator": 1,
+        "validators refuse what came with the problem": 1,
+        "validators cannot be run here": 1,
+    }

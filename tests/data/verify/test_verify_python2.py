@@ -4,7 +4,7 @@ import io
 import pytest
 
 from microcoder.data import Solution
-from microcoder.data.verify import convert_python2, is_python2
+from microcoder.data.clean.python2 import convert_python2, is_python2
 
 AVERAGE = """import sys
 n = int(raw_input())

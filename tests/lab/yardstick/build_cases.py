@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import microcoder.lab.yardstick
@@ -15,7 +16,7 @@ from judge.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from judge.output_pairs import PAIRS  # pyrefly: ignore[missing-import]
 from judge.safety_suites import HOSTILE, KINDS  # pyrefly: ignore[missing-import]
 from microcoder.judge.core.types import Checker, Outcome
-from microcoder.lab.yardstick.cases import Case, Suite, make_id, write_cases
+from microcoder.lab.yardstick.cases import DATA_VERSION, Case, Suite, make_id
 
 DATA = Path(microcoder.lab.yardstick.__file__).parent / "data"
 
@@ -64,6 +65,12 @@ _HARMS = re.compile(
     r"parent|process|kill|stop every|signal|trace|poison|next test|daemon|inherited|protocol|standard streams|"
     r"interpreter"
 )
+
+
+def write_cases(cases: Iterable[Case]) -> str:
+    """Return cases as JSON lines, the version first."""
+    lines = [{"version": DATA_VERSION, "licence": "Apache-2.0"}, *(case.as_record() for case in cases)]
+    return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines)
 
 
 def build_forgeries() -> Iterator[Case]:

@@ -15,11 +15,10 @@ from microcoder.lab.yardstick.cases import (
     choose_cases,
     load_suite,
     read_cases,
-    write_cases,
 )
 from microcoder.lab.yardstick.catalogue import ABILITIES
 
-from .build_cases import DATA, SUITES  # pyrefly: ignore[missing-import]
+from .build_cases import DATA, SUITES, write_cases  # pyrefly: ignore[missing-import]
 
 
 @pytest.mark.parametrize("suite", [name for name in SUITES if name != "fidelity"])

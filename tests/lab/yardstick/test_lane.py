@@ -130,6 +130,6 @@ def test_an_adapter_in_a_file_says_what_it_can_and_is_asked(tmp_path: Path) -> N
         assert (lane.judged.label, lane.judged.version) == ("livecodebench", "abc")
         assert put_case(lane, WRONG).what == "accepted"
     fusion = read_judge(f"{PEERS}:sandbox_fusion=http://localhost:1", python=sys.executable)
-    assert (set(fusion.known.abilities), fusion.known.runs_here) == ({"packages"}, False)
+    assert (set(fusion.abilities), fusion.runs_here) == ({"packages"}, False)
     with pytest.raises(ConfigError, match=r"peers\.py has no function 'nosuch'"):
         read_judge(f"{PEERS}:nosuch", python=sys.executable)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.lab.yardstick.session import wilson_interval
+from microcoder.lab.yardstick.report import wilson_interval
 
 
 @pytest.mark.parametrize(

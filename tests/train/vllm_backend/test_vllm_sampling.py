@@ -184,6 +184,7 @@ def test_our_weights_are_those_that_trl_would_take(
 
     def differ(*arguments: Any) -> Any:
         responses, logps = MicroCoderTrainer._generate_single_turn(trainer, *arguments)
+        assert logps is not None
         noise = np.random.default_rng(0)
         return responses, [[logp + noise.normal(0, 0.3) for logp in row] for row in logps]
 

@@ -15,6 +15,7 @@ from microcoder.data.behaviour.values import Tokens, tokens_of_text, tokens_of_v
 from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.types import Program
 from microcoder.judge.run.executions import Invocation
 
@@ -62,6 +63,8 @@ class ProgramRunner:
             )
             self._known.execute("CREATE TABLE IF NOT EXISTS outputs (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID")
         except sqlite3.Error as error:
+            if is_disk_full(error):
+                raise
             raise DataError(f"store of outputs {store} cannot be used ({error}); remove it to start anew") from None
         limits = [_SECONDS_AN_INPUT, _MEMORY_MIB, _SPARE_MEMORY_MIB]
         self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE, *limits])

@@ -25,7 +25,7 @@ class SourceSettings(Config):
     """A source: where rows of one format are read."""
 
     path: str = Field(min_length=1)
-    """A file, a folder, a tar archive, or `hf://datasets/owner/name[@revision]/config/split`."""
+    """A file, a folder, an archive (tar or zip), or `hf://datasets/owner/name[@revision]/config/split`."""
     inside: str = ""
     """A file or folder in it, such as one of several data sets of an archive."""
     format: str
@@ -35,8 +35,8 @@ class SourceSettings(Config):
     columns: dict[str, str] = Field(default_factory=dict)
     """Fields that the format reads, and where the rows have them instead: `question = "task.text"`."""
     licence: str = ""
-    """Licence of its rows that name none, as `CC-BY-4.0`; by default the format's, and none where `columns` are
-    named."""
+    """Licence of its rows that name none, as `CC-BY-4.0`; by default that of the data set on the Hub, where it is a
+    known one."""
     join: tuple[JoinSettings, ...] = ()
     """Files whose rows belong to these, such as tests that are published apart."""
 

@@ -35,7 +35,7 @@ class FileDigests:
             key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
             if key not in self._known:
                 with path.open("rb") as file:
-                    self._known[key] = hashlib.file_digest(file, "sha256").hexdigest()[:32]
+                    self._known[key] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from None
         return self._known[key]
@@ -117,6 +117,46 @@ def list_inputs(
             content = digest(named, *(digests.find(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, place, content, shard.num_rows, shard.num_bytes))
     return shards
+
+
+def describe_sources(
+    sources: Sequence[SourceSettings], shards: Sequence[InputShard], *, digests: FileDigests
+) -> list[dict[str, str]]:
+    """Return name, address, commit, digest and licence of each source as its recipe names it, for Croissant metadata.
+
+    The digest is the file's or the archive's, or that of a folder's lines as `sha256sum` prints them, sorted.
+    """
+    found = []
+    for number, named in enumerate(sources):
+        places = [read_place(shard.place) for shard in shards if shard.source == number]
+        if not places:
+            continue
+        source, path = open_settings(places[0][0]), Path(named.path)
+        files = {file for _, shard in places for file in list_files(source, shard)}
+        lines = "\n".join(sorted(f"{digests.find(file)}  {file.name}" for file in files))
+        found.append({
+            "name": named.prefix,
+            "url": named.path if source.revision else path.name,
+            "version": source.revision or _find_commit(path),
+            "sha256": digests.find(path) if path.is_file() else hashlib.sha256(lines.encode()).hexdigest(),
+            "license": source.licence,
+        })  # fmt: skip
+    return found
+
+
+def _find_commit(folder: Path) -> str:
+    """Return the commit that a clone has checked out; empty where the folder is none."""
+    try:
+        head = (folder / ".git" / "HEAD").read_text().strip()
+        name = head.removeprefix("ref: ")
+        if name == head:
+            return head
+        loose, packed = folder / ".git" / name, folder / ".git" / "packed-refs"
+        if loose.exists():
+            return loose.read_text().strip()
+        return next((line.split()[0] for line in packed.read_text().splitlines() if line.endswith(f" {name}")), "")
+    except OSError:
+        return ""
 
 
 def read_place(place: str) -> tuple[SourceSettings, Shard]:

@@ -5,16 +5,19 @@ What a build will take, before it starts: rows are counted, seconds rest on the 
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from microcoder.data.build.config import BuildConfig
-from microcoder.data.build.inputs import FileDigests, list_inputs, unpack_sources
+from microcoder.data.build.inputs import FileDigests, describe_sources, list_inputs, unpack_sources
 from microcoder.data.build.steps import collect_step, later_steps
 from microcoder.data.build.verification import read_rates
 from microcoder.data.filter.contamination import THRESHOLDS
@@ -24,9 +27,11 @@ from microcoder.data.pipeline.engine import Missing, OnProgress, StepCounts, cou
 from microcoder.data.pipeline.parts import Part, read_kept, read_rejected
 from microcoder.data.pipeline.steps import InputShard, Step, digest, source_digest
 from microcoder.data.pipeline.workers import Runner
-from microcoder.data.release.tables import CARD, write_card, write_tables
+from microcoder.data.release.publishing import write_croissant
+from microcoder.data.release.tables import CARD, find_licence, write_card, write_tables
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import check_folder, hold_lock, write_json
+from microcoder.judge.core.machine import is_disk_full
 
 SECONDS_PER_ROW = {
     "collect": 0.002,
@@ -158,15 +163,27 @@ def run_build(
         was_finished = marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
         if not was_finished:
             on_progress("release", 0, 1)
-            _release(config, parts, step_counts, key)
+            _release(config, plan, parts, step_counts, key)
         on_progress("release", 1, 1)
         return Built(tuple(step_counts), config.output, was_finished)
 
 
-def hold_work(config: BuildConfig) -> AbstractContextManager[None]:
-    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's."""
+@contextmanager
+def hold_work(config: BuildConfig) -> Iterator[None]:
+    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's.
+
+    Raises:
+        DataError: another build holds it.
+        OSError: the disk is full, also where it was SQLite that met its end.
+    """
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
-    return hold_lock(config.work_folder / "lock", busy)
+    with hold_lock(config.work_folder / "lock", busy):
+        try:
+            yield
+        except sqlite3.Error as error:
+            if not is_disk_full(error):
+                raise
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(config.work_folder)) from None
 
 
 def run_plan(
@@ -179,15 +196,28 @@ def run_plan(
     return run_steps(plan.shards, collect, plan.steps, work=work, runner=runner, on_progress=on_progress)
 
 
-def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str) -> None:
+def _release(
+    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str
+) -> None:
     """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
     rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
     tally = write_tables(folder, _kept(parts[-1]), rejected)
-    figures = _figures(config, parts, step_counts)
+    tests = {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable}
+    figures = {**_figures(config, parts, step_counts), "tests": tests}
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
-    write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
+    sources = describe_sources(config.sources, plan.shards, digests=FileDigests(config.work_folder / "inputs.json"))
+    write_card(
+        folder,
+        name=config.name,
+        tally=tally,
+        step_counts=step_counts,
+        figures=figures,
+        config=record,
+        sources=sources,
+    )
+    write_croissant(folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
 
 

@@ -21,7 +21,6 @@ from microcoder.data.pipeline.steps import Row, Work, digest
 from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.verify import (
     Evidence,
-    Verdicts,
     VerdictStore,
     VerifySettings,
     combine_counts,
@@ -92,7 +91,7 @@ def open_verdicts(settings: VerifySettings, resources: Resources) -> VerdictStor
 
 
 @contextmanager
-def open_verify(settings: VerifySettings, store: Verdicts, resources: Resources) -> Iterator[Work]:
+def open_verify(settings: VerifySettings, store: VerdictStore, resources: Resources) -> Iterator[Work]:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
     # Time limits follow from what references take in a process of their own.
     with resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge:
@@ -120,7 +119,7 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
         if not path.exists():
             raise DataError(f"{path} is gone; remove {config.work_folder / 'parts' / 'verify'} to verify again")
         counts += json.loads(path.read_text(encoding="utf-8"))["counts"]
-    return combine_counts(counts).model_dump(mode="json")
+    return {name: rate and rate.model_dump(mode="json") for name, rate in combine_counts(counts).items()}
 
 
 def read_responses(path: Path) -> dict[str, list[str]]:

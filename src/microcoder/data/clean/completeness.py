@@ -44,6 +44,8 @@ _BOUND = re.compile(
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
     rf"(?P<high>{WRITTEN}|[^\W\d]\w*)"
 )
+# `n,m <= 500`: a bound with no other end, which says no range and leaves nobody without one.
+_UPPER = re.compile(rf"[^\W\d]\w*\|?\s*<=?\s*{WRITTEN}")
 # What "less" can be written with; most texts without a bound have none of these.
 _LESS = ("<", "≤", "⩽", "&le;", "\\")
 
@@ -143,7 +145,7 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
         flags.add("interactive")
     if candidate.checker.type in ("default", "exact", "tokens", "float") and _MANY_ANSWERS.search(told):
         flags.add("many_answers")
-    if not parse_bounds(text):
+    if not parse_bounds(text) and not _UPPER.search(plain_formulae(text)):
         flags.add("no_constraints")
     return tuple(sorted(flags | _compare_samples(candidate, sections)))
 

@@ -94,6 +94,9 @@ def _by_script(letters: list[str]) -> str | None:
         return "ja"
     if hangul >= 3 and hangul > han:
         return "ko"
+    if sum(char in "ðþÐÞ" for char in letters) >= 3:
+        # Of the identifier's languages none has these letters, and Swedish is the nearest.
+        return "is"
     return "zh" if han >= 3 and not kana else None
 
 

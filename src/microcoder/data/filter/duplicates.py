@@ -27,9 +27,10 @@ from pydantic import ConfigDict
 
 from microcoder.data.clean.completeness import Bound, parse_bounds
 from microcoder.data.filter.contamination import gram_hashes, hash_text, source_keys, words
-from microcoder.data.formats.candidates import Candidate
+from microcoder.data.filter.rules import strictest_licence
+from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.judge.core.files import cut_pieces
-from microcoder.judge.core.types import Checker, TestCase
+from microcoder.judge.core.types import Checker
 
 Signature = NDArray[np.uint32]
 """One value per permutation."""
@@ -365,20 +366,33 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
     """Return the kept record with the others' tests, solutions and tags, and the fields that it lacks.
 
     A test is added where its input is new and it is called in the same way (stdin, or the same function); a checker
-    comes with the tests where the kept record only compares. The licence is never taken over: it belongs to the
-    record that it came with.
+    comes with the tests where the kept record only compares. The licence is the strictest of those records that a
+    test, a solution or the checker was taken from; facts such as a title or a date have none.
     """
     others = sorted(others, key=lambda other: other.id)
-    tests, groups, num_left = _merge_tests(kept, others)
-    known = {(solution.language, solution.code) for solution in kept.solutions}
-    solutions = list(kept.solutions)
-    for other in others:
+    alike = [other for other in others if other.fn_name == kept.fn_name and other.call == kept.call]
+    num_left = sum(len(other.tests) for other in others) - sum(len(other.tests) for other in alike)
+    tests = list(zip(kept.tests, _groups_of(kept), _origins_of(kept), strict=True))
+    solutions, checker, licences = list(kept.solutions), kept.checker, [kept.licence]
+    inputs = {test.input.rstrip() for test in kept.tests}
+    programs = {(solution.language, solution.code) for solution in solutions}
+    for other in alike:
+        num_known = len(inputs) + len(programs)
+        for test, group, origin in zip(other.tests, _groups_of(other), _origins_of(other), strict=True):
+            if test.input.rstrip() not in inputs:
+                inputs.add(test.input.rstrip())
+                tests.append((test, group, origin))
         for solution in other.solutions:
-            if _called_alike(kept, other) and (solution.language, solution.code) not in known:
-                known.add((solution.language, solution.code))
+            if (solution.language, solution.code) not in programs:
+                programs.add((solution.language, solution.code))
                 solutions.append(solution)
+        if is_checker_taken := checker == Checker() != other.checker:
+            checker = other.checker
+        if is_checker_taken or len(inputs) + len(programs) > num_known:
+            licences.append(other.licence)
     detail = f"merged {len(others)}" + (f"; {num_left} tests called in another way" if num_left else "")
-    checkers = [other.checker for other in others if _called_alike(kept, other) and other.checker != Checker()]
+    groups = tuple(group for _, group, _ in tests)
+    is_same = len(tests) == len(kept.tests)
     filled = {
         name: next((getattr(other, name) for other in others if getattr(other, name)), getattr(kept, name))
         for name in _FILLED
@@ -388,9 +402,11 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
         "filter",
         STEP,
         detail,
-        tests=tests,
-        groups=groups,
-        checker=checkers[0] if checkers and kept.checker == Checker() else kept.checker,
+        tests=tuple(test for test, _, _ in tests),
+        groups=groups if any(groups) else (),
+        origins=kept.origins if is_same else tuple(origin for _, _, origin in tests),
+        licence=strictest_licence(licences),
+        checker=checker,
         solutions=tuple(solutions),
         tags=_union(kept.tags, *(other.tags for other in others)),
         pass_rates=_union(kept.pass_rates, *(other.pass_rates for other in others)),
@@ -403,26 +419,12 @@ def _union(first: Sequence[str], *more: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *(value for values in more for value in values)]))
 
 
-def _called_alike(one: Candidate, other: Candidate) -> bool:
-    return one.fn_name == other.fn_name and one.call == other.call
-
-
-def _merge_tests(kept: Candidate, others: Sequence[Candidate]) -> tuple[tuple[TestCase, ...], tuple[str, ...], int]:
-    tests, groups = list(kept.tests), list(_groups_of(kept))
-    known = {test.input.rstrip() for test in tests}
-    num_left = 0
-    for other in others:
-        if not _called_alike(kept, other):
-            num_left += len(other.tests)
-            continue
-        for test, group in zip(other.tests, _groups_of(other), strict=True):
-            if test.input.rstrip() not in known:
-                known.add(test.input.rstrip())
-                tests.append(test)
-                groups.append(group)
-    return tuple(tests), tuple(groups) if any(groups) else (), num_left
-
-
 def _groups_of(candidate: Candidate) -> tuple[str, ...]:
     matches = len(candidate.groups) == len(candidate.tests)
     return candidate.groups if matches else ("",) * len(candidate.tests)
+
+
+def _origins_of(candidate: Candidate) -> Sequence[Origin]:
+    origins = candidate.origins or [Origin(kind="given")] * len(candidate.tests)
+    own = {"source": candidate.id, "licence": candidate.licence}
+    return [origin if origin.source else origin.model_copy(update=own) for origin in origins]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Literal, NamedTuple
 
@@ -134,10 +134,7 @@ class LicenceSettings(Config):
     """Names as `normalise_licence` gives them, versions of Creative Commons and GPL left out (our choice: what may be
     passed on under its own terms; non-commercial and no-derivatives may not)."""
     unknown: Literal["keep", "reject"] = "keep"
-    """Whether a row without a licence is kept. Kept rows keep the empty licence for the release to
-    sort out (our choice)."""
-    datasets: dict[str, str] = Field(default_factory=dict)
-    """The licence of a whole dataset, for rows that say nothing."""
+    """Whether a row without a licence is kept (our choice: it can be trained on; `data push` leaves it out)."""
 
 
 def normalise_licence(text: str) -> str:
@@ -163,10 +160,25 @@ def normalise_licence(text: str) -> str:
     return text.strip()
 
 
+_BY_DUTIES = ("CC0-1.0", "PDDL", "Unlicense", "ISC", "MIT", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ODC-BY",
+              "CC-BY", "MPL-2.0", "LGPL", "ODbL", "CC-BY-SA", "GPL")  # fmt: skip
+"""Known licences, the one that asks least first."""
+
+
+def strictest_licence(licences: Iterable[str]) -> str:
+    """Return the licence that asks most: one that restricts before one that is known, none at all before every one."""
+
+    def duties(licence: str) -> tuple[bool, int, str]:
+        name = normalise_licence(licence)
+        return not name, _BY_DUTIES.index(name) if name in _BY_DUTIES else len(_BY_DUTIES), licence
+
+    return max(licences, key=duties)
+
+
 def check_licence(candidate: Candidate, settings: LicenceSettings | None = None) -> tuple[str, str] | None:
     """Return a reason code and what was seen, or None where the row passes."""
     settings = settings or LicenceSettings()
-    found = normalise_licence(candidate.licence or settings.datasets.get(candidate.dataset, ""))
+    found = normalise_licence(candidate.licence)
     if not found:
         return ("licence_unknown", "the source says nothing") if settings.unknown == "reject" else None
     return None if found in settings.allowed else ("licence_refused", found)

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field
 
 from microcoder.judge.core.errors import MicroCoderError
+from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.types import Call, Checker, Problem, Record, TestCase
 
 Stage = Literal["collect", "process", "filter", "generate", "verify"]
@@ -66,13 +67,19 @@ class Origin(Record):
     """How one test was made."""
 
     kind: str
-    """`given` by the source; `package/<generator>`; `drawn/<profile>`; `mutated/<mutation>`; `model/<generator>`."""
+    """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
+    certificate: Literal["", "package", "model", "unchecked"] = ""
+    """What accepts a made input: the package's validators, two that a model wrote, nothing; empty: the source's own."""
     seed: int = 0
     """What the random choices were made from; 0 where there were none."""
     parent: str = ""
     """`mutated`: digest of the input that it was made from (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
     """`package`, `model`: what the generator was called with."""
+    source: str = ""
+    """Id of the record that it came with, where records were merged."""
+    licence: str = ""
+    """Of that record."""
 
 
 class Mutant(Record):
@@ -184,7 +191,7 @@ class Candidate(Record):
     groups: tuple[str, ...] = ()
     """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
     origins: tuple[Origin, ...] = ()
-    """One per test where some were made here; otherwise empty: the source gave all."""
+    """One per test where some were made here or come from a merged record; otherwise empty: the source gave all."""
     mutants: tuple[Mutant, ...] = ()
     """Wrong programs that the tests were tried on, where tests were made here."""
     kit: InputKit = InputKit()
@@ -198,7 +205,7 @@ class Candidate(Record):
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `file_io` and
     `only_samples`, the process stage finds `interactive`, `many_answers` and `needs_checker`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes` and `checker_refuses_answer`. What is only worth knowing:
+    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing:
     `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`, `samples_differ`,
     `no_constraints`."""
     difficulty: Difficulty = Difficulty()
@@ -347,14 +354,14 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
 
 
 def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
-    """Return what some work makes of a candidate, or its rejection where our own code fails on it: one row in a million
-    must not end a run.
-    """
+    """Return what some work makes of a candidate; its rejection where our own code fails, which must not end a run."""
     try:
         return work(candidate)
     except MicroCoderError:
         raise
     except Exception as error:
+        if is_disk_full(error):
+            raise
         # Where recursion or memory ended differs from run to run; the rows must not.
         said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
         text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")

@@ -127,6 +127,8 @@ class Folders:
     """A folder that holds one of these files is a row."""
     takes: tuple[str, ...] = ("*",)
     """Patterns of the files that are read, relative to that folder."""
+    skips: tuple[str, ...] = ()
+    """Folders below which nothing is a row, such as tools that come with examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,6 @@ class Format:
     about: str
     """Where it is published."""
     read: Callable[[Row], Candidate]
-    licence: str = ""
-    """Where its rows name none of their own."""
     folders: Folders | None = None
     """None if rows are lines of JSON, items of a JSON list, or rows of parquet."""
     is_benchmark: bool = False
@@ -151,7 +151,7 @@ class Format:
     """Sets of fields that tell a row of it from others, `a.b` for a field inside an object; empty if none do."""
 
     def read_row(
-        self, values: Mapping[str, Any], place: str, *, source: str = "", is_judged: bool = False
+        self, values: Mapping[str, Any], place: str, *, source: str = "", licence: str = "", is_judged: bool = False
     ) -> Candidate:
         """Return the candidate of a raw row; nothing of it is executed.
 
@@ -159,10 +159,13 @@ class Format:
             values: the row's fields; for a folder, `name` and `files`, contents by path.
             place: file and place in it, the same in every run.
             source: names the data set in ids where one format is read from several places.
+            licence: what the recipe or a known source states, for rows without a `licence` or `license` of their own.
             is_judged: read to judge answers by, not for a corpus (see `Row.is_judged`).
         """
         name = f"{source or self.name}/{place}"
-        row = Row(values, id=name, dataset=self.name, place=place, licence=self.licence, is_judged=is_judged)
+        said = (values.get("licence"), values.get("license"))
+        licence = next((text for text in said if isinstance(text, str) and text.strip()), licence)
+        row = Row(values, id=name, dataset=self.name, place=place, licence=licence, is_judged=is_judged)
         try:
             candidate = self.read(row)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What contest packages make and check their inputs with: BAPCtools' `generators.yaml`, Kodsport's `generator.sh`.
+"""What contest packages make and check their inputs with: BAPCtools' `generators.yaml`, Kodsport's script `generator`.
 
 Nothing is executed here. A program of several files becomes one: C++ headers are put in the place of their includes
 (also `testlib.h`, where the package has it), Python modules beside a script go with it as texts. A validator in
@@ -7,43 +7,43 @@ Checktestdata's language becomes the Python program that the package `checktestd
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import operator
 import posixpath
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-from typing import Any
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe
 from microcoder.data.formats.packages import inline_includes
 from microcoder.data.formats.tests import language_of
 from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.syntax import parse_source
 
-TAKES = (
-    "input_validators/**",
-    "input_validator/**",
-    "input_format_validators/**",
-    "generators/**",
-    "manual-tests/**",
-    "manual_tests/**",
-)
+_INPUT_FOLDERS = ("input_validators", "input_validator", "input_format_validators")
+TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "generators/**", "manual-tests/**", "manual_tests/**")
 """What is read of a package for it, besides its `data`."""
 
 _CHECKTESTDATA = "checktestdata"
-_WITH_INCLUDES = ("cpp", "c")
+_HEADERS = (".h", ".hpp", ".hh", ".md", ".txt")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
-_SCRIPT = re.compile(r"data/[^/]*gen[^/]*\.sh")
+_SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
 """Of the script that defines the commands."""
-_SETTINGS_OF_GROUPS = ("testdata.yaml", "test_group.yaml")
 _FLAGS = re.compile(r"^input_validator_(?:flags|args):[ \t]*([^\n#]{1,300})", re.MULTILINE)
-_MOST_RECIPES = 2000
+_MOST_RECIPES, _MOST_WORDS = 2000, 200
+_HEADER = "validation.h"
+"""Of validators that BAPCtools builds: it is under the GPL, so it is taken from there, and is no part of ours."""
 _BUNDLE = """\
 import importlib.abc, importlib.util, sys
 
@@ -84,87 +84,102 @@ def translate_checktestdata(code: str) -> str:
     return f"import sys\ndel sys.argv[1:]\n{program}"
 
 
+@cache
+def _find_header() -> Mapping[str, str]:
+    """Return BAPCtools' header by its name, where BAPCtools is installed."""
+    found = find_spec("bapctools")
+    folders = found.submodule_search_locations if found is not None else None
+    paths = [Path(folder, "resources", "headers", _HEADER) for folder in folders or ()]
+    return {path.name: path.read_text(encoding="utf-8") for path in paths if path.is_file()}
+
+
 def read_kit(files: Mapping[str, str]) -> InputKit:
-    """Return a package's generators, the recipes that call them, and its input validators."""
-    reading = _Reading(files)
-    validators = reading.validators()
+    """Return a package's generators, the recipes that call them, and its input validators.
+
+    Args:
+        files: of a package in Kattis' form, texts by path.
+    """
+    reading = KitReading(files)
+    for folder in _INPUT_FOLDERS:
+        for name in sorted({name.split("/")[1] for name in files if name.startswith(f"{folder}/")}):
+            reading.add_validator(f"{folder}/{name}")
+    for name in sorted(files):
+        found = _FLAGS.search(files[name]) if posixpath.basename(name) in ("testdata.yaml", "test_group.yaml") else None
+        reading.flags += [tuple(found[1].strip().strip("'\"").split())] if found else []
     if "generators/generators.yaml" in files:
-        reading.read_yaml(files["generators/generators.yaml"])
+        _read_yaml(reading, files["generators/generators.yaml"])
     else:
         scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
         _Script(reading).read(next(scripts, ""))
-    return InputKit(
-        programs=(*reading.generators.values(), *validators),
-        recipes=tuple(reading.recipes),
-        flags=tuple(dict.fromkeys([*_read_flags(files), *reading.flags])),
-        left_out=tuple(dict.fromkeys(reading.left_out)),
-    )
-
-
-def _read_flags(files: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Yield the flags of the input validators in each group of tests, as its `testdata.yaml` has them."""
-    for name in sorted(files):
-        found = _FLAGS.search(files[name]) if posixpath.basename(name) in _SETTINGS_OF_GROUPS else None
-        if found:
-            yield tuple(found[1].strip().strip("'\"").split())
+    return reading.kit()
 
 
 @dataclass(slots=True)
-class _Reading:
-    """One package, and what was found in it."""
+class KitReading:
+    """A package's programs and recipes, as far as they were read."""
 
     files: Mapping[str, str]
     generators: dict[str, InputProgram] = field(default_factory=dict)
+    validators: list[InputProgram] = field(default_factory=list)
     recipes: list[InputRecipe] = field(default_factory=list)
     flags: list[tuple[str, ...]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
-    def validators(self) -> list[InputProgram]:
-        """Return the input validators that can be read."""
-        found = []
-        for folder in ("input_validators", "input_validator", "input_format_validators"):
-            names = sorted({name.split("/")[1] for name in self.files if name.startswith(f"{folder}/")})
-            for name in names:
-                program = self.program(f"{folder}/{name}", "validator")
-                if program is not None:
-                    found.append(program)
-        return found
+    def kit(self) -> InputKit:
+        """Return what was read; of very many recipes the first ones."""
+        return InputKit(
+            programs=(*self.generators.values(), *self.validators),
+            recipes=tuple(self.recipes[:_MOST_RECIPES]),
+            flags=tuple(dict.fromkeys(self.flags)),
+            left_out=tuple(dict.fromkeys(self.left_out)),
+        )
 
-    def program(self, path: str, role: str) -> InputProgram | None:
-        """Return a program of one file or of a folder, whole; None, and noted, where it cannot be read."""
-        if path in self.files:
-            entry = path
-        else:
-            inside = [one for one in sorted(self.files) if one.startswith(f"{path}/")]
-            sources = [one for one in inside if _language_of(one)]
-            mains = [
-                one for one in sources if _suffix(one).startswith((".py", ".ctd")) or _MAIN.search(self.files[one])
-            ]
-            named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(path).name, "main")]
-            entry = (named or mains or sources or [""])[0]
-        return self.whole(path, entry, role)
+    def add_validator(self, path: str) -> None:
+        """Read an input validator, a file or a folder; one that cannot be read is noted."""
+        if program := self._read(path, path, "validator"):
+            self.validators.append(program)
 
-    def whole(self, name: str, entry: str, role: str, beside: Sequence[str] = ()) -> InputProgram | None:
-        """Return the program that begins in a file, with the files that it names."""
+    def add_generator(self, name: str, path: str, beside: Sequence[str] = ()) -> bool:
+        """Read a generator, once, and whether it is there: a file or a folder, and further modules of its own."""
+        if name not in self.generators and (program := self._read(name, path, "generator", beside)):
+            self.generators[name] = program
+        return name in self.generators
+
+    def _read(
+        self, name: str, path: str, role: Literal["generator", "validator"], beside: Sequence[str] = ()
+    ) -> InputProgram | None:
+        """Return a program with the files that it names in one text."""
+        entry = path if path in self.files else self._find_main(path)
         language = _language_of(entry)
-        if not language or entry not in self.files:
-            if role == "generator" or _suffix(name) not in (".h", ".hpp", ".hh", ".md", ".txt"):
-                self.left_out.append(f"{name}: no program in a language that is known")
+        if not language:
+            if role == "generator" or PurePosixPath(name).suffix.lower() not in _HEADERS:
+                self.left_out.append(f"{path}: no program in a language that is known")
             return None
-        code = self.files[entry]
-        if language in _WITH_INCLUDES:
-            code, _ = inline_includes(entry, self.files, anywhere=True)
-        elif language == "python":
-            code = self._bundled(entry, beside)
-        elif language == _CHECKTESTDATA:
-            try:
+        code, missing = self.files[entry], list[str]()
+        try:
+            if language in ("cpp", "c"):
+                code, missing = inline_includes(entry, {**_find_header(), **self.files}, anywhere=True)
+            elif language == "python":
+                code = self._bundle(entry, beside)
+            elif language == _CHECKTESTDATA:
                 code, language = translate_checktestdata(code), "python"
-            except ValueError as error:
-                self.left_out.append(f"{name}: {error}"[:200])
-                return None
-        return InputProgram.model_validate({"name": name, "role": role, "code": code, "language": language})
+            if missing:
+                hint = "; type: pip install bapctools" if _HEADER in missing else ""
+                raise ValueError(f"includes {', '.join(dict.fromkeys(missing))}, which the package lacks{hint}")
+        except ValueError as error:
+            self.left_out.append(f"{name}: {error}"[:200])
+            return None
+        return InputProgram(name=name, role=role, code=code, language=language)
 
-    def _bundled(self, path: str, beside: Sequence[str]) -> str:
+    def _find_main(self, folder: str) -> str:
+        """Return the file that a program of several begins in; empty if none is a program."""
+        sources = [one for one in sorted(self.files) if one.startswith(f"{folder}/") and _language_of(one)]
+        mains = [one for one in sources if one.endswith((".py", ".py3", ".ctd")) or _MAIN.search(self.files[one])]
+        named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(folder).name, "main")]
+        return (named or mains or sources or [""])[0]
+
+    def _bundle(self, path: str, beside: Sequence[str]) -> str:
+        """Return a script with the modules beside it that it imports, as texts."""
         folder = posixpath.dirname(path)
         near = [one for one in self.files if posixpath.dirname(one) == folder and one.endswith(".py")]
         modules = {PurePosixPath(one).stem: self.files[one] for one in (*near, *beside) if one != path}
@@ -177,91 +192,57 @@ class _Reading:
                     waiting.append(modules[name])
         return _BUNDLE.format(modules=needed, code=self.files[path]) if needed else self.files[path]
 
-    def add(self, recipe: InputRecipe) -> None:
-        """Add a recipe, unless there are very many."""
-        if len(self.recipes) < _MOST_RECIPES:
-            self.recipes.append(recipe)
 
-    def read_yaml(self, text: str) -> None:
-        """Read BAPCtools' `generators.yaml`."""
-        # PyYAML comes with the data extra; rows that are no folders do without.
-        from microcoder.data.formats.yaml_text import read_yaml
+def _read_yaml(reading: KitReading, text: str) -> None:
+    """Read BAPCtools' `generators.yaml`: groups and tests by name, below `data` or in lists of such."""
+    # PyYAML comes with the data extra; rows that are no folders do without.
+    from microcoder.data.formats.yaml_text import read_yaml
 
-        try:
-            settings = read_yaml(text)
-        except ValueError as error:
-            self.left_out.append(f"generators.yaml: {error}"[:200])
-            return
-        if not isinstance(settings, Mapping):
-            return
-        named = settings.get("generators")
-        own = {str(name): listed for name, listed in named.items()} if isinstance(named, Mapping) else {}
-        data = settings.get("data")
-        _Tree(self, own, str(settings.get("random_salt") or "")).read(data, "")
+    try:
+        settings = read_yaml(text)
+    except ValueError as error:
+        reading.left_out.append(f"generators.yaml: {error}"[:200])
+        return
+    if not isinstance(settings, Mapping):
+        return
+    of_files, salt = settings.get("generators"), str(settings.get("random_salt") or "")
 
+    def read(data: object, group: str) -> None:
+        for item in data if isinstance(data, list) else [data]:
+            for name, value in item.items() if isinstance(item, Mapping) else ():
+                read_one(str(name or "test"), value, group)
 
-@dataclass(slots=True)
-class _Tree:
-    """The tree of test groups of a `generators.yaml`."""
-
-    reading: _Reading
-    named: Mapping[str, Any]
-    """Generators of several files."""
-    salt: str
-
-    def read(self, data: object, group: str) -> None:
-        """Read what stands under `data`: groups and tests by name, or a list of such."""
-        items = data if isinstance(data, list) else [data]
-        for item in items:
-            if isinstance(item, Mapping):
-                for name, value in item.items():
-                    self._read_one(str(name or "test"), value, group)
-
-    def _read_one(self, name: str, value: object, group: str) -> None:
-        if isinstance(value, Mapping) and ("data" in value or value.get("type") == "directory"):
-            self.read(value.get("data"), f"{group}/{name}".strip("/"))
-        elif isinstance(value, str):
-            self._call(name, value, group)
-        elif isinstance(value, Mapping):
-            if isinstance(value.get("in"), str):
-                self.reading.add(InputRecipe(group=group, text=f"{str(value['in']).rstrip()}\n"))
-            elif isinstance(value.get("copy"), str):
-                self._copy(f"{value['copy']}.in", group)
-            elif isinstance(value.get("generate"), str):
-                for count in _counts(value.get("count", 1)):
-                    self._call(name, str(value["generate"]), group, count=count)
-
-    def _copy(self, name: str, group: str) -> None:
-        path = posixpath.normpath(posixpath.join("generators", name))
-        if path in self.reading.files:
-            self.reading.add(InputRecipe(group=group, text=self.reading.files[path]))
-        else:
-            self.reading.left_out.append(f"{path}: not there")
-
-    def _call(self, name: str, command: str, group: str, *, count: int = 1) -> None:
-        if command.split()[-1:] and command.strip().endswith(".in") and len(command.split()) == 1:
-            self._copy(command.strip(), group)
-            return
-        command = command.replace("{count}", str(count)).replace("{name}", name)
-        seed = int(hashlib.sha512((self.salt + command).encode()).hexdigest(), 16) % (1 << 31)
-        program, *arguments = _SEED.sub(str(seed), command).split() or [""]
-        if self._load(program):
-            self.reading.add(InputRecipe(group=group, generator=program, arguments=tuple(arguments)))
-
-    def _load(self, name: str) -> bool:
-        known = self.reading.generators
-        if name not in known:
-            listed = self.named.get(name)
-            if isinstance(listed, list) and listed:
-                paths = [posixpath.normpath(posixpath.join("generators", str(one))) for one in listed]
-                made = self.reading.whole(name, paths[0], "generator", paths[1:])
+    def read_one(name: str, value: object, group: str) -> None:
+        settings = value if isinstance(value, Mapping) else {"generate": value}
+        if "data" in settings or settings.get("type") == "directory":
+            read(settings.get("data"), f"{group}/{name}".strip("/"))
+        elif isinstance(settings.get("in"), str):
+            reading.recipes.append(InputRecipe(group=group, text=f"{str(settings['in']).rstrip()}\n"))
+        elif isinstance(settings.get("copy"), str):
+            copy(f"{settings['copy']}.in", group)
+        elif isinstance(command := settings.get("generate"), str):
+            if command.strip().endswith(".in") and len(command.split()) == 1:
+                copy(command.strip(), group)
             else:
-                path = name.lstrip("/") if name.startswith("/") else f"generators/{name}"
-                made = self.reading.program(path, "generator")
-            if made is None:
-                return False
-            known[name] = made.model_copy(update={"name": name})
-        return True
+                for count in _counts(settings.get("count", 1)):
+                    call(command.replace("{count}", str(count)).replace("{name}", name), group)
+
+    def copy(name: str, group: str) -> None:
+        path = posixpath.normpath(posixpath.join("generators", name))
+        if path in reading.files:
+            reading.recipes.append(InputRecipe(group=group, text=reading.files[path]))
+        else:
+            reading.left_out.append(f"{path}: not there")
+
+    def call(command: str, group: str) -> None:
+        seed = int(hashlib.sha512((salt + command).encode()).hexdigest(), 16) % (1 << 31)
+        name, *arguments = _SEED.sub(str(seed), command).split() or [""]
+        listed = of_files.get(name) if isinstance(of_files, Mapping) else None
+        path, *beside = [posixpath.normpath(posixpath.join("generators", str(one))) for one in listed or [name]]
+        if reading.add_generator(name, name.lstrip("/") if name.startswith("/") else path, beside):
+            reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(arguments)))
+
+    read(settings.get("data"), "")
 
 
 def _counts(value: object) -> Sequence[int]:
@@ -274,9 +255,12 @@ def _counts(value: object) -> Sequence[int]:
 
 
 class _Script:
-    """Kodsport's `generator.sh`: a line a test, `tc NAME GENERATOR ARGUMENTS`; what else a shell can do is left out."""
+    """Kodsport's script `generator`: a line a test, `tc NAME GENERATOR ARGUMENTS`.
 
-    def __init__(self, reading: _Reading) -> None:
+    Of a shell's other means loops over words, variables and sums are followed, and what else it can do is left out.
+    """
+
+    def __init__(self, reading: KitReading) -> None:
         self._reading = reading
         self._variables: dict[str, str] = {}
         self._group = "secret"
@@ -285,9 +269,16 @@ class _Script:
 
     def read(self, text: str) -> None:
         """Read a script."""
-        commands = [part for line in text.replace("\\\n", " ").split("\n") for part in _split_commands(line)]
-        for command in self._expand(commands):
-            self._run(command)
+        lines = text.replace("\\\n", " ").split("\n")
+        # A quoted text stays whole.
+        pieces = [re.split(r";(?=(?:[^\"']|\"[^\"]*\"|'[^']*')*$)", line) for line in lines]
+        for command in self._expand([one.strip() for piece in pieces for one in piece]):
+            try:
+                words = shlex.split(command, comments=True)
+            except ValueError:
+                continue
+            if words:
+                self._run(words[0], words[1:])
 
     def _expand(self, lines: Sequence[str]) -> Iterator[str]:
         """Yield lines, those of a loop over words once for each."""
@@ -303,83 +294,90 @@ class _Script:
                 depth += lines[end].startswith("for ") - (lines[end] == "done")
                 end += 1
             body = [line.removeprefix("do ") for line in lines[position + 1 : end - 1] if line != "do"]
-            for word in _words(self._put(loop[2]))[:200]:
+            for word in _words(self._put(loop[2]))[:_MOST_WORDS]:
                 self._variables[loop[1]] = word
                 yield from self._expand(body)
             position = end
 
     def _put(self, line: str) -> str:
-        """Put what variables hold in their places."""
+        """Put what variables hold, and sums of it, in their places; nothing is left of an assignment."""
+        line = re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda one: self._variables.get(one[1] or one[2], one[0]), line)
+        line = re.sub(r"\$\(\((.*?)\)\)(?!\))", self._add_up, line)
         found = re.fullmatch(r"(?:let |export )?([A-Za-z_]\w*)=([\w.+-]*|\"[^\"$]*\")", line)
         if found:
             self._variables[found[1]] = found[2].strip('"')
-            return ""
-        return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda one: self._variables.get(one[1] or one[2], one[0]), line)
+        return "" if found else line
 
-    def _run(self, line: str) -> None:
+    def _add_up(self, found: re.Match[str]) -> str:
+        """Return what `$((MAX_N - 1))` is; the text itself where it is more than sums and products of whole numbers."""
         try:
-            words = shlex.split(line, comments=True)
-        except ValueError:
-            return
-        if not words:
-            return
-        command, arguments = words[0], words[1:]
-        if command == "group" and arguments:
-            self._group = f"secret/{arguments[0]}"
+            named = re.sub(r"[A-Za-z_]\w*", lambda name: self._variables[name[0]], found[1])
+            return str(_compute(parse_source(named.strip(), mode="eval").body))
+        except (KeyError, SyntaxError, ValueError, ArithmeticError, RecursionError):
+            return found[0]
+
+    def _run(self, command: str, words: Sequence[str]) -> None:
+        if command == "group" and words:
+            self._group = f"secret/{words[0]}"
         elif command == "samplegroup":
             self._group = "sample"
         elif command == "limits":
-            self._flags[self._group] = tuple(arguments)
-            self._reading.flags.append(tuple(arguments))
-        elif command == "compile" and arguments:
-            path = f"data/{arguments[0]}"
-            made = self._reading.program(posixpath.normpath(path), "generator")
-            if made is not None:
-                name = PurePosixPath(path).stem
-                self._reading.generators[name] = made.model_copy(update={"name": name})
-        elif command == "tc_manual" and arguments:
-            path = posixpath.normpath(posixpath.join("data", arguments[0]))
+            self._flags[self._group] = tuple(words)
+            self._reading.flags.append(tuple(words))
+        elif command == "compile" and words:
+            path = posixpath.normpath(f"data/{words[0]}")
+            self._reading.add_generator(PurePosixPath(path).stem, path)
+        elif command == "tc_manual" and words:
+            path = posixpath.normpath(posixpath.join("data", words[0]))
             if path in self._reading.files:
                 self._add(text=self._reading.files[path])
-        elif command == "tc" and len(arguments) > 1:
-            self._test(arguments)
-
-    def _test(self, arguments: Sequence[str]) -> None:
-        name, generator, *rest = arguments
-        if "$" in " ".join(arguments) or "`" in " ".join(arguments):
-            self._reading.left_out.append("generator.sh: a line that only a shell can read")
-        elif generator not in self._reading.generators:
-            self._reading.left_out.append(f"generator.sh: {generator} is no program that was read")
-        elif name not in self._known:
-            self._known.add(name)
-            # The tool that these packages share: the seed is the last argument.
-            seed = int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:6], 16)
-            self._add(generator=generator, arguments=(*rest, str(seed)))
+        elif command == "tc" and len(words) > 1:
+            name, generator, *rest = words
+            if "$" in " ".join(words) or "`" in " ".join(words):
+                self._reading.left_out.append("generator: a line that only a shell can read")
+            elif generator not in self._reading.generators:
+                self._reading.left_out.append(f"generator: {generator} is no program that was read")
+            elif name not in self._known:
+                self._known.add(name)
+                # The tool that these packages share: the seed is the last argument.
+                seed = int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:6], 16)
+                self._add(generator=generator, arguments=(*rest, str(seed)))
 
     def _add(self, **fields: Any) -> None:
-        self._reading.add(InputRecipe(group=self._group, flags=self._flags.get(self._group, ()), **fields))
+        self._reading.recipes.append(InputRecipe(group=self._group, flags=self._flags.get(self._group, ()), **fields))
 
 
-def _split_commands(line: str) -> list[str]:
-    """Return the commands of a line; a quoted text stays whole."""
-    return [part.strip() for part in re.split(r";(?=(?:[^\"']|\"[^\"]*\"|'[^']*')*$)", line)]
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: lambda base, power: base ** min(power, 64),
+}  # fmt: skip
+
+
+def _compute(node: ast.expr) -> int:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_compute(operand)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            return _OPERATIONS[type(op)](_compute(left), _compute(right))
+    raise ValueError("no sum")
 
 
 def _words(text: str) -> list[str]:
-    """Return the words that a loop goes over; `{1..5}` and `$(seq 1 5)` are numbers."""
+    """Return the words that a loop goes over; `{01..15}` and `$(seq 1 5)` are numbers."""
     found: list[str] = []
     for one in re.findall(r"\{-?\d+\.\.-?\d+\}|\$\(seq [-\d ]+\)|\S+", text):
-        numbers = [int(number) for number in re.findall(r"-?\d+", one)] if one[0] in "{$" else []
-        if len(numbers) == 1:
-            numbers = [1, *numbers]
-        found += map(str, range(numbers[0], numbers[-1] + 1)) if numbers else [one]
+        numbers = re.findall(r"-?\d+", one) if one[0] in "{$" else []
+        if numbers:
+            first, last = (numbers[0] if len(numbers) > 1 else "1"), numbers[-1]
+            width = len(first) if first.startswith("0") else 0
+            found += [str(number).zfill(width) for number in range(int(first), int(last) + 1)[:_MOST_WORDS]]
+        else:
+            found.append(one)
     return found
 
 
 def _language_of(path: str) -> str:
     """Return the language of a program by its name; empty if it is not known."""
-    return _CHECKTESTDATA if _suffix(path) == ".ctd" else language_of(path)
-
-
-def _suffix(path: str) -> str:
-    return PurePosixPath(path).suffix.lower()
+    return _CHECKTESTDATA if path.lower().endswith(".ctd") else language_of(path)

@@ -45,6 +45,24 @@ _KNOWN: dict[str, Known] = {
     "runtime_error": "runtime_error",
     "compile_error": "compile_error",
     "partially_accepted": "partial",
+    # Of the format of 2023-07: wrong on some test in some way; right, and too slow.
+    "rejected": "wrong_answer",
+    "brute_force": "time_limit",
+}
+_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([A-Z_, \t-]+)")
+"""What DOMjudge reads in a submission itself."""
+_RESULTS: dict[str, Known] = {
+    "CORRECT": "accepted",
+    "ACCEPTED": "accepted",
+    "WRONG_ANSWER": "wrong_answer",
+    "NO_OUTPUT": "wrong_answer",
+    "OUTPUT_LIMIT": "wrong_answer",
+    "TIMELIMIT": "time_limit",
+    "TIME_LIMIT_EXCEEDED": "time_limit",
+    "RUN_ERROR": "runtime_error",
+    "RUN_TIME_ERROR": "runtime_error",
+    "MEMORY_LIMIT": "memory_limit",
+    "COMPILER_ERROR": "compile_error",
 }
 _STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md|html?)")
 _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
@@ -93,7 +111,7 @@ def read_kattis(row: Row) -> Candidate:
         url=say(settings, "source_url"),
         platform="kattis",
         title=_title(settings, language) or (found[1] or found[2] or found[3] if found else "") or row.name("name"),
-        licence=say(settings, "license") or row.licence,
+        licence=say(settings, "license").removeprefix("unknown") or row.licence,
         tags=tuple(say(settings, "keywords").split()),
         natural_language=language,
         kit=input_kits.read_kit(files),
@@ -129,7 +147,17 @@ def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
     for name in package.paths:
         if name.startswith("submissions/"):
             folder, _, rest = name.removeprefix("submissions/").partition("/")
-            yield name, _KNOWN.get(folder) if rest and "/" not in rest else None
+            yield name, _find_verdict(package.files.get(name, ""), folder) if rest and "/" not in rest else None
+
+
+def _find_verdict(code: str, folder: str) -> Known | None:
+    """Return the verdict that a program's own text says, else its folder; none where it may be right or wrong."""
+    said = _EXPECTED.search(code)
+    names = [one.strip().replace("-", "_") for one in said[1].split(",")] if said else []
+    found = list(dict.fromkeys(_RESULTS[name] for name in names if name in _RESULTS))
+    if len(found) > 1:
+        return None if "accepted" in found else "wrong_answer"
+    return found[0] if found else _KNOWN.get(folder)
 
 
 def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
@@ -223,4 +251,5 @@ def _title(settings: Mapping[str, Any], language: str) -> str:
     return name.strip() if isinstance(name, str) else ""
 
 
-FORMATS = (Format("kattis", "Kattis problem packages", read_kattis, folders=Folders(("problem.yaml",), TAKES)),)
+_FOLDERS = Folders(("problem.yaml",), TAKES, skips=("testdata_tools",))
+FORMATS = (Format("kattis", "Kattis problem packages", read_kattis, folders=_FOLDERS),)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
 
-from microcoder.data.formats.candidates import Candidate, Known
+from microcoder.data.formats.candidates import Candidate, InputKit, InputRecipe, Known
 from microcoder.data.formats.format import Folders, Format
+from microcoder.data.formats.input_kits import KitReading
 from microcoder.data.formats.packages import Package, language_code, read_amount, standard_checker
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.judge.core.types import Checker
@@ -72,6 +74,7 @@ def read_polygon(row: Row) -> Candidate:
         title=_name(root) or title or root.get("short-name") or row.name("name"),
         tags=tuple(tag.get("value") or "" for tag in root.iterfind("tags/tag") if tag.get("value")),
         natural_language=language_code(path.split("/")[2 if ".html" in path else 1]),
+        kit=_read_kit(root, package.files),
         checker=checker,
         time_limit_seconds=milliseconds / 1000 if milliseconds else None,
         memory_limit_mib=round(size / (1 << 20)) or None if size else None,
@@ -119,14 +122,34 @@ def _join(parts: Mapping[str, str]) -> str:
 
 
 def _list_tests(root: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
-    testsets = root.findall("judging/testset")
-    named = next((found for found in testsets if found.get("name") == "tests"), testsets[0] if testsets else None)
-    if named is None:
-        return
+    named = _main_testset(root)
     given, answer = named.findtext("input-path-pattern") or "", named.findtext("answer-path-pattern") or ""
     for number, test in enumerate(named.iterfind("tests/test"), 1):
         group = f"tests/{test.get('group')}" if test.get("group") else "tests"
         yield "sample" if test.get("sample") == "true" else group, _fill(given, number), _fill(answer, number)
+
+
+def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
+    """Return the package's validators and generators, and the commands by which its tests are made."""
+    reading = KitReading(files)
+    for validator in root.iterfind("assets/validators/validator"):
+        reading.add_validator(_source_of(validator))
+    paths = [_source_of(one) for one in root.iterfind("files/executables/executable")]
+    path_of = {PurePosixPath(path).stem: path for path in paths}
+    for test in _main_testset(root).iterfind("tests/test"):
+        name, *arguments = (test.get("cmd") or "").split() or [""]
+        if any(mark in arguments for mark in ("|", ">")):
+            reading.left_out.append(f"{name}: a command that makes several tests, or passes them on")
+        elif name and reading.add_generator(name, path_of.get(name, name)):
+            group = f"tests/{test.get('group')}" if test.get("group") else "tests"
+            reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(arguments)))
+    return reading.kit()
+
+
+def _main_testset(root: ElementTree.Element) -> ElementTree.Element:
+    testsets = root.findall("judging/testset")
+    named = (found for found in testsets if found.get("name") == "tests")
+    return next(named, testsets[0] if testsets else ElementTree.Element("testset"))
 
 
 def _fill(pattern: str, number: int) -> str:

@@ -65,7 +65,6 @@ FORMATS = (
         "eurus",
         "PRIME-RL/Eurus-2-RL-Data",
         _VERL,
-        licence="MIT",
         tests_in="reward_model.ground_truth",
     ),
     Format(

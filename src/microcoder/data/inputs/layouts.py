@@ -99,27 +99,6 @@ class Read:
     values: tuple[Values, ...]
 
     @property
-    def slots(self) -> tuple[str, ...]:
-        """Places that a statement gives names to, in order: single values, lengths, items of lists, columns of rows."""
-        names = iter(self.layout.names)
-        by_item = ["" if item.form == "count" else next(names) for item in self.layout.items]
-        found: list[str] = []
-        for name, item in zip(by_item, self.layout.items, strict=True):
-            if item.form == "count":
-                found.append(f"{by_item[item.of]}#")
-            elif item.form in ("list", "column"):
-                found.append(f"{name}[]")
-            elif item.form == "rows" and item.of == 0:
-                inside = [f"{name}[][][{place}]" for place in range(item.width)] if item.width > 1 else [f"{name}[][]"]
-                found += [f"{name}[]#", *inside]
-            elif item.form == "rows":
-                widths = self.widths(name)
-                found += [f"{name}[][{place}]" for place in range(widths.pop())] if len(widths) == 1 else [f"{name}[]"]
-            else:
-                found.append(name)
-        return tuple(found)
-
-    @property
     def records(self) -> frozenset[str]:
         """Names of the tables whose rows are of one width that nothing counts: each column is something of its own."""
         given = [item for item in self.layout.items if item.form != "count"]

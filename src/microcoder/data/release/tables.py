@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ from microcoder.data.clean.tests import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.hub import MARKER
 from microcoder.data.pipeline.engine import StepCounts
+from microcoder.data.verify.rates import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_parquet, write_text
 from microcoder.judge.core.types import Problem
 
-"""Written last: a folder without it holds no whole corpus."""
 _ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
 UNKNOWN = "not stated"
 _NOT_MEASURED = "not measured: tests enough, or no mutants"
@@ -57,6 +57,9 @@ _PROBLEMS = pa.schema(
         ("num_tests", pa.int64()),
         ("num_hidden_tests", pa.int64()),
         ("num_generated_tests", pa.int64()),
+        ("num_unchecked_tests", pa.int64()),
+        ("constant_share", _REAL),
+        ("coin_chance", _REAL),
         ("mutation_score", _REAL),
         ("origins", _TEXT),
         ("time_limit_seconds", _REAL),
@@ -82,7 +85,9 @@ class Tally:
     num_problems: int = 0
     num_tests: int = 0
     num_generated: int = 0
-    """Tests that were made here."""
+    certificates: Counter[str] = field(default_factory=Counter)
+    """Of the tests that were made here, by what accepts their inputs."""
+    guessable: list[str] = field(default_factory=list)
     num_rejected: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -92,6 +97,9 @@ class Tally:
         self.num_problems += 1
         self.num_tests += row["num_tests"]
         self.num_generated += row["num_generated_tests"]
+        self.certificates.update(one["certificate"] for one in json.loads(row["origins"]) if "certificate" in one)
+        if row["coin_chance"] > MOST_GUESSED:
+            self.guessable.append(row["id"])
         hidden, score = row["num_hidden_tests"], row["mutation_score"]
         self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
         self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
@@ -112,12 +120,9 @@ class Tally:
 def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
     """Write the three tables, rows taken a file's worth at a time, and return what was counted on the way."""
     tally = Tally()
-    for old in [
-        *folder.glob("problems-*.parquet"),
-        *folder.glob("rejected-*.parquet"),
-        *folder.glob("lineage-*.parquet"),
-    ]:
-        old.unlink()
+    for kind in ("problems", "rejected", "lineage"):
+        for old in folder.glob(f"{kind}-*.parquet"):
+            old.unlink()
     for number, batch in enumerate(_cut((problem_row(one), one.id, one.lineage) for one in kept)):
         problems = [row for row, *_ in batch]
         for row in problems:
@@ -162,6 +167,8 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
         "num_tests": len(candidate.tests),
         "num_hidden_tests": count_hidden(candidate),
         "num_generated_tests": sum(origin.kind != "given" for origin in candidate.origins),
+        "num_unchecked_tests": sum(origin.certificate == "unchecked" for origin in candidate.origins),
+        **guess_chances(candidate),
         "mutation_score": mutation_score(candidate),
         "origins": "[" + ",".join(one.model_dump_json(exclude_defaults=True) for one in candidate.origins) + "]",
         "time_limit_seconds": problem.time_limit_seconds,
@@ -241,6 +248,7 @@ def write_card(
     step_counts: Sequence[StepCounts],
     figures: Mapping[str, Any],
     config: Mapping[str, Any],
+    sources: Sequence[Mapping[str, str]] = (),
 ) -> None:
     """Write README.md, its plots, and funnel.json."""
     for kind in ("difficulty", "year", "licence"):
@@ -257,7 +265,8 @@ def write_card(
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         name=name,
-        licence=find_licence(tally),
+        licence=find_licence(tally.counts["licence"]),
+        sources=sources,
         tally=tally,
         funnel=funnel,
         reasons=reasons,
@@ -268,13 +277,12 @@ def write_card(
     write_text(folder / CARD, text)
 
 
-def find_licence(tally: Tally) -> str:
+def find_licence(licences: Collection[str]) -> str:
     """Return the Hub's name for the licence of all problems: `other` for several, `unknown` where none is stated."""
-    found = set(tally.counts["licence"])
-    if found <= {UNKNOWN}:
+    if set(licences) <= {UNKNOWN}:
         return "unknown"
-    name = found.pop().lower()
-    return name if not found and name in _LICENCES else "other"
+    (name, *others) = {licence.lower() for licence in licences}
+    return name if not others and name in _LICENCES else "other"
 
 
 def draw_bars(counts: Sequence[tuple[str, int]], *, title: str) -> str:

@@ -54,8 +54,11 @@ class GenerateSettings(Config):
     """Tests that a problem has afterwards, the given ones included, unless it had more."""
     seed: int = 0
     """Seed of all random choices."""
+    keep_unchecked: bool = False
+    """Whether inputs that no validator certifies become tests too, where two references agree on their answers."""
     endpoint: EndpointSettings | None = None
-    """A model that writes generators and a validator for problems that still have too few tests; None: no model."""
+    """A model that writes validators where a package has none, and generators for problems that still have too few
+    tests; None: no model."""
 
 
 _NO_ANSWER = "no program answers this"

@@ -13,6 +13,7 @@ import ast
 import copy
 import random
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -268,30 +269,38 @@ def find_killers(
     return killers
 
 
-def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most: int, num_large: int) -> list[int]:
-    """Return the numbers of the tests to keep: those that kill most per second of judging, some large, then a spread.
+def choose_tests(
+    tests: Sequence[MadeTest],
+    hacked: Sequence[set[int]],
+    mutants: Sequence[set[int]],
+    *,
+    most: int,
+    num_large: int,
+) -> list[int]:
+    """Return the numbers of the tests to keep: some large, hacks, those that kill mutants, then a spread.
+
+    Of equal standing are those first that catch most per second of judging.
 
     Args:
         tests: to choose from.
-        killers: for each wrong program the tests that it is known to fail.
+        hacked: for each submission that is known to be wrong the tests that it is known to fail.
+        mutants: likewise for each mutant.
         most: how many to keep.
         num_large: of those, large ones that are kept whatever they kill.
     """
     chosen = _spread_large(tests)[: min(num_large, most)]
-    left = [set(failed) for failed in killers if failed and not failed & set(chosen)]
-    while left and len(chosen) < most:
-        catches: dict[int, int] = {}
-        for failed in left:
-            for number in failed:
-                catches[number] = catches.get(number, 0) + 1
-        best = max(catches, key=lambda n: (catches[n] / tests[n].seconds, -len(tests[n].test.input), -n))
-        chosen.append(best)
-        left = [failed for failed in left if best not in failed]
+    for killers in (hacked, mutants):
+        left = [failed for failed in killers if failed and not failed & set(chosen)]
+        while left and len(chosen) < most:
+            catches = Counter(number for failed in left for number in failed)
+            best = max(catches, key=lambda n: (catches[n] / tests[n].seconds, -len(tests[n].test.input), -n))
+            chosen.append(best)
+            left = [failed for failed in left if best not in failed]
     by_kind: dict[str, list[int]] = {}
     for number, one in enumerate(tests):
         if number not in chosen:
             by_kind.setdefault(one.origin.kind, []).append(number)
-    # What the mutants did not ask for may still catch the mistakes of a model: some of every kind, longest first, each
+    # What no known mistake asked for may still catch the mistakes of a model: some of every kind, longest first, each
     # way of making inputs in its turn.
     by_way: dict[str, list[list[int]]] = {}
     for kind, numbers in by_kind.items():

@@ -1,13 +1,6 @@
-"""A package's input validators, asked about inputs that are made here.
+"""Inputs: by a package's own generators, mutated from known ones, by generators that a model writes.
 
-Validators are called with the flags of a group of tests, and an input may be valid in one group and not in another: it
-is valid here by the flags of any. The groups that the most known inputs are valid in are the widest, and asked first.
-
-Inputs by a package's own generators, and its validators asked about them; all in the sandbox.
-
-Inputs mutated from known ones, inside of what is known of them.
-
-Generators and a validator that a model writes, as programs; they run in the sandbox, and its replies are cached.
+All programs run in the sandbox; what a generator draws hangs on the seed that it is called with.
 """
 
 from __future__ import annotations
@@ -15,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from itertools import cycle
 
 from microcoder.data.completions import BadReply, Endpoint
@@ -30,95 +22,22 @@ from microcoder.data.tests.answers import (
     MadeInput,
 )
 from microcoder.data.tests.making import Understanding, digest_input, seed_of
+from microcoder.data.tests.validators import PROGRAM_MIB, PROGRAM_SECONDS, describe_form, describe_problem
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
-
-_MOST_TRIED = 8
-"""Known inputs that the validators are tried on."""
-_REFUSED = "refused by a validator"
-
-
-@dataclass(slots=True)
-class Validators:
-    """The problem's validators of inputs; where there are no validators, all are."""
-
-    judge: Judge
-    kit: InputKit
-    known: Sequence[str]
-    """Inputs that came with the problem."""
-    dropped: Counter[str]
-    """Counts what was refused, and what could not be run."""
-    _ways: list[tuple[str, ...]] | None = field(default=None, init=False)
-
-    def accept(self, made: Sequence[MadeInput]) -> list[MadeInput]:
-        """Return the inputs that all validators accept by the flags of one group, in their order."""
-        ways = self._find_ways() if made else []
-        if not ways:
-            return list(made)
-        left = list(made)
-        for flags in ways:
-            accepted = {one.text for one in self._ask(left, flags)}
-            left = [one for one in left if one.text not in accepted]
-        self.dropped[_REFUSED] += len(left)
-        refused = {one.text for one in left}
-        return [one for one in made if one.text not in refused]
-
-    def _find_ways(self) -> list[tuple[str, ...]]:
-        """Return the flags to call the validators with, those of the widest group first; none: do not ask them."""
-        if self._ways is None:
-            self._ways = []
-            if any(one.role == "validator" for one in self.kit.programs):
-                recipes = dict.fromkeys(recipe.flags for recipe in reversed(self.kit.recipes))
-                self._ways = self._widest([*dict.fromkeys([*reversed(self.kit.flags), *recipes])] or [()])
-        return self._ways
-
-    def _widest(self, ways: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        if not self.known:
-            return ways
-        step = max(1, len(self.known) // _MOST_TRIED)
-        tried = [MadeInput(text, Origin(kind="given")) for text in sorted(self.known, key=len)[::-step][:_MOST_TRIED]]
-        accepted = {flags: len(self._ask(tried, flags)) for flags in ways}
-        if not any(accepted.values()):
-            # They are called in a way that is not known here.
-            self.dropped["validators not asked, since they refuse what came with the problem: inputs"] += len(tried)
-            return []
-        return sorted(ways, key=lambda flags: -accepted[flags])
-
-    def _ask(self, made: Sequence[MadeInput], flags: tuple[str, ...]) -> list[MadeInput]:
-        programs = [one for one in self.kit.programs if one.role == "validator"]
-        recipe = InputRecipe(group="", flags=flags)
-        found: Counter[str] = Counter()
-        valid = find_valid(self.judge, programs, [(one, recipe) for one in made], found) if made else []
-        # What one group refuses may be valid in another one.
-        self.dropped.update({why: count for why, count in found.items() if why != _REFUSED})
-        return valid
-
-
-_GENERATOR_SECONDS = 20.0
-"""CPU seconds of a generator or validator (our choice)."""
-_MEMORY_MIB = 2048
-_VALID = (0, 42)
-"""Exit codes of a validator that accepts: testlib's and its like, and those of the Kattis format."""
-
 
 _MOST_TOO_LONG = 4
 """Outputs of one generator in one group that may be too long; the group's others are not waited for."""
 
 
 def run_kit(
-    judge: Judge,
-    candidate: Candidate,
-    dropped: Counter[str],
-    *,
-    most: int,
-    maker: str = "package",
+    judge: Judge, kit: InputKit, dropped: Counter[str], *, most: int, maker: str = "package"
 ) -> list[MadeInput]:
-    """Return the inputs that a package's recipes make and all its validators accept."""
-    kit = candidate.kit
+    """Return the inputs that a package's recipes make."""
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
     chosen = spread_recipes(kit.recipes, most)
-    made: list[tuple[MadeInput, InputRecipe]] = []
+    made: list[MadeInput] = []
     too_long: Counter[tuple[str, str]] = Counter()
     num_bytes = 0
     for start in range(0, len(chosen), AT_ONCE):
@@ -137,8 +56,8 @@ def run_kit(
             elif text.strip():
                 num_bytes += len(text)
                 kind = f"{maker}/{recipe.generator or 'by hand'}"
-                made.append((MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group), recipe))
-    return find_valid(judge, [one for one in kit.programs if one.role == "validator"], made, dropped)
+                made.append(MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group))
+    return made
 
 
 def _family(recipe: InputRecipe) -> tuple[str, str]:
@@ -175,8 +94,8 @@ def _start(
             Invocation(
                 program=Program(generator.code, generator.language),
                 arguments=recipe.arguments,
-                cpu_seconds=_GENERATOR_SECONDS,
-                memory_limit_mib=_MEMORY_MIB,
+                cpu_seconds=PROGRAM_SECONDS,
+                memory_limit_mib=PROGRAM_MIB,
             )
         )
     except (DataError, EvaluatorFault):
@@ -199,43 +118,13 @@ def read_output(run: Execution, dropped: Counter[str]) -> str:
         return ""
 
 
-def find_valid(
-    judge: Judge,
-    validators: Sequence[InputProgram],
-    made: Sequence[tuple[MadeInput, InputRecipe]],
-    dropped: Counter[str],
-) -> list[MadeInput]:
-    """Return the inputs that every validator accepts; a validator that cannot be run is counted and not asked."""
-    asked = []
-    for validator in validators:
-        for number, (one, recipe) in enumerate(made):
-            try:
-                run = judge.submit_run(
-                    Invocation(
-                        program=Program(validator.code, validator.language),
-                        stdin=one.text.encode(),
-                        arguments=(*validator.arguments, *recipe.flags),
-                        cpu_seconds=_GENERATOR_SECONDS,
-                        memory_limit_mib=_MEMORY_MIB,
-                    )
-                )
-            except (DataError, EvaluatorFault):
-                dropped["validator cannot be run here"] += 1
-                continue
-            asked.append((number, run))
-    refused = set()
-    for number, run in asked:
-        done = run.result()
-        if done.exit_code not in _VALID:
-            refused.add(number)
-    dropped["refused by a validator"] += len(refused)
-    return [one for number, (one, _) in enumerate(made) if number not in refused]
-
-
 def mutate_known(
-    candidate: Candidate, understanding: Understanding, dropped: Counter[str], *, seed: int
+    candidate: Candidate, understanding: Understanding, dropped: Counter[str], *, seed: int, is_checked: bool
 ) -> list[MadeInput]:
-    """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts tries in vain."""
+    """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts tries in vain.
+
+    `is_checked`: a validator is asked about them, so every second one need not meet what known inputs have in common.
+    """
     model, known = understanding.model, understanding.known
     seen = {text.strip() for text, _ in known}
     made: list[MadeInput] = []
@@ -243,7 +132,8 @@ def mutate_known(
         kind = f"mutated/{name}"
         own = seed_of(seed, candidate.id, kind, number)
         parent, parent_values = known[own % len(known)]
-        values = mutate(model, parent_values, name, seed=own)
+        is_free = is_checked and number // len(MUTATIONS) % 2 == 1
+        values = mutate(model, parent_values, name, seed=own, is_checked=is_free)
         text = "" if values is None else understanding.write(values)
         if values is None:
             dropped["not met the model of inputs"] += 1
@@ -259,11 +149,8 @@ def mutate_known(
 
 _SCHEMA = {
     "type": "object",
-    "properties": {
-        "validator": {"type": "string"},
-        "generators": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["validator", "generators"],
+    "properties": {"generators": {"type": "array", "items": {"type": "string"}}},
+    "required": ["generators"],
     "additionalProperties": False,
 }
 _ASKED = """\
@@ -272,54 +159,31 @@ Write Python 3 programs that make test inputs for the programming problem below.
 Each generator is a whole program. It takes a seed as its only argument (sys.argv[1]), makes all its random choices by
 random.seed(int(seed)), and prints one valid input, {form}. Write {number} of them: small inputs, edge cases,
 adversarial inputs for wrong or slow solutions, the largest inputs.
-The validator is a whole program. It reads one input from stdin and exits with 0 if the problem allows it, else with 1.
 
-Reply with JSON: {{"validator": "...", "generators": ["...", ...]}}
+Reply with JSON: {{"generators": ["...", ...]}}
 
-Problem:
-
-{statement}
-
-Known inputs, one after the other:
-
-{known}
-"""
+{problem}"""
 _NUM_GENERATORS, _RUNS_PER_GENERATOR = 4, 6
-_FORMS = {True: "one JSON value a line, an argument of the function each", False: "as the program reads it from stdin"}
 
 
 def ask_for_inputs(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
 ) -> list[MadeInput]:
-    """Return the inputs of a model's generators that its validator accepts, if it accepts every known input too."""
-    known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
-    text = _ASKED.format(
-        form=_FORMS[candidate.fn_name is not None],
-        number=_NUM_GENERATORS,
-        statement=candidate.statement,
-        known="\n---\n".join(known),
-    )
+    """Return the inputs of generators that a model writes."""
+    text = _ASKED.format(form=describe_form(candidate), number=_NUM_GENERATORS, problem=describe_problem(candidate))
     try:
         reply = endpoint.ask([{"role": "user", "content": text}], _SCHEMA)
     except BadReply:
         dropped["model: no usable reply"] += 1
         return []
-    codes = [one for one in reply["generators"] if isinstance(one, str)][:_NUM_GENERATORS]
-    validator = InputProgram(name="validator", role="validator", code=str(reply["validator"]), language="python")
-    right = [(MadeInput(one, Origin(kind="given")), InputRecipe(group="")) for one in known]
-    if len(find_valid(judge, [validator], right, Counter())) < len(right):
-        # A validator that refuses what is known to be valid misread the problem, and so may its generators.
-        dropped["model: its validator refuses a known input"] += 1
-        return []
-    programs = [
+    programs = tuple(
         InputProgram(name=f"generator {number}", role="generator", code=code, language="python")
-        for number, code in enumerate(codes)
-    ]
-    recipes = [
+        for number, code in enumerate(reply["generators"][:_NUM_GENERATORS])
+        if isinstance(code, str)
+    )
+    recipes = tuple(
         InputRecipe(group="generated", generator=program.name, arguments=(str(seed + run + 1),))
         for program in programs
         for run in range(_RUNS_PER_GENERATOR)
-    ]
-    kit = InputKit(programs=(*programs, validator), recipes=tuple(recipes))
-    with_kit = candidate.model_copy(update={"kit": kit})
-    return run_kit(judge, with_kit, dropped, most=PACKAGE_INPUTS, maker="model")
+    )
+    return run_kit(judge, InputKit(programs=programs, recipes=recipes), dropped, most=PACKAGE_INPUTS, maker="model")

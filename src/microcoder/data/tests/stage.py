@@ -1,6 +1,7 @@
 """The generate stage: a problem with few hidden tests gets more, each answered by what is known to be right.
 
-package's own -> mutated from known ones -> a model's -> answered by agreeing references -> tried on mutants -> chosen
+package's own -> mutated from known ones -> a model's -> certified by validators -> answered by agreeing references
+-> tried on known-wrong programs and mutants -> chosen
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection, reject
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
 from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
-from microcoder.data.tests.makers import Validators, ask_for_inputs, mutate_known, run_kit
+from microcoder.data.tests.makers import ask_for_inputs, mutate_known, run_kit
 from microcoder.data.tests.making import seed_of, understand
+from microcoder.data.tests.validators import certify, read_validators, write_validators
 from microcoder.data.verify.plans import language_of
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Program
@@ -34,6 +36,8 @@ _MUTANT_SECONDS = 1.0
 """CPU seconds that a mutant gets for a test, or twice those of the slowest reference, rounded up."""
 _TIMES_SLOWEST = 2.0
 _TRIAL_SECONDS = 20.0
+_SUBMITTED = "known/"
+"""Begins the names of submissions among the wrong programs."""
 _LARGE_ENOUGH_BYTES = 100_000
 """Size of an input from which on slow compiled programs are caught too."""
 
@@ -150,27 +154,41 @@ def _find_inputs(
     *,
     is_large_alone: bool,
 ) -> list[MadeInput]:
-    """Return made inputs, each once and none that is known; `is_large_alone`: small ones there are enough."""
-    dropped = answering.dropped
+    """Return made inputs, each once, certified and none that is known; `is_large_alone`: small ones there are enough.
+
+    Those that nothing certifies are among them where the settings say so, and two references agree on their answers.
+    """
+    judge, dropped, known = answering.judge, answering.dropped, [test.input for test in candidate.tests]
+    validators = read_validators(judge, candidate.kit, known, dropped)
+    if validators is None and endpoint is not None:
+        validators = write_validators(endpoint, judge, candidate, dropped)
+    if validators is None and not settings.keep_unchecked:
+        dropped["nothing says which inputs are valid"] += 1
+        return []
+    if validators is None and len(answering.references) < 2:
+        dropped["unchecked, and no second reference"] += 1
+        return []
+    found: dict[str, MadeInput] = {}
+
+    def add(made: Sequence[MadeInput]) -> None:
+        fresh = {one.text.strip(): one for one in reversed(made) if one.text.strip() not in known_texts}
+        fresh = [one for text, one in reversed(fresh.items()) if text not in found]
+        accepted = validators.accept(fresh, dropped) if validators else [certify(one, "unchecked") for one in fresh]
+        found.update((one.text.strip(), one) for one in accepted)
+
+    known_texts = {text.strip() for text in known}
     # Where only large ones are missing, no more are made than may be kept.
-    most = settings.max_tests if is_large_alone else PACKAGE_INPUTS
-    inputs = run_kit(answering.judge, candidate, dropped, most=most) if candidate.kit.recipes else []
-    if not is_large_alone and len(inputs) < settings.min_hidden_tests:
+    add(run_kit(judge, candidate.kit, dropped, most=settings.max_tests if is_large_alone else PACKAGE_INPUTS))
+    if not is_large_alone and len(found) < settings.min_hidden_tests:
         understanding = understand(candidate)
         if isinstance(understanding, str):
             dropped[f"not mutated: {understanding}"] += 1
         else:
-            validators = Validators(answering.judge, candidate.kit, [test.input for test in candidate.tests], dropped)
-            inputs += validators.accept(mutate_known(candidate, understanding, dropped, seed=settings.seed))
-    if len(inputs) < settings.min_hidden_tests and endpoint is not None:
-        inputs += ask_for_inputs(endpoint, answering.judge, candidate, dropped, seed=settings.seed)
-    seen = {test.input.strip() for test in candidate.tests}
-    found = []
-    for one in inputs:
-        if one.text.strip() not in seen:
-            seen.add(one.text.strip())
-            found.append(one)
-    return found
+            is_checked = validators is not None
+            add(mutate_known(candidate, understanding, dropped, seed=settings.seed, is_checked=is_checked))
+    if validators and len(found) < settings.min_hidden_tests and endpoint is not None:
+        add(ask_for_inputs(endpoint, judge, candidate, dropped, seed=settings.seed))
+    return list(found.values())
 
 
 def _choose(
@@ -195,13 +213,16 @@ def _choose(
     seconds = max(_MUTANT_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
     pool = [*given, *(tests[number].test for number in small)]
     found = find_killers(judges.brief, answering, choosing, pool, seconds=seconds, num_orders=3, seed=seed)
-    missed = [
-        {small[number - len(given)] for number in killers}
-        for killers in found
-        if killers and min(killers) >= len(given)
-    ]
+    hacked, missed = (
+        [
+            {small[number - len(given)] for number in killers}
+            for one, killers in zip(choosing, found, strict=True)
+            if killers and min(killers) >= len(given) and one.name.startswith(_SUBMITTED) is is_submitted
+        ]
+        for is_submitted in (True, False)
+    )
     room = max(settings.max_tests - len(given), settings.min_hidden_tests)
-    chosen = choose_tests(tests, missed, most=room, num_large=MOST_LARGE)
+    chosen = choose_tests(tests, hacked, missed, most=room, num_large=MOST_LARGE)
     kept = [*given, *(tests[number].test for number in chosen)]
     places = {number: number for number in range(len(given))}
     places |= {len(given) + small.index(n): place for place, n in enumerate(chosen, len(given)) if n in small}
@@ -262,7 +283,7 @@ def find_wrong_programs(
     made = make_mutants(code or "", limit=_MOST_MUTANTS, seed=seed) if code else []
     wrong = [WrongProgram(one.name, Program(one.code)) for one in made]
     known = [
-        WrongProgram(f"known/{place}", Program(one.code, language))
+        WrongProgram(f"{_SUBMITTED}{place}", Program(one.code, language))
         for place, one in enumerate(candidate.solutions)
         if one.known in _WRONG and not is_python2(one) and (language := language_of(one, candidate))
     ]

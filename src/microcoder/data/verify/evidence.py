@@ -1,32 +1,26 @@
 """What execution showed of a problem, and what follows from it: pure functions over plain records.
 
-What Verify asks of a problem. The paper publishes the number of tests and "the longest"; the rest is our choice.
-
 Which tests to keep: those that catch the known-wrong programs, then some of every group, within a budget.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from pydantic import Field
 
 from microcoder.data.clean.tests import find_shown
-from microcoder.data.formats.candidates import Candidate, Mutant, Rejection, Solution
+from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.types import Outcome, Record
 
 Role = Literal["accepted", "wrong", "slow", "partial", "trivial"]
 """Role of a program in verification: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
-
-
 _CRASHING_SHARE, _WRONG_SHARE = 0.5, 0.5
 """Shares (our choices): of the accepted programs those that may crash or hit a limit, and are dropped; a refused output
 never may be. Of the known-wrong ones those that may pass all tests; beyond it the tests are too weak."""
-
-
 _MOST_BYTES, _MOST_SECONDS = 8 << 20, 30.0
 """Inputs and outputs of the kept tests together, and CPU seconds of the slowest accepted program over them, each
 counted as the most that needs no longer limit (our choices)."""
@@ -38,18 +32,13 @@ class VerifySettings(Config):
     runs: int = Field(default=3, ge=1)
     """How often every accepted program must pass (our choice); further runs take the tests in another order, the last
     one under the derived limits."""
-    mode: Literal["cover", "paper"] = "cover"
-    """Tests that are kept. `cover`: those that catch the known-wrong programs, then some of every group, within 8 MiB
-    and 30 s (our choice); `paper`: the longest, whatever they cost."""
     max_tests: int = Field(default=15, ge=1)
-    """Tests that are kept; the paper's number."""
+    """Tests that are kept (the paper's number): those that catch the known-wrong programs, then the longest of every
+    group, within 8 MiB and 30 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class TestCost:
+class Cost(NamedTuple):
     """Cost of keeping a test."""
-
-    __test__ = False  # not a pytest class
 
     num_bytes: int
     seconds: float = 0.0
@@ -58,10 +47,11 @@ class TestCost:
 
 
 def choose_tests(
-    costs: Sequence[TestCost],
+    costs: Sequence[Cost],
     failed_by_program: Sequence[Collection[int]],
     settings: VerifySettings,
     *,
+    failed_by_mutant: Sequence[Collection[int]] = (),
     max_bytes: int = _MOST_BYTES,
     max_seconds: float = _MOST_SECONDS,
 ) -> tuple[int, ...]:
@@ -70,65 +60,35 @@ def choose_tests(
     Args:
         costs: one per test.
         failed_by_program: for each known-wrong program the numbers of the tests that it fails.
-        settings: mode, and how many.
+        settings: how many.
+        failed_by_mutant: likewise for each mutant; the mistakes of people come first.
         max_bytes: of all together.
         max_seconds: likewise.
     """
-    if settings.mode == "paper":
-        longest = sorted(range(len(costs)), key=lambda number: (-costs[number].num_bytes, number))
-        return tuple(sorted(longest[: settings.max_tests]))
-    budget = _Budget(costs, settings.max_tests, max_bytes, max_seconds)
-    _cover(costs, failed_by_program, budget)
-    _spread(costs, budget)
-    return tuple(sorted(budget.chosen))
+    numbers = range(len(costs))
+    chosen: list[int] = []
 
+    def fitting() -> list[int]:
+        left_bytes = max_bytes - sum(costs[n].num_bytes for n in chosen)
+        left_seconds = max_seconds - sum(costs[n].seconds for n in chosen)
+        fits = [costs[n].num_bytes <= left_bytes and costs[n].seconds <= left_seconds for n in numbers]
+        return [n for n in numbers if fits[n] and n not in chosen] if len(chosen) < settings.max_tests else []
 
-class _Budget:
-    """Chosen tests, and the budget that is left."""
-
-    def __init__(self, costs: Sequence[TestCost], num: int, num_bytes: int, seconds: float) -> None:
-        self._costs = costs
-        self.chosen: set[int] = set()
-        self._tests, self._bytes, self._seconds = num, num_bytes, seconds
-
-    def fits(self, number: int) -> bool:
-        cost = self._costs[number]
-        is_new = number not in self.chosen
-        return is_new and self._tests > 0 and cost.num_bytes <= self._bytes and cost.seconds <= self._seconds
-
-    def take(self, number: int) -> None:
-        self.chosen.add(number)
-        self._tests -= 1
-        self._bytes -= self._costs[number].num_bytes
-        self._seconds -= self._costs[number].seconds
-
-
-def _cover(costs: Sequence[TestCost], failed_by_program: Sequence[Collection[int]], budget: _Budget) -> None:
-    """Greedy cover: always the test that catches most of the programs not caught yet, the cheaper one of equals."""
-    uncaught = [set(failed) for failed in failed_by_program if failed]
-    while uncaught:
-        catches = [0] * len(costs)
-        for failed in uncaught:
-            for number in failed:
-                catches[number] += 1
-        fitting = [number for number, count in enumerate(catches) if count and budget.fits(number)]
-        if not fitting:
-            return
-        best = min(fitting, key=lambda number: (-catches[number], costs[number].num_bytes, number))
-        budget.take(best)
-        uncaught = [failed for failed in uncaught if best not in failed]
-
-
-def _spread(costs: Sequence[TestCost], budget: _Budget) -> None:
-    """Fill up with the longest tests, one group after the other, those with fewest tests so far first."""
-    while True:
-        taken: dict[str, int] = {}
-        for number in budget.chosen:
-            taken[costs[number].group] = taken.get(costs[number].group, 0) + 1
-        fitting = [number for number in range(len(costs)) if budget.fits(number)]
-        if not fitting:
-            return
-        budget.take(min(fitting, key=lambda n: (taken.get(costs[n].group, 0), -costs[n].num_bytes, n)))
+    for programs in (failed_by_program, failed_by_mutant):
+        # Greedy cover: always the test that catches most of the programs not caught yet, the cheaper one of equals.
+        left = [failed for failed in programs if failed and not {*chosen} & {*failed}]
+        while left:
+            catches = Counter(number for failed in left for number in failed)
+            best = min(fitting(), key=lambda n: (-catches[n], costs[n].num_bytes, n), default=None)
+            if best is None or not catches[best]:
+                break
+            chosen.append(best)
+            left = [failed for failed in left if best not in failed]
+    while able := fitting():
+        # The longest tests, of the groups with fewest so far.
+        taken = Counter(costs[n].group for n in chosen)
+        chosen.append(min(able, key=lambda n: (taken[costs[n].group], -costs[n].num_bytes, n)))
+    return tuple(sorted(chosen))
 
 
 STEP = "verify/3"
@@ -163,10 +123,6 @@ class Evidence(Record):
     candidate: Candidate
     """With limits derived and references converted; all tests still there."""
     trials: tuple[Trial, ...]
-    outputs: Literal["agree", "differ", "unknown"] = "unknown"
-    """Whether accepted programs whose output was refused say the same as each other."""
-    refused_answers: str = ""
-    """The checker program's message about the first of the problem's own answers that it refuses."""
 
     def tried_as(self, *roles: Role) -> list[Trial]:
         """Return the trials with these roles that say something about their program."""
@@ -205,10 +161,8 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial]) -> Fault | None
         return Fault("flaky", detail)
     if _CRASHED in first.detail:
         return Fault("checker_fails", detail)
-    if refused and (evidence.outputs == "differ" or len(failing) < len(accepted)):
+    if refused and len(failing) < len(accepted):
         return Fault("needs_checker", detail)
-    if refused and evidence.outputs == "agree":
-        return Fault("tests_wrong", detail)
     return Fault("reference_fails", detail)
 
 
@@ -248,26 +202,21 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     if 2 * len(passing) > slow:
         how = f"{len(passing)} of {slow} slow or partial programs pass"
         candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "slow_passes"))
-    if evidence.refused_answers:
-        how = f"the checker does not accept an answer of the problem itself: {evidence.refused_answers}"
-        candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "checker_refuses_answer"))
     dropped = [trial for trial in evidence.tried_as("accepted") if trial.outcome is not Outcome.ACCEPTED]
     lost = "".join(f"; solution {trial.name} dropped: {_say(trial)}" for trial in dropped)
     changed = candidate.change(
         "verify", STEP, f"references that passed first{lost}", solutions=_references_first(evidence)
     )
-    how = f"{settings.mode}: {len(chosen)} of {len(candidate.tests)}"
+    how = f"cover: {len(chosen)} of {len(candidate.tests)}"
     tests = tuple(candidate.tests[number] for number in chosen)
     groups = tuple(candidate.groups[number] for number in chosen) if candidate.groups else ()
     origins = tuple(candidate.origins[number] for number in chosen) if candidate.origins else ()
-    mutants = tuple(_renumber(mutant, chosen) for mutant in candidate.mutants)
+    places = {number: place for place, number in enumerate(chosen)}
+    mutants = tuple(
+        one.model_copy(update={"killed_by": tuple(places[number] for number in one.killed_by if number in places)})
+        for one in candidate.mutants
+    )
     return changed.change("verify", STEP, how, tests=tests, groups=groups, origins=origins, mutants=mutants)
-
-
-def _renumber(mutant: Mutant, chosen: Sequence[int]) -> Mutant:
-    """Return a mutant with the numbers that its tests have among the chosen ones."""
-    killed_by = tuple(place for place, number in enumerate(chosen) if number in mutant.killed_by)
-    return mutant.model_copy(update={"killed_by": killed_by})
 
 
 def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
@@ -286,15 +235,15 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
     """Return the numbers of the tests to keep; `without` leaves one program out of account."""
     trials = [trial for trial in evidence.trials if trial is not without]
     known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
-    known_wrong += [set(one.killed_by) for one in evidence.candidate.mutants if not one.is_held_out]
+    mutants = [set(one.killed_by) for one in evidence.candidate.mutants if not one.is_held_out]
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
     candidate = evidence.candidate
     costs = [
-        TestCost(
+        Cost(
             num_bytes=sum(len(text.encode("utf-8", "surrogatepass")) for text in (test.input, test.output)),
             seconds=max((seconds[number] for seconds in timed if number < len(seconds)), default=0.0),
             group=candidate.groups[number] if candidate.groups else "",
         )
         for number, test in enumerate(candidate.tests)
     ]
-    return choose_tests(costs, known_wrong, settings)
+    return choose_tests(costs, known_wrong, settings, failed_by_mutant=mutants)

@@ -15,38 +15,34 @@ another language than the answers', get what accepted programs in theirs need, a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from microcoder.data.formats.candidates import Candidate, Rejection, process_row
 from microcoder.data.verify.evidence import STEP, TOO_SLOW, Evidence, Trial, VerifySettings, chosen_tests, conclude
-from microcoder.data.verify.plans import Attempt, VerificationPlan, convert, plan, turned_numbers
+from microcoder.data.verify.plans import Attempt, VerificationPlan, plan, turned_numbers
 from microcoder.data.verify.rates import (
     LIMITS,
-    Run,
     at_reference_speed,
-    compare_references,
     is_close,
     round_up,
     stable_detail,
     whole_mebibytes,
 )
-from microcoder.data.verify.store import Verdicts, verdict_key
-from microcoder.judge import Judge, judge_answers
+from microcoder.data.verify.store import VerdictStore, verdict_key
+from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+
+Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
 
 _WORKED_SHARE = 0.05
 """Least CPU share of the wall time of a slow program: one that sleeps, or waits for input, works less."""
 _MOST_TRIES = 4
-_BATCH_PROBLEMS = 64
-"""Problems whose programs are judged in one batch."""
-_OWN_ANSWERS = Program(None, reason="the problem's own answers")
-"""Names them in the store of verdicts, where no program has no code."""
 
 
 class Executor:
     """Runs programs, unless the store knows how they end."""
 
-    def __init__(self, judge: Judge, store: Verdicts | None = None) -> None:
+    def __init__(self, judge: Judge, store: VerdictStore | None = None) -> None:
         self.judge = judge
         self._store = store
 
@@ -61,19 +57,6 @@ class Executor:
             for number in [number for number in left if _was_disturbed(found[number])]:
                 self._judge(pairs, keys, [number], found, is_last=is_last)
         return [found[number] for number in range(len(pairs))]
-
-    def judge_answers(self, problem: Problem) -> Verdict:
-        """Return what a problem's checker program says of the problem's own answers."""
-        key = verdict_key(_OWN_ANSWERS, problem, stop=self.judge.stop, environment=self.judge.environment.identity)
-        verdict = self._find(key)
-        for _ in range(_MOST_TRIES):
-            if verdict is not None and not _was_disturbed(verdict):
-                break
-            verdict = at_reference_speed(judge_answers(self.judge.run, problem), self.judge.time_scale)
-            if self._store is not None:
-                self._store.keep(key, verdict)
-        assert verdict is not None
-        return verdict
 
     def _find(self, key: bytes) -> Verdict | None:
         return None if self._store is None else self._store.find(key)
@@ -103,19 +86,11 @@ def verify(
     judge: Judge,
     settings: VerifySettings | None = None,
     *,
-    store: Verdicts | None = None,
+    store: VerdictStore | None = None,
 ) -> list[Candidate | Rejection]:
     """Return each candidate with its chosen tests, limits and verified references, or why it is turned away.
 
-    Args:
-        candidates: from the process and filter stages.
-        judge: what runs the programs (see the head of this module).
-        settings: what a problem must show.
-        store: verdicts of an earlier run, and where this run's are kept.
-
-    Raises:
-        ConfigError: a Python 2 reference is to be converted and fissix is missing.
-        EvaluatorFault: the judge is closed.
+    Takes what `gather` takes; a Python 2 reference without fissix is a ConfigError.
     """
     settings = settings or VerifySettings()
     found = gather(candidates, judge, settings, store=store)
@@ -123,52 +98,50 @@ def verify(
 
 
 def gather(
-    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: Verdicts | None = None
+    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
 ) -> list[Evidence | Rejection]:
-    """Return what execution showed of each candidate: what `conclude` and `measure_rates` work on."""
+    """Return what execution showed of each candidate: what `conclude` works on.
+
+    Args:
+        candidates: from the process and filter stages.
+        judge: what runs the programs (see the head of this module).
+        settings: what a problem must show.
+        store: verdicts of an earlier run, and where this run's are kept.
+    """
     executor = Executor(judge, store)
-    found: list[Evidence | Rejection] = []
-    for start in range(0, len(candidates), _BATCH_PROBLEMS):
-        batch = candidates[start : start + _BATCH_PROBLEMS]
-        made = [process_row(candidate, "verify", plan) for candidate in batch]
-        runnable = [item for item in made if isinstance(item, VerificationPlan)]
-        _run_accepted(executor, runnable)
-        for repeat in range(1, settings.runs - 1):
-            _run_again(executor, runnable, repeat)
-        sound = [item for item in runnable if item.passing()]
-        derive_limits(executor.run, sound, first=settings.runs)
-        if settings.runs > 1:
-            _run_again(executor, sound, settings.runs - 1)
-        sound = [item for item in sound if item.passing()]
-        _run_trivial(executor, sound)
-        _run_others(executor, sound, settings)
-        _ask_checkers(executor, runnable)
-        found += [_evidence(item) if isinstance(item, VerificationPlan) else item for item in made]
-    return found
-
-
-def _run_accepted(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
-    """Run accepted programs with generous limits; settle conversions, and what refused outputs mean."""
-    _run_all(executor, [(item, attempt) for item in plans for attempt in item.accepted])
-    for item in plans:
+    made = [process_row(candidate, "verify", plan) for candidate in candidates]
+    runnable = [item for item in made if isinstance(item, VerificationPlan)]
+    # With generous limits first.
+    _run_all(executor, [(item, attempt) for item in runnable for attempt in item.accepted])
+    for item in runnable:
         _settle_conversions(item)
         for attempt in item.passing():
             attempt.fastest_seconds = [test.cpu_seconds for test in attempt.verdicts[0].tests]
-    compare_references(executor.run, [item for item in plans if item.accepted])
+    for repeat in range(1, settings.runs - 1):
+        _run_again(executor, runnable, repeat)
+    sound = [item for item in runnable if item.passing()]
+    derive_limits(executor.run, sound, first=settings.runs)
+    if settings.runs > 1:
+        _run_again(executor, sound, settings.runs - 1)
+    sound = [item for item in sound if item.passing()]
+    _run_trivial(executor, sound)
+    _run_others(executor, sound, settings)
+    return [_evidence(item) if isinstance(item, VerificationPlan) else item for item in made]
 
 
 def _settle_conversions(item: VerificationPlan) -> None:
-    """Keep the version of each Python 2 program that passes; set aside programs with none."""
-    kept: list[Attempt] = []
-    done: set[int] = set()
+    """Put the first version that passes in the place of each Python 2 program; set aside programs with none."""
+    solutions = list(item.candidate.solutions)
+    passing: dict[int, Attempt] = {}
     for attempt in item.accepted:
-        if attempt.is_converted:
-            if attempt.solution in done or not attempt.verdicts[0].is_accepted:
-                continue
-            done.add(attempt.solution)
-            convert(item, attempt)
-        kept.append(attempt)
-    item.accepted = kept
+        if attempt.is_converted and attempt.verdicts[0].is_accepted:
+            passing.setdefault(attempt.solution, attempt)
+    for place, attempt in passing.items():
+        changed = {"code": attempt.program.code, "language": "python"}
+        solutions[place] = solutions[place].model_copy(update=changed)
+    item.accepted = [one for one in item.accepted if not one.is_converted or passing.get(one.solution) is one]
+    how = f"solutions {', '.join(map(str, passing))} converted from Python 2"
+    item.candidate = item.candidate.change("verify", STEP, how, solutions=tuple(solutions))
 
 
 def _was_disturbed(verdict: Verdict) -> bool:
@@ -182,15 +155,20 @@ def _was_disturbed(verdict: Verdict) -> bool:
 def _run_again(executor: Executor, plans: Sequence[VerificationPlan], repeat: int) -> None:
     """Run the accepted programs that passed so far once more, with the tests in another order."""
     pairs = [(item, attempt) for item in plans for attempt in item.passing()]
-    orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
-    problems = [
-        item.problem(attempt.program.language, order=order)
-        for (item, attempt), order in zip(pairs, orders, strict=True)
-    ]
-    verdicts = executor.run([(attempt.program, problem) for (_, attempt), problem in zip(pairs, problems, strict=True)])
-    for (_, attempt), verdict, order in zip(pairs, verdicts, orders, strict=True):
+    for (_, attempt), verdict in zip(pairs, _run_turned(executor.run, pairs, repeat), strict=True):
         attempt.verdicts.append(verdict)
+
+
+def _run_turned(run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], repeat: int) -> list[Verdict]:
+    """Run each program with the tests in another order, and note the times."""
+    orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
+    verdicts = run([
+        (attempt.program, item.problem(attempt.program.language, order=order))
+        for (item, attempt), order in zip(pairs, orders, strict=True)
+    ])  # fmt: skip
+    for (_, attempt), verdict, order in zip(pairs, verdicts, orders, strict=True):
         attempt.note_seconds(verdict, order)
+    return verdicts
 
 
 def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
@@ -206,15 +184,6 @@ def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     _run_all(executor, again)
 
 
-def _ask_checkers(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
-    for item in plans:
-        if item.candidate.checker.type != "program":
-            continue
-        verdict = executor.judge_answers(item.problem(item.candidate.programming_language))
-        if not verdict.is_accepted and not _was_disturbed(verdict):
-            item.refused_answers = stable_detail(verdict)
-
-
 def _run_others(executor: Executor, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
     """Run the programs that are known to fail: the wrong ones, then those that are right and too slow.
 
@@ -223,18 +192,14 @@ def _run_others(executor: Executor, plans: Sequence[VerificationPlan], settings:
     """
     _run_all(executor, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW])
     pairs = [(item, one) for item in plans for one in item.others if one.role in TOO_SLOW]
-    slow = {id(item): item for item, _ in pairs}
-    orders = {number: _order_for_slow(item, settings) for number, item in slow.items()}
-    for item, attempt in pairs:
-        attempt.order = orders[id(item)]
+    for item in {id(item): item for item, _ in pairs}.values():
+        evidence, tests = _evidence(item), item.candidate.tests
+        kept = chosen_tests(evidence, settings) if isinstance(evidence, Evidence) else ()
+        order = sorted(range(len(tests)), key=lambda number: (number not in kept, -len(tests[number].input), number))
+        for one in item.others:
+            one.order = tuple(order) if one.role in TOO_SLOW else one.order
     limits = [item.seconds_by_language.get(one.program.language, item.limit_seconds) for item, one in pairs]
     _run_all(executor, pairs, limits)
-
-
-def _order_for_slow(item: VerificationPlan, settings: VerifySettings) -> tuple[int, ...]:
-    evidence, tests = _evidence(item), item.candidate.tests
-    kept = set(chosen_tests(evidence, settings)) if isinstance(evidence, Evidence) else set()
-    return tuple(sorted(range(len(tests)), key=lambda number: (number not in kept, -len(tests[number].input), number)))
 
 
 def _run_all(
@@ -256,14 +221,7 @@ def _evidence(item: VerificationPlan) -> Evidence | Rejection:
     attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]
     num_tests = len(item.candidate.tests)
     trials = tuple(_trial(attempt, num_tests) for attempt in attempts)
-    return Evidence.model_validate(
-        {
-            "candidate": item.candidate,
-            "trials": trials,
-            "outputs": item.outputs,
-            "refused_answers": item.refused_answers,
-        }
-    )
+    return Evidence(candidate=item.candidate, trials=trials)
 
 
 def _trial(attempt: Attempt, num_tests: int) -> Trial:
@@ -306,14 +264,16 @@ _MORE_MEASUREMENTS = 3
 
 
 def derive_limits(run: Run, plans: Sequence[VerificationPlan], *, first: int) -> None:
-    """Set the limits of each plan.
+    """Set the limits of each plan; programs close to a boundary between two limits are timed again before.
 
     Args:
         run: runs programs.
         plans: every one has accepted programs that passed every run so far.
-        first: runs that there are; further ones, which time again, take the tests in orders of their own.
+        first: runs that there are; further ones take the tests in orders of their own.
     """
-    _measure_again(run, plans, first)
+    again = [(item, attempt) for item in plans for attempt in _undecided(item)]
+    for repeat in range(first, first + _MORE_MEASUREMENTS):
+        _run_turned(run, again, repeat)
     for item in plans:
         _set_limits(item)
 
@@ -360,19 +320,6 @@ def _set_limits(item: VerificationPlan) -> None:
         time_limit_seconds=item.answer_seconds,
         memory_limit_mib=memory,
     )
-
-
-def _measure_again(run: Run, plans: Sequence[VerificationPlan], first: int) -> None:
-    again = [(item, attempt) for item in plans for attempt in _undecided(item)]
-    for repeat in range(first, first + _MORE_MEASUREMENTS):
-        numbers = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in again]
-        problems = [
-            item.problem(attempt.program.language, order=order)
-            for (item, attempt), order in zip(again, numbers, strict=True)
-        ]
-        verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(again, problems, strict=True)])
-        for (_, attempt), verdict, order in zip(again, verdicts, numbers, strict=True):
-            attempt.note_seconds(verdict, order)
 
 
 def _undecided(item: VerificationPlan) -> list[Attempt]:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from microcoder.data.clean.python2 import convert_python2, is_python2
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
-from microcoder.data.verify.evidence import STEP, Role
+from microcoder.data.verify.evidence import Role
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -73,8 +73,6 @@ class VerificationPlan:
     seconds_by_language: dict[str, float] = field(default_factory=dict)
     """Seconds per test of programs known to be too slow, by language, where no limit is stated: one may be slow for C++
     and still end within what accepted Python programs need. In the language of answers it is their limit."""
-    outputs: str = "unknown"
-    refused_answers: str = ""
 
     def passing(self) -> list[Attempt]:
         """Return the accepted programs that passed every run so far."""
@@ -138,16 +136,6 @@ def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
         return (0,) * (repeat + 1)
     start = repeat * max(1, num_tests // (repeat + 1)) % num_tests
     return (*range(start, num_tests), *range(start))
-
-
-def convert(made: VerificationPlan, attempt: Attempt) -> None:
-    """Put a converted reference in the place of the Python 2 one."""
-    solutions = list(made.candidate.solutions)
-    code = attempt.program.code or ""
-    solutions[attempt.solution] = solutions[attempt.solution].model_copy(update={"code": code, "language": "python"})
-    made.candidate = made.candidate.change(
-        "verify", STEP, f"solution {attempt.solution} converted from Python 2", solutions=tuple(solutions)
-    )
 
 
 def _attempts(candidate: Candidate) -> tuple[list[Attempt], int]:

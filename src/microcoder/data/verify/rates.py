@@ -4,11 +4,6 @@ A kept problem passes its own references by construction, so each program is mea
 it: the problem is decided, and its tests are chosen, without that program (leave one out). What the released tests do
 with the known-wrong programs that they were chosen by stands beside it.
 
-Accepted programs whose output is refused: where they agree the tests are wrong, else a checker is missing.
-
-The judge returns verdicts, not outputs. A checker program sees the output, so one that always refuses and says a
-digest of the tokens makes the outputs comparable without a second way to run programs.
-
 What of a verdict may be written down: two builds of the same corpus must give the same bytes.
 
 Seconds, megabytes and addresses differ from run to run, so what is derived from them is rounded up to steps that are
@@ -21,50 +16,15 @@ import dataclasses
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
+from microcoder.data.clean.tests import count_hidden
+from microcoder.data.formats.candidates import Candidate
 from microcoder.data.verify.evidence import Evidence, Role, VerifySettings, chosen_tests, find_fault
-from microcoder.data.verify.plans import Attempt, VerificationPlan
-from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Record, Verdict
-
-_DIGEST = Checker(
-    type="program",
-    code=(
-        "import hashlib, sys\n"
-        "tokens = open(sys.argv[2], 'rb').read().split()\n"
-        "sys.stderr.write('digest ' + hashlib.sha256(b' '.join(tokens)).hexdigest()[:32])\n"
-        "sys.exit(1)\n"
-    ),
-)
-_SAID = re.compile(r"digest ([0-9a-f]{32})")
-_MOST_PROGRAMS = 4
-
-Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
-
-
-def compare_references(run: Run, plans: Sequence[VerificationPlan]) -> None:
-    """Set `outputs` of the plans where accepted programs were refused for their output."""
-    asked: list[tuple[VerificationPlan, Attempt]] = []
-    for item in plans:
-        refused = [a for a in item.accepted if a.verdicts[0].outcome is Outcome.WRONG_ANSWER]
-        if refused and len(item.accepted) > 1 and item.candidate.fn_name is None:
-            asked += [(item, attempt) for attempt in item.accepted[:_MOST_PROGRAMS]]
-    problems = [
-        item.problem(attempt.program.language).model_copy(update={"checker": _DIGEST}) for item, attempt in asked
-    ]
-    verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(asked, problems, strict=True)])
-    said: dict[int, list[tuple[str, ...]]] = {}
-    for (item, _), verdict in zip(asked, verdicts, strict=True):
-        digests = tuple(found[1] for test in verdict.tests if (found := _SAID.search(test.detail)))
-        if len(digests) == len(item.candidate.tests):
-            said.setdefault(id(item), []).append(digests)
-    for item in plans:
-        outputs = said.get(id(item), [])
-        if len(outputs) > 1:
-            item.outputs = "agree" if len(set(outputs)) == 1 else "differ"
-
+from microcoder.judge.core.types import Outcome, Record, Verdict
 
 LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
 """Outcomes that a busy machine may turn into another one."""
@@ -121,25 +81,8 @@ class Rate(Record):
         return self.right / self.total
 
 
-class Rates(Record):
-    """The verifier's rates on programs that it did not know; None where there are none."""
-
-    true_positive: Rate | None
-    """Accepted programs that pass the chosen tests."""
-    true_negative: Rate | None
-    """Known-wrong programs (wrong answers and crashes) that fail them."""
-    true_negative_slow: Rate | None
-    """Programs known to be too slow or too large that fail them, under limits derived on this machine."""
-    true_negative_partial: Rate | None
-    """Programs known to solve a part only that fail them."""
-    true_negative_all_tests: Rate | None
-    """Known-wrong programs that fail the source's tests, before the choice."""
-    true_negative_released: Rate | None
-    """Known-wrong programs of the kept problems that fail the released tests, which were chosen knowing them."""
-
-
 Counts = Mapping[str, tuple[int, int]]
-"""By field of `Rates`: how many programs of one problem are judged right, and of how many."""
+"""By name of a rate: how many programs of one problem are judged right, and of how many."""
 
 _Tests = Literal["chosen_without", "all", "released"]
 _COUNTED: Mapping[str, tuple[Role, _Tests]] = MappingProxyType(
@@ -152,12 +95,13 @@ _COUNTED: Mapping[str, tuple[Role, _Tests]] = MappingProxyType(
         "true_negative_released": ("wrong", "released"),
     }
 )
-"""Field of `Rates` -> the programs it counts, and by which tests."""
+"""Rate -> the programs that it counts, and by which tests.
 
-
-def measure_rates(evidence: Iterable[Evidence], settings: VerifySettings, *, seed: int = 0) -> Rates:
-    """Return the rates over the problems that are kept without the program that is measured."""
-    return combine_counts([count_right(item, settings) for item in evidence], seed=seed)
+`true_positive` is the share of accepted programs that pass the chosen tests, the others are those of programs that
+fail: of known-wrong ones (wrong answers and crashes), of those too slow or too large under limits derived here, of
+those known to solve a part only; then of the known-wrong by all tests of the source, before the choice, and by the
+released tests, which were chosen knowing them.
+"""
 
 
 def count_right(item: Evidence, settings: VerifySettings) -> Counts:
@@ -165,10 +109,10 @@ def count_right(item: Evidence, settings: VerifySettings) -> Counts:
     return {name: _count(item, role, settings, by=by) for name, (role, by) in _COUNTED.items()}
 
 
-def combine_counts(counts: Sequence[Counts], *, seed: int = 0) -> Rates:
+def combine_counts(counts: Sequence[Counts], *, seed: int = 0) -> Mapping[str, Rate | None]:
     """Return the rates over many problems."""
-    found = {name: [tuple(count[name]) for count in counts if count[name][1]] for name in _COUNTED}
-    return Rates.model_validate({name: rate_with_interval(of_name, seed=seed) for name, of_name in found.items()})
+    found = {name: [count[name] for count in counts if count[name][1]] for name in _COUNTED}
+    return {name: rate_with_interval(of_name, seed=seed) for name, of_name in found.items()}
 
 
 def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) -> tuple[int, int]:
@@ -205,10 +149,25 @@ def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> R
         low, high = (0.0, 1 - bound) if right == 0 else (bound, 1.0)
     else:
         generator = random.Random(seed)
-        shares = sorted(_share(generator.choices(counts, k=size)) for _ in range(NUM_RESAMPLES))
+        drawn = (generator.choices(counts, k=size) for _ in range(NUM_RESAMPLES))
+        shares = sorted(sum(one for one, _ in some) / sum(of for _, of in some) for some in drawn)
         low, high = shares[int(_TAIL * NUM_RESAMPLES)], shares[int((1 - _TAIL) * NUM_RESAMPLES) - 1]
     return Rate(right=right, total=total, low=low, high=high, num_problems=size)
 
 
-def _share(counts: Sequence[tuple[int, int]]) -> float:
-    return sum(count[0] for count in counts) / sum(count[1] for count in counts)
+MOST_GUESSED = 0.05
+"""Chance of a coin from which on a problem is named as one that can be guessed (our choice)."""
+
+
+def guess_chances(candidate: Candidate) -> dict[str, float]:
+    """Return how far guesses get, from the tests' answers.
+
+    `constant_share`: the share of the tests that the best constant answer passes. `coin_chance`: how often a coin
+    between the problem's two answers passes all hidden tests, where it has no more than two; else 0.
+    """
+    answers = Counter(test.output.strip() for test in candidate.tests)
+    share = max(answers.values()) / answers.total()
+    return {
+        "constant_share": share,
+        "coin_chance": float(len(answers)) ** -count_hidden(candidate) if len(answers) <= 2 else 0.0,
+    }

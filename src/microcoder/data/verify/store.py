@@ -7,11 +7,12 @@ import json
 import sqlite3
 from functools import cache
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import microcoder
 from microcoder import judge
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
 
@@ -46,18 +47,6 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
 
-class Verdicts(Protocol):
-    """Verdicts of before, wherever they are kept."""
-
-    def find(self, key: bytes) -> Verdict | None:
-        """Return the verdict kept by this key."""
-        ...
-
-    def keep(self, key: bytes, verdict: Verdict) -> None:
-        """Keep a verdict."""
-        ...
-
-
 class VerdictStore:
     """A file of verdicts; safe for several processes of one machine, and against being killed.
 
@@ -77,9 +66,9 @@ class VerdictStore:
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute(_SCHEMA)
         except sqlite3.Error as error:
+            if is_disk_full(error):
+                raise
             raise DataError(f"verdict store {path} cannot be used ({error}); remove it to start anew") from None
-        self.hits = 0
-        """Verdicts that were found."""
 
     def __enter__(self) -> Self:
         return self
@@ -93,10 +82,7 @@ class VerdictStore:
     def find(self, key: bytes) -> Verdict | None:
         """Return the verdict kept by this key."""
         row = self._connection.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            return None
-        self.hits += 1
-        return _decode(row[0])
+        return None if row is None else _decode(row[0])
 
     def keep(self, key: bytes, verdict: Verdict) -> None:
         """Keep a verdict."""

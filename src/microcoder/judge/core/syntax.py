@@ -1,9 +1,4 @@
-"""Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`.
-
-Attribute docstrings: the string under each attribute of a class, read from its source on demand.
-
-Pydantic can read them too, but does so whenever a class is made, which every start of the program would pay for.
-"""
+"""Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ import textwrap
 import threading
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, overload
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -56,6 +52,17 @@ def evaluate_literal(source: str) -> object:
     return ast.literal_eval(parse_source(source.lstrip(" \t"), mode="eval"))
 
 
+def dump_meaning(path: Path) -> str:
+    """Return what a file says, for a digest of code: of a module its tree, without comments, layout and docstrings."""
+    text = path.read_text(encoding="utf-8")
+    return ast.dump(_NoTexts().visit(parse_source(text))) if path.suffix == ".py" else text
+
+
+class _NoTexts(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) else node
+
+
 @cache
 def attribute_docstrings(owner: type) -> dict[str, str]:
     """Return the docstring under each attribute of a class and of its bases, on one line; none if there is none."""
@@ -68,18 +75,13 @@ def attribute_docstrings(owner: type) -> dict[str, str]:
 
 def _own_docstrings(owner: type) -> dict[str, str]:
     try:
-        source = inspect.getsource(owner)
+        definition = parse_source(textwrap.dedent(inspect.getsource(owner))).body[0]
     except OSError:  # made without a file: at a prompt, by exec
         return {}
-    definition = parse_source(textwrap.dedent(source)).body[0]
     assert isinstance(definition, ast.ClassDef)
-    found = {}
-    for statement, following in zip(definition.body, definition.body[1:], strict=False):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(following, ast.Expr)
-            and isinstance(following.value, ast.Constant)
-        ):
-            found[statement.target.id] = " ".join(str(following.value.value).split())
-    return found
+    return {
+        named.target.id: " ".join(str(text.value.value).split())
+        for named, text in zip(definition.body, definition.body[1:], strict=False)
+        if isinstance(named, ast.AnnAssign) and isinstance(named.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }

@@ -37,6 +37,7 @@ from microcoder.judge.run.sharing_names import (
 )
 from microcoder.judge.sandbox.batch import MODULES, PACKAGES
 from microcoder.judge.sandbox.functions import prelude_names
+from microcoder.judge.sandbox.runner import FILE_NAME
 
 _MOST_SOURCE_CHARACTERS = 1 << 16
 """Programs of contests are shorter; reading a longer one costs more than a batch saves."""
@@ -67,16 +68,41 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
     found = _ACTS_WHEN_THROWN_AWAY.search(code)
     if found:
         return f"it names {found[0]}"
+    tree = _parse(code)
+    if not isinstance(tree, ast.Module):
+        return "it cannot be read"
     try:
-        tree = parse_source(code)
         if "threading" in code and not is_function:
             _call_in_place_of_thread(tree)
         _Screen(is_function=is_function).visit(tree)
     except Obstacle as obstacle:
         return str(obstacle)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+    except RecursionError:
         return "it cannot be read"
     return ""
+
+
+# One of each worker's: asked first whether a program is Python, then whether it may share a process.
+@lru_cache(maxsize=64)
+def _parse(code: str) -> ast.Module | SyntaxError | None:
+    try:
+        return parse_source(code.removeprefix("\ufeff"))
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError, EvaluatorFault):
+        return None
+
+
+def find_syntax_error(code: str) -> str:
+    """Return what the Python of this process says of a program that it cannot parse; empty if it can, or may.
+
+    The program's own process would say the same, and nothing of a program is run before all of it is compiled.
+    """
+    error = _parse(code) if len(code) <= _MOST_SOURCE_CHARACTERS else None
+    if not isinstance(error, SyntaxError):
+        return ""
+    error.filename = error.filename and FILE_NAME
+    return f"{type(error).__name__}: {error}"
 
 
 _STACK_SIZES = (ast.Constant, ast.BinOp, ast.operator)

@@ -20,6 +20,7 @@ from microcoder.judge.core.types import (
     Verdict,
 )
 from microcoder.judge.languages import Language, find_language, language_of
+from microcoder.judge.languages.interpreter import CURRENT_VERSION
 from microcoder.judge.languages.packages import PackageShelf
 from microcoder.judge.run import checkers, executions, verdicts
 from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, require_compiler
@@ -31,6 +32,7 @@ from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
+from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timed import TimedRuns, was_killed
@@ -184,6 +186,10 @@ class Session:
         memory_mib = problem.memory_limit_mib
         loaded, message = self._load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
         if loaded is None:
+            return verdicts.build_error(message)
+        # The same parse serves the screen of programs whose tests may share a process.
+        is_parsed = self.sharing.is_on and len(prepared.tests) > 1 and language.version == CURRENT_VERSION
+        if is_parsed and (message := find_syntax_error(code)):
             return verdicts.build_error(message)
         reads_by_name, writes_by_name = names_input(code), names_output(code)
         largest = max(len(test.stdin) for test in prepared.tests)

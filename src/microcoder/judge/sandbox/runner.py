@@ -327,7 +327,10 @@ def run_program(
     status = guarded(stack.execute, code, namespace)
     del namespace
     while is_shared and len(threading._active) > 1:  # pyrefly: ignore[missing-attribute]
-        for thread in threading.enumerate()[1:]:
+        # As the interpreter does at its end, which daemons do not hold up.
+        if not (waited_for := [thread for thread in threading.enumerate()[1:] if not thread.daemon]):
+            break
+        for thread in waited_for:
             thread.join()
     return finish(status, needs_teardown)
 

@@ -1,49 +1,32 @@
-"""Claims judged by finished work: contrasts measured, verdicts corrected for all claims, results as records."""
+"""Claims judged by finished work: contrasts measured into records, and verdicts from records, corrected for all claims.
+
+The records hold every effect with its interval and what each level came out at: pages are written from them alone, and
+a changed rule, or a reader's own, can be asked of runs that are long gone.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
-from microcoder.lab.studies.design import LEAST_GAIN, Claim, Contrast, Study, StudyFile
+from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study, StudyFile
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
-from microcoder.lab.studies.features import MetricSeries, measure, read_series, resolution
+from microcoder.lab.studies.features import MetricSeries, measure, read_series
 from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.studies.measure import MeasuredValue, read_measured
-from microcoder.lab.studies.verdicts import ClaimFinding, Judgement, adjust_judgements, judge_effect
+from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
 from microcoder.lab.studies.work import Work, plan_work
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Array
 
-FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ContrastResult:
-    """A contrast with its effect."""
-
-    contrast: Contrast
-    effect: Effect | None
-    """None if no seed has all the work that it compares."""
-    judgement: Judgement
-    """The uncorrected verdict."""
-
-    @property
-    def is_precise(self) -> bool:
-        """The interval's half width is at most the smallest effect of interest."""
-        return self.effect is not None and self.effect.half_width <= self.contrast.least
-
-    @property
-    def is_reached(self) -> bool:
-        """As a check: the mean over seeds reached `least`."""
-        return self.effect is not None and self.effect.value >= self.contrast.least
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +43,22 @@ class ClaimResult:
     """The verdict corrected for all claims (Holm)."""
     adjusted: Judgement | None = None
     """p-values adjusted for all claims; None if the claim was not decided by an effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """The finished work of a study, as published: all that its page says beyond the study's file."""
+
+    seeds: Sequence[int]
+    """Seeds with finished work."""
+    effects: Mapping[str, Mapping[str, Any]]
+    """Name of a contrast -> its effect, as `Effect.as_row` has it; only of those with finished work."""
+    levels: Mapping[str, Mapping[str, Sequence[float]]]
+    """Level -> held-out accuracy `before` and `after`, run by run."""
+    made: str
+    """Seeds, runs, CPU-hours, code, commits and machines in words."""
+    figure: Mapping[str, str] | None = None
+    """Name, title and description of the page's figure."""
 
 
 @dataclass
@@ -94,104 +93,151 @@ class StudyData:
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """A study with its work and verdicts."""
+    """A study with its records and verdicts."""
 
     file: StudyFile
     scale: str
-    works: Sequence[Work]
-    data: StudyData
-    summaries: Sequence[Mapping[str, Any]]
-    """Summaries of the finished measurements."""
+    record: StudyRecord
     claims: Sequence[ClaimResult]
-
-    @property
-    def histories(self) -> list[History]:
-        """Histories of the finished runs."""
-        return [history for by_seed in self.data.histories.values() for history in by_seed.values()]
-
-    @property
-    def seeds(self) -> list[int]:
-        """Seeds with finished work."""
-        measured = {seed for by_seed in self.data.measured.values() for seed in by_seed}
-        return sorted(measured.union(self.data.seeds))
+    works: Sequence[Work] = ()
+    data: StudyData | None = None
+    """The runs themselves; None for a study that is judged by published records."""
 
 
 def judge_studies(
     files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
-    """Judge studies by their finished work, as one family of claims; arguments as in `plan_runs`."""
-    judged = [
+    """Judge studies as one family of claims.
+
+    Args:
+        files: the studies.
+        scale: as in `plan_runs`; also of records.
+        root: folder of all studies' runs, or the records that a report wrote, a JSON file.
+        code: as in `plan_runs`.
+        seeds_from: as in `plan_runs`.
+    """
+    if root.suffix == ".json":
+        records = read_results(root)["studies"]
+        return correct(
+            judge_record(file, StudyRecord(**records[file.name]), scale=scale) for file in files if file.name in records
+        )
+    return correct(
         judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
         for file in files
-    ]
-    tested = (ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED, ClaimFinding.INCONCLUSIVE)
-    adjusted = adjust_judgements(
-        {
-            result.claim.id: result.primary.judgement
-            for study in judged
-            for result in study.claims
-            if result.claim.is_catalogued and result.primary and result.raw in tested
-        }
     )
-    return [
-        replace(
-            study,
-            claims=[
-                replace(result, verdict=found.verdict, adjusted=found)
-                if (found := adjusted.get(result.claim.id))
-                else result
-                for result in study.claims
-            ],
-        )
+
+
+def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
+    """Correct the verdicts of studies for all claims of the catalogue."""
+    judged = list(judged)
+    tested = {
+        result.claim.id: result.primary
         for study in judged
-    ]
+        for result in study.claims
+        if result.claim.is_catalogued
+        and result.primary
+        and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
+    }
+    adjusted = adjust_judgements(tested, num_claims=len(INSIGHTS))
+
+    def corrected(result: ClaimResult) -> ClaimResult:
+        found = adjusted.get(result.claim.id)
+        return replace(result, verdict=found.verdict, adjusted=found) if found else result
+
+    return [replace(study, claims=[corrected(result) for result in study.claims]) for study in judged]
 
 
 def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedStudy:
     """Read what is finished of a study's planned work and judge each claim by itself."""
     histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
     measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
+    done = [work for work in works if work.is_finished]
     summaries = []
-    for work in (work for work in works if work.is_finished):
+    for work in done:
         if work.measurement is None:
             histories[work.name][work.seed] = read_history(work.folder)
         else:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
     data = StudyData(file.study, histories, measured)
-    return JudgedStudy(file, scale, works, data, summaries, [judge_claim(claim, data) for claim in file.study.claims])
+    contrasts = {contrast.name: contrast for claim in file.study.claims for contrast in _contrasts(claim, file.study)}
+    effects = {name: effect.as_row() for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
+    levels = {
+        level: {
+            side: [one.accuracy for history in by_seed.values() if (one := getattr(history, side))]
+            for side in ("before", "after")
+        }
+        for level, by_seed in histories.items()
+    }
+    runs = [history for by_seed in histories.values() for history in by_seed.values()]
+    made = _describe_origin(sorted({work.seed for work in done}), runs, summaries, done)
+    record = StudyRecord(sorted({work.seed for work in done}), effects, levels, made)
+    return replace(judge_record(file, record, scale=scale), works=works, data=data)
 
 
-def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
-    """Judge a claim by its study's finished runs and measurements, uncorrected."""
-    secondary = tuple(_judge_contrast(contrast, data) for contrast in claim.secondary)
+def _describe_origin(
+    seeds: Sequence[int], runs: Sequence[History], summaries: Sequence[Mapping[str, Any]], works: Sequence[Work]
+) -> str:
+    commits = set()
+    for record in [*(history.manifest for history in runs), *summaries]:
+        git = record.get("git") or {}
+        commits.add(str(git.get("commit") or "unknown")[:12] + (" with changes" if git.get("is_dirty") else ""))
+    machines = {f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in runs if (m := h.manifest.get("machine"))}
+    codes = sorted({work.folder.parent.name for work in works})
+    seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in runs)
+    seconds += sum(summary.get("cpu_seconds", 0.0) for summary in summaries)
+    return (
+        f"Seeds {', '.join(map(str, seeds))}; {len(runs)} runs and {len(summaries)} measurements; "
+        f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(sorted(commits)) or '-'}; "
+        f"{'; '.join(sorted(machines)) or '-'}."
+    )
+
+
+def judge_record(file: StudyFile, record: StudyRecord, *, scale: str) -> JudgedStudy:
+    """Judge each claim of a study by itself, by its records."""
+
+    def find(contrast: Contrast) -> ContrastResult:
+        row = record.effects.get(contrast.name)
+        return judge_contrast(contrast, Effect.from_row(row) if row else None)
+
+    return JudgedStudy(file, scale, record, [_judge_claim(claim, file.study, find) for claim in file.study.claims])
+
+
+def _contrasts(claim: Claim, study: Study) -> list[Contrast]:
+    return [*([claim.primary] if claim.primary else []), *claim.secondary, *_checks(claim, study)]
+
+
+def _checks(claim: Claim, study: Study) -> list[Contrast]:
+    checks = [claim.check] if claim.check else []
+    if claim.primary and claim.family == "training":
+        # The baseline must have learnt.
+        checks.append(Contrast(metric="accuracy", feature="growth", of=(study.reference,), least=LEAST_GAIN))
+    return checks
+
+
+def _judge_claim(claim: Claim, study: Study, find: Callable[[Contrast], ContrastResult]) -> ClaimResult:
+    secondary = tuple(map(find, claim.secondary))
     if claim.primary is None:
         verdict = ClaimFinding.UNDECIDABLE
         return ClaimResult(claim, None, secondary, (), verdict, verdict)
-    primary = _judge_contrast(claim.primary, data)
-    wanted = [claim.check] if claim.check else []
-    if claim.family == "training":
-        # The baseline must have learnt.
-        wanted.append(Contrast(metric="accuracy", feature="growth", of=(data.study.reference,), least=LEAST_GAIN))
-    checks = tuple(_judge_contrast(check, data) for check in wanted)
+    primary, checks = find(claim.primary), tuple(find(check) for check in _checks(claim, study))
     verdict, effect = primary.judgement.verdict, primary.effect
     # Whole runs that differ nowhere are the same run: the setting changed nothing.
     is_same = not claim.primary.measurement and bool(claim.primary.against) and effect is not None and effect.is_nothing
-    if verdict is not ClaimFinding.NOT_RUN and (is_same or not all(check.is_reached for check in checks)):
+    is_missed = any(check.effect is not None and not check.is_reached for check in checks)
+    if verdict is not ClaimFinding.NOT_RUN and (is_same or is_missed):
         verdict = ClaimFinding.CANNOT_APPEAR
+    # An effect is seen whatever its dose; that none is seen says something of a known dose alone.
+    if verdict is ClaimFinding.CONTRADICTED and any(check.effect is None for check in checks):
+        verdict = ClaimFinding.INCONCLUSIVE
+    if claim.construction and verdict in (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER):
+        verdict = ClaimFinding.CONSTRUCTED
     return ClaimResult(claim, primary, secondary, checks, verdict, verdict)
-
-
-def _judge_contrast(contrast: Contrast, data: StudyData) -> ContrastResult:
-    effect = measure_contrast(contrast, data)
-    if effect is None:
-        return ContrastResult(contrast, None, Judgement(ClaimFinding.NOT_RUN))
-    return ContrastResult(contrast, effect, judge_effect(effect, direction=contrast.direction, least=contrast.least))
 
 
 def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
     """Return a contrast over the seeds that have all its work; None without any."""
-    is_share = data.study.unit_of(contrast.metric, contrast.measurement, contrast.feature) == "share"
+    is_share = data.study.unit_of(contrast) == "share"
     span = 1.0 if is_share and not contrast.dose else None
     if contrast.measurement:
         found = data.measured.get(contrast.measurement, {}).items()
@@ -210,15 +256,15 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     for unit, levels in values.items():
         if len(levels) == len(contrast.levels):
             of, against = ([fmean(levels[level]) for level in side] for side in (contrast.of, contrast.against))
-            mean = sum(w * value for w, value in zip(_slope(contrast), of, strict=True)) if contrast.dose else fmean(of)
-            pairs[unit] = mean - (fmean(against) if against else 0.0)
+            pairs[unit] = fmean(of) - (fmean(against) if against else 0.0)
     return pairs
 
 
-def _slope(contrast: Contrast) -> list[float]:
-    """Return the weight of each level whose sum is the least-squares slope over the dose."""
-    centred = [dose - fmean(contrast.dose) for dose in contrast.dose]
-    return [value / sum(x * x for x in centred) for value in centred]
+def _slope(doses: Sequence[float]) -> list[float]:
+    """Return the weight of each level whose sum is the least-squares slope over the dose; NaN for equal doses."""
+    centred = [dose - fmean(doses) for dose in doses]
+    square = sum(x * x for x in centred)
+    return [value / square if square else math.nan for value in centred]
 
 
 def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Effect | None:
@@ -235,7 +281,12 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
             values = [measure(one, feature, data.weightings(one.num_problems)) for one in series]
             measured = measured or next(iter(series), None)
             if values:
-                sides.append(np.tensordot(_slope(contrast), values, 1) if contrast.dose else np.mean(values, axis=0))
+                weights = [1 / len(levels)] * len(levels)
+                if contrast.dose:
+                    found = [data.series(level, seed, contrast.dose) for level in levels]
+                    over = feature.replace("at", "up to", 1)
+                    weights = _slope([float(measure(s, over, data.weightings(1))[0]) for s in found if s is not None])
+                sides.append(np.tensordot(weights, values, 1))
         if len(sides) == 1 + bool(contrast.against) and all(np.isfinite(side[0]) for side in sides):
             rows.append(sides[0] - sides[1] if contrast.against else sides[0])
     if not rows or measured is None:
@@ -243,18 +294,30 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
     return estimate_effect(
         np.stack(rows),
         num_problems=measured.num_problems if measured.num_problems > 1 else 0,
-        resolution=max(resolution(measured, feature) for feature in features),
         span=span,
     )
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
-    """Return the results as plain values."""
+    """Return the records and the verdicts as plain values."""
     return {
         "format": FORMAT,
         "scale": judged[0].scale if judged else "",
-        "seeds": {study.file.name: study.seeds for study in judged},
-        "claims": [_claim_record(study.file.name, result) for study in judged for result in study.claims],
+        "studies": {study.file.name: asdict(study.record) for study in judged},
+        "claims": [
+            {
+                "id": result.claim.id,
+                "study": study.file.name,
+                "short": result.claim.short,
+                "primary": result.claim.primary.name if result.claim.primary else None,
+                "verdict": result.verdict.value,
+                "verdict_alone": result.raw.value,
+                "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
+                "p_size_holm": result.adjusted.p_size if result.adjusted else None,
+            }
+            for study in judged
+            for result in study.claims
+        ],
     }
 
 
@@ -279,62 +342,3 @@ def compare_results(first: Mapping[str, Any], second: Mapping[str, Any]) -> list
         for claim in first["claims"]
         if ClaimFinding(claim["verdict"]).is_conclusive
     ]
-
-
-def _claim_record(study: str, result: ClaimResult) -> dict[str, Any]:
-    claim = result.claim
-    return {
-        "id": claim.id,
-        "study": study,
-        "short": claim.short,
-        "family": claim.family,
-        "verdict": result.verdict.value,
-        "verdict_alone": result.raw.value,
-        "p_holm_for": result.adjusted.p_for if result.adjusted else None,
-        "p_holm_against": result.adjusted.p_against if result.adjusted else None,
-        "primary": _contrast_record(result.primary) if result.primary else None,
-        "secondary": [_contrast_record(part) for part in result.secondary],
-        "checks": [
-            {
-                "compared": name_contrast(found.contrast),
-                "value": found.effect.value if found.effect else None,
-                "least": found.contrast.least,
-                "is_reached": found.is_reached,
-            }
-            for found in result.checks
-        ],
-        "spread_assumed": claim.spread.sd if claim.spread else None,
-        "undecidable": claim.undecidable.model_dump() if claim.undecidable else None,
-    }
-
-
-def _contrast_record(part: ContrastResult) -> dict[str, Any]:
-    effect = part.effect
-    return {
-        "compared": name_contrast(part.contrast),
-        "direction": part.contrast.direction,
-        "least": part.contrast.least,
-        "value": effect.value if effect else None,
-        "low": _finite(effect.low) if effect else None,
-        "high": _finite(effect.high) if effect else None,
-        "half_width": _finite(effect.half_width) if effect else None,
-        "is_precise": part.is_precise,
-        "num_seeds": effect.num_seeds if effect else 0,
-        "num_units": effect.num_units if effect else 0,
-        "by_seed": list(effect.by_seed) if effect else [],
-        "p_for": part.judgement.p_for,
-        "p_against": part.judgement.p_against,
-        "verdict": part.judgement.verdict.value,
-    }
-
-
-def name_contrast(contrast: Contrast) -> str:
-    """Return a contrast by the names of the study's file."""
-    of, against = (" and ".join(levels) for levels in (contrast.of, contrast.against))
-    where, feature = contrast.measurement or contrast.feature, contrast.against_feature
-    text = f"{contrast.metric} ({where}): {of}"
-    return text + (f" against {against}" if against else "") + (f" ({feature})" if feature else "")
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -26,8 +26,6 @@ Unit = Literal["share", "tokens", "nats", "1"]
 """`share`: between 0 and 1, shown in percent with differences in points; `1`: a number without a unit."""
 
 MICRO, QUICK = "micro", "quick"
-SEED = "{seed}"
-"""Placeholder of the run's seed in the values of a level."""
 MIN_SEEDS = 3
 LEAST_REACHED = 0.05
 LEAST_GAIN = 0.12
@@ -57,28 +55,48 @@ class Contrast(Config):
     """Levels that are subtracted; none: the quantity itself is compared with zero."""
     against_feature: str = ""
     """Feature of the subtracted levels, if not `feature`."""
-    dose: tuple[float, ...] = ()
-    """Dose of each level in `of`: the effect is then the slope of the metric, per unit of dose."""
+    dose: str = ""
+    """Metric of the runs that is each level's dose, measured up to the time `at` which the metric is read: the effect
+    is then the slope over it."""
     direction: Direction = "higher"
     """What is claimed of the difference."""
     least: float = Field(default=LEAST_REACHED, gt=0)
     """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that would matter. Of a
     check, the mean over seeds under which the claim cannot appear here."""
+    paper: float | None = Field(default=None, gt=0)
+    """The paper's effect in the same unit, as claimed; none where the paper has no figure for it. A `least` above it
+    contradicts nothing by being excluded."""
 
     @property
     def levels(self) -> tuple[str, ...]:
         """All levels that it names."""
         return tuple(dict.fromkeys(self.of + self.against))
 
+    @property
+    def is_above_paper(self) -> bool:
+        """Whether the smallest effect of interest is larger than the paper's own."""
+        return self.paper is not None and self.least > self.paper
+
+    @property
+    def name(self) -> str:
+        """What it is called in records: by the names of the study's file."""
+        of, against = (" and ".join(levels) for levels in (self.of, self.against))
+        text = f"{self.metric} ({self.measurement or self.feature}): {of}"
+        text += (f" against {against}" if against else "") + (
+            f" ({self.against_feature})" if self.against_feature else ""
+        )
+        return text + (f" over {self.dose}" if self.dose else "")
+
     def _contradictions(self) -> Iterator[str]:
-        if self.dose and (self.against or len(self.dose) != len(self.of) or len(set(self.dose)) < 2):
-            yield f"dose: name one for each of {', '.join(self.of)}, at least two of them different, and no `against`"
+        if self.dose and (self.against or len(self.of) < 2 or not self.feature.startswith("at ")):
+            yield f"dose: name two levels or more, no `against`, and a feature `at 40/120`, not {self.feature!r}"
         if self.measurement:
             if self.feature or self.against_feature:
                 yield f"a measurement has no feature; leave {self.feature or self.against_feature!r} out"
             return
-        if self.metric not in LABELS:
-            yield (f"no metric {self.metric!r} of runs; use one of {', '.join(LABELS)}, or name a measurement")
+        for metric in (self.metric, self.dose or self.metric):
+            if metric not in LABELS:
+                yield f"no metric {metric!r} of runs; use one of {', '.join(LABELS)}, or name a measurement"
         for text in (self.feature, self.against_feature or self.feature):
             parse_feature(text)
 
@@ -93,7 +111,7 @@ class Spread(Config):
 
 
 class Undecidable(Config):
-    """Why a claim is not decidable at this scale, written before the runs."""
+    """Why a claim is not decidable at this scale."""
 
     reason: str = Field(min_length=1)
     compute: str = Field(min_length=1)
@@ -122,6 +140,8 @@ class Claim(Config):
     """Manipulation check: the treatment reached the rollouts if this is at least `least`."""
     spread: Spread | None = None
     undecidable: Undecidable | None = None
+    construction: str = ""
+    """Why the sign could not have been otherwise here, if so; the verdict is then "by construction"."""
     note: str = ""
     """A caveat for readers of the verdict."""
 
@@ -187,7 +207,7 @@ class Level(Config):
     """One setting of the factor."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed."""
+    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its rest."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """By scale: keys that override `set`, such as steps and lengths."""
     says: str = ""
@@ -222,8 +242,6 @@ class Study(Config):
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     first_look: int = Field(default=5, ge=2)
     """Seeds that are run before any interval is looked at; its width decides on further ones."""
-    precision: float = Field(default=1.0, gt=0)
-    """Half width of a primary effect's 95 % interval, in units of its `least`, above which further seeds are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None
@@ -237,12 +255,11 @@ class Study(Config):
     claims: tuple[Claim, ...] = ()
     """Claims; None for a study whose results are reported elsewhere."""
 
-    def unit_of(self, metric: str, measurement: str = "", feature: str = "") -> Unit:
-        """Return the unit of a metric, or of a feature of its curve."""
-        if measurement:
-            return self.measurements[measurement].metrics[metric].unit
-        if "peak_at" in feature:
-            return "1"
+    def unit_of(self, contrast: Contrast) -> Unit:
+        """Return the unit of what a contrast compares."""
+        metric = contrast.metric
+        if contrast.measurement:
+            return self.measurements[contrast.measurement].metrics[metric].unit
         return "share" if metric in SHARES else "tokens" if "length" in metric else "1"
 
     def _contradictions(self) -> Iterator[str]:

@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 Solved = Mapping[str, Sequence[bool | None]]
 """Problem id -> solved or not, sample by sample; None is unscored."""
@@ -169,6 +169,18 @@ class Effect:
         """Whether every seed gave zero."""
         return all(abs(value) < _ROUNDING for value in self.by_seed)
 
+    def as_row(self) -> dict[str, Any]:
+        """Return it for a JSON file: an end or a freedom without bound is None."""
+        return {name: None if value in (math.inf, -math.inf) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Effect:
+        """Return the effect that a row holds."""
+        values: dict[str, Any] = {"low": -math.inf, "high": math.inf, "freedom": math.inf}
+        values.update({name: value for name, value in row.items() if value is not None})
+        values["by_seed"] = tuple(row["by_seed"])
+        return cls(**values)
+
     def p_above(self, bound: float) -> float:
         """Return the one-sided p-value of "the true effect is at most `bound`"."""
         return self._tail(self.value - bound, self.value - self.low)
@@ -209,9 +221,7 @@ def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTIN
     return np.hstack([equal, counts.T / num_problems])
 
 
-def estimate_effect(
-    differences_S_B: Array, *, num_problems: int = 0, resolution: float = 0.0, span: float | None = None
-) -> Effect:
+def estimate_effect(differences_S_B: Array, *, num_problems: int = 0, span: float | None = None) -> Effect:
     """Estimate an effect from the differences of the seeds.
 
     Args:
@@ -219,8 +229,6 @@ def estimate_effect(
             resampled problems in the others (none if there is nothing to resample). Seeds with equal rows over
             resampled problems are one set of samples, counted once, unless they show no difference at all.
         num_problems: held-out problems that were resampled.
-        resolution: grid of the differences by construction, such as the times of evaluations; adds to the variance,
-            since equal values on a coarse grid are no proof of no variance.
         span: the largest difference that the metric can show in either direction; None if it has no bounds.
     """
     import numpy as np
@@ -233,7 +241,7 @@ def estimate_effect(
     if len(by_seed) < 2:
         # Trained once: what another seed would give is unknown.
         return Effect(float(by_seed[0]), -math.inf, math.inf, 1, num_problems, (float(by_seed[0]),))
-    of_seeds = (float(np.var(by_seed, ddof=1)) + resolution**2 / 6) / len(by_seed)
+    of_seeds = float(np.var(by_seed, ddof=1)) / len(by_seed)
     resampled = differences_S_B[:, 1:].mean(axis=0)
     of_problems = float(np.var(resampled, ddof=1)) if resampled.size > 1 else 0.0
     return _interval(by_seed, num_problems, of_seeds=of_seeds, of_units=of_problems, span=span)

@@ -7,8 +7,7 @@ A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last
 | `start`, `early`, `late` | mean over time up to 0.1, over (0, 0.4], over (0.7, 1] |
 | `mean` | mean over (0, 1] |
 | `growth` | late - start |
-| `peak`, `peak_at` | largest value after time 0 (mean of three neighbours in a long series), and when |
-| `drop` | peak - late; a peak is the best of noisy values, so only differences of drops mean something |
+| `at 40/120`, `up to 40/120` | at that share of the run: the nearest value, and the mean over (0, 1/3] |
 | `swing` | mean absolute second difference: a steady trend has none |
 
 Two joined by ` - ` are one feature: `early - late`.
@@ -16,13 +15,15 @@ Two joined by ` - ` are one feature: `early - late`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from microcoder.lab.studies.history import History
+from microcoder.data.micro import TIERS
+from microcoder.lab.studies.history import History, Row
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 
 if TYPE_CHECKING:
@@ -41,17 +42,22 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "accuracy": "Accuracy, held out",
         **{name: f"{one.title}, training" for name, one in _OF_STEP.items()},
         **{name: f"{one.title}, held out" for name, one in _OF_EVALUATION.items()},
+        **{f"accuracy_{tier}": f"Accuracy on {tier} problems, held out" for tier in TIERS},
         "holding_temperature": "Highest holding temperature",
+        "masked_effective": "Masked where it changed an advantage, training",
     }
 )
 """Every metric of runs that a study may compare, and what a figure calls it."""
-SHARES = ("accuracy", *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"))
+SHARES = (
+    "accuracy",
+    *(f"accuracy_{tier}" for tier in TIERS),
+    "masked_effective",
+    *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
+)
 """Between 0 and 1, if the reward is."""
 HOLDING_SHARE = 0.8
 """A temperature holds if it keeps this share of the best accuracy among those tried."""
 _START, _EARLY, _LATE = 0.1, 0.4, 0.7
-_LONG = 12
-"""Points from which on a peak is sought in a smoothed series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +98,15 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
     num_steps = max([s.step for s in history.steps] + [e.step for e in history.evaluations], default=0)
     if not num_steps:
         return None
-    if metric == "accuracy":
-        names = sorted({name for e in history.evaluations for name in e.solved})
+    if metric.startswith("accuracy"):
+        tier = metric.removeprefix("accuracy").removeprefix("_")
+        known = sorted({name for e in history.evaluations for name in e.solved})
+        names = [name for name in known if not tier or history.tier_of.get(name) == tier]
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
+    elif metric == "masked_effective":
+        points = [(s.step, effective_dose(history.training_samples(s.step))) for s in history.steps]
+        steps, rows = [step for step, _ in points], [[_number(value)] for _, value in points]
     elif metric not in _OF_STEP:
         field = _OF_EVALUATION.get(metric)
         read = (lambda e: holding_temperature(e.sweep)) if field is None else attrgetter(field.name)
@@ -109,11 +120,25 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
     return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
 
 
+def effective_dose(rollouts: Sequence[Row]) -> float | None:
+    """Return the share of a step's rollouts whose advantage a mask changed; None without rollouts.
+
+    A masked response in a group without a difference in reward had no advantage to lose.
+    """
+    rewards: dict[str, set[float]] = {}
+    for row in rollouts:
+        if row["reward"] is not None:
+            rewards.setdefault(row["problem_id"], set()).add(row["reward"])
+    changed = sum(bool(row["masked_why"]) and len(rewards.get(row["problem_id"], ())) > 1 for row in rollouts)
+    return changed / len(rollouts) if rollouts else None
+
+
 def parse_feature(text: str) -> list[tuple[float, str]]:
     """Return a feature as signed names."""
     names = text.split(" - ")
-    if unknown := [name for name in names if name not in FEATURES]:
-        raise ValueError(f"no feature {unknown[0]!r}; use one of {', '.join(FEATURES)}, or two joined by ' - '")
+    if unknown := [name for name in names if name not in FEATURES and not _AT.fullmatch(name)]:
+        known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
+        raise ValueError(f"no feature {unknown[0]!r}; use one of {known}, or two joined by ' - '")
     return [(-1.0 if index else 1.0, name) for index, name in enumerate(names)]
 
 
@@ -122,17 +147,22 @@ def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
     import numpy as np
 
     values_E_B = series.weigh(weights_P_B)
-    parts = [sign * FEATURES[name](series.time_E, values_E_B) for sign, name in parse_feature(feature)]
+    parts = [sign * _summarise(name, series.time_E, values_E_B) for sign, name in parse_feature(feature)]
     return np.sum(parts, axis=0)
 
 
-def resolution(series: MetricSeries, feature: str) -> float:
-    """Return the grid on which a feature lies by construction: the times that were looked at; 0 for a free value."""
-    import numpy as np
+_AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
 
-    if not any(name == "peak_at" for _, name in parse_feature(feature)) or len(series.time_E) < 2:
-        return 0.0
-    return float(np.max(np.diff(series.time_E)))
+
+def _summarise(name: str, time_E: Array, values_E_B: Array) -> Array:
+    if name in FEATURES:
+        return FEATURES[name](time_E, values_E_B)
+    found = _AT.fullmatch(name)
+    assert found is not None
+    time = int(found[2]) / int(found[3])
+    if found[1] == "at":
+        return values_E_B[abs(time_E - time).argmin()]
+    return _mean(values_E_B[(time_E > 0) & (time_E <= time + 1e-9)])
 
 
 def _mean(values_E_B: Array) -> Array:
@@ -154,30 +184,6 @@ def _start(time_E: Array, values_E_B: Array) -> Array:
     return _mean(values_E_B[time_E <= max(_START, time_E[0])])
 
 
-def _smoothed(time_E: Array, values_E_B: Array) -> tuple[Array, Array]:
-    """The trained part of a series; a long one as means of three neighbours."""
-    import numpy as np
-
-    time_E, values_E_B = time_E[time_E > 0], values_E_B[time_E > 0]
-    if len(time_E) < _LONG:
-        return time_E, values_E_B
-    stacked = np.stack([values_E_B[:-2], values_E_B[1:-1], values_E_B[2:]])
-    return time_E[1:-1], np.mean(stacked, axis=0)
-
-
-def _peak(time_E: Array, values_E_B: Array) -> Array:
-    import numpy as np
-
-    return np.nanmax(_smoothed(time_E, values_E_B)[1], axis=0)
-
-
-def _peak_at(time_E: Array, values_E_B: Array) -> Array:
-    import numpy as np
-
-    time_E, values_E_B = _smoothed(time_E, values_E_B)
-    return time_E[np.nanargmax(values_E_B, axis=0)]
-
-
 def _swing(time_E: Array, values_E_B: Array) -> Array:
     import numpy as np
 
@@ -191,9 +197,6 @@ FEATURES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
         "late": _late,
         "mean": lambda time_E, values_E_B: _mean(values_E_B[time_E > 0]),
         "growth": lambda time_E, values_E_B: _late(time_E, values_E_B) - _start(time_E, values_E_B),
-        "peak": _peak,
-        "peak_at": _peak_at,
-        "drop": lambda time_E, values_E_B: _peak(time_E, values_E_B) - _late(time_E, values_E_B),
         "swing": _swing,
     }
 )

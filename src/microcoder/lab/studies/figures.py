@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
-from microcoder.lab.studies.verdicts import ClaimFinding, expected_half_width
+from microcoder.lab.studies.verdicts import expected_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,14 +115,6 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
 
 
 _COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
-COLOUR_OF: Mapping[ClaimFinding, str] = {
-    ClaimFinding.SUPPORTED: GREEN,
-    ClaimFinding.CONTRADICTED: VERMILION,
-    ClaimFinding.INCONCLUSIVE: ORANGE,
-    ClaimFinding.CANNOT_APPEAR: "#999999",
-}
-_FARTHEST = 6.0
-"""Effects beyond this many smallest effects are drawn at the edge."""
 _ROW_INCHES, _LABEL_CHARACTERS, _LEGEND_CHARACTERS = 0.42, 46, 80
 
 
@@ -160,53 +152,32 @@ def draw_curves(
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One effect in a figure of effects; with a verdict, in units of the smallest effect of interest."""
+    """One effect in a figure of effects."""
 
     label: str
     effect: Effect
-    least: float = 1.0
-    direction: str = "higher"
-    verdict: ClaimFinding | None = None
 
 
 def draw_bars(name: str, bars: Sequence[Bar], *, title: str, is_share: bool = False) -> Chart:
-    """Draw effects with their intervals: as measured, or turned so that the claimed direction is right."""
+    """Draw effects with their intervals, as measured."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
     from matplotlib.ticker import PercentFormatter
 
-    seen = [verdict for verdict in COLOUR_OF if any(bar.verdict is verdict for bar in bars)]
     height = 1.0 + _ROW_INCHES * len(bars)
     with mpl.rc_context(dict(STYLE)):
         figure = Figure(figsize=(7.6, height))
         axes = figure.subplots()
-    figure.subplots_adjust(left=0.47 if seen else 0.24, right=0.98, bottom=0.55 / height, top=1 - 0.3 / height)
+    figure.subplots_adjust(left=0.24, right=0.98, bottom=0.55 / height, top=1 - 0.3 / height)
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.axvline(0, color=BLACK, linewidth=0.8)
-    farthest = _FARTHEST if seen else float("inf")
     for row, bar in enumerate(bars):
-        scale = (-1.0 if bar.direction == "lower" else 1.0) / bar.least
-        value, *ends = (
-            max(-farthest, min(farthest, scale * x)) for x in (bar.effect.value, bar.effect.low, bar.effect.high)
-        )
-        colour = COLOUR_OF[bar.verdict] if bar.verdict else BLUE
-        axes.plot([min(ends), max(ends)], [row, row], color=colour, linewidth=2)
-        axes.plot([value], [row], "s" if bar.direction == "same" else "o", color=colour, markersize=6)
+        axes.plot([bar.effect.low, bar.effect.high], [row, row], color=BLUE, linewidth=2)
+        axes.plot([bar.effect.value], [row], "o", color=BLUE, markersize=6)
     axes.set_yticks(range(len(bars)), [textwrap.fill(bar.label, _LABEL_CHARACTERS) for bar in bars], fontsize=8)
-    axes.set_xlabel("effect / smallest effect of interest; to the right: as claimed" if seen else title, fontsize=8)
+    axes.set_xlabel(title, fontsize=8)
     if is_share:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
-    if not seen:
-        means = "; ".join(f"{b.label} {b.effect.value:.3g} [{b.effect.low:.3g}, {b.effect.high:.3g}]" for b in bars)
-        return render(figure, name, title, f"Means with 95 % intervals: {means}.")
-    axes.axvspan(-1, 1, color="#eef1f4", zorder=0)
-    axes.set_xlim(-_FARTHEST * 1.03, _FARTHEST * 1.03)
-    handles = [Line2D([], [], color=COLOUR_OF[verdict], marker="o", label=str(verdict)) for verdict in seen]
-    axes.legend(
-        handles=handles, ncols=len(seen), loc="lower right", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False
-    )
-    counts = ", ".join(f"{sum(bar.verdict is verdict for bar in bars)} {verdict}" for verdict in seen)
-    square = " Squares: claimed to be within the grey." if any(bar.direction == "same" for bar in bars) else ""
-    return render(figure, name, title, f"{len(bars)} primary effects with 95 % intervals: {counts}.{square}")
+    means = "; ".join(f"{b.label} {b.effect.value:.3g} [{b.effect.low:.3g}, {b.effect.high:.3g}]" for b in bars)
+    return render(figure, name, title, f"Means with 95 % intervals: {means}.")

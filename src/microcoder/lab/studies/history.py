@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.types import Outcome
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import RunDirectory, read_rollouts
-
-if TYPE_CHECKING:
-    pass
 
 Row = dict[str, Any]
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-LOSSES: Mapping[str, str] = MappingProxyType(
-    {
-        "dapo": "DAPO",
-        "grpo": "GRPO",
-        "dr_grpo": "Dr. GRPO",
-        "bnpo": "BNPO",
-        "gspo": "GSPO",
-        "luspo": "LUSPO",
-        "cispo": "CISPO",
-        "sapo": "SAPO",
-        "vespo": "VESPO",
-    }
-)
-ADVANTAGES: Mapping[str, str] = MappingProxyType(
-    {"grpo": "", "dr_grpo": "Dr. GRPO's advantage", "rloo": "RLOO's advantage", "maxrl": "MaxRL's advantage"}
-)
-MASKS: Mapping[str, str] = MappingProxyType(
-    {
-        "none": "",
-        "conditional": "conditional truncation mask",
-        "all": "all truncated masked",
-        "soft_penalty": "soft length penalty",
-        "stop_properly": "stop-properly penalty",
-    }
-)
+_ADVANTAGES = {"grpo": "", "dr_grpo": "Dr. GRPO's advantage", "rloo": "RLOO's advantage", "maxrl": "MaxRL's advantage"}
+_MASKS = {
+    "none": "",
+    "conditional": "conditional truncation mask",
+    "all": "all truncated masked",
+    "soft_penalty": "soft length penalty",
+    "stop_properly": "stop-properly penalty",
+}
 
 
 def algorithm_name(config: Mapping[str, Any]) -> str:
@@ -44,10 +26,10 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     loss, masking = _table(config.get("loss"), "dapo"), _table(config.get("masking"), "none")
     advantage, has_kl = str(config.get("advantage") or "grpo"), bool(config.get("kl_coefficient"))
     kind, mask = loss["kind"], _mask_name(masking)
-    name = LOSSES.get(kind, kind)
+    name = "Dr. GRPO" if kind == "dr_grpo" else str(kind).upper()
     if name == "DAPO" and masking["kind"] == "conditional" and advantage == "grpo" and not has_kl:
         name, mask = "MicroCoder-GRPO", ""
-    own_advantage = "" if kind == advantage == "dr_grpo" else ADVANTAGES.get(advantage, f"advantage {advantage}")
+    own_advantage = "" if kind == advantage == "dr_grpo" else _ADVANTAGES.get(advantage, f"advantage {advantage}")
     is_symmetric = kind == "dapo" and loss.get("clip_high") is not None and loss["clip_high"] == loss.get("clip_low")
     # GRPO's own recipe has a KL term; the others have none.
     kl = ("" if has_kl else "no KL") if kind == "grpo" else ("KL" if has_kl else "")
@@ -69,7 +51,7 @@ def _mask_name(masking: Mapping[str, Any]) -> str:
     if kind == "own":
         return f"mask {masking.get('name')}"
     out_of = masking.get("leave_out_of") or "gradient"
-    return MASKS.get(kind, kind) + ("" if out_of == "gradient" else f" (out of the {out_of})")
+    return _MASKS.get(kind, kind) + ("" if out_of == "gradient" else f" (out of the {out_of})")
 
 
 def _table(value: object, default: str) -> dict[str, Any]:

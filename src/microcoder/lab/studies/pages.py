@@ -1,20 +1,21 @@
-"""The pages of the studies: five sentences, one figure and tables for each, and an index of all claims."""
+"""The pages of the studies, from their records: five sentences, one figure and tables each, and an index of claims."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_text
-from microcoder.lab.studies.claims import ClaimResult, ContrastResult, JudgedStudy, as_records, measure_contrast
+from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, StudyData, as_records, measure_contrast
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
 from microcoder.lab.studies.figures import Bar, Chart, draw_bars, draw_curves
 from microcoder.lab.studies.history import missing_extra
-from microcoder.lab.studies.verdicts import ClaimFinding, expect_power
+from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expect_power
 from microcoder.lab.studies.work import level_keys
 
 LEARNT = "what-we-learnt.md"
@@ -28,11 +29,11 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
     """Write the pages of some studies; return the page to begin with.
 
     Args:
-        judged: the studies, judged among all.
+        judged: the studies, judged among all. A figure is drawn of runs that are at hand.
         output: where the pages go.
-        has_index: also write the index and the results for other programs.
+        has_index: also write the index and the records.
     """
-    if not any(study.seeds for study in judged):
+    if not any(study.record.seeds for study in judged):
         folder = next(work.folder.parent for study in judged for work in study.works)
         found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir())
         others = [name for name in found if name not in (folder.name, "logs")]
@@ -41,20 +42,30 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
             f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study run`{hint}"
         )
     try:
-        for study in judged:
-            _write_page(study, output)
-        return _write_index(judged, output) if has_index else output / f"{judged[0].file.name}.md"
+        drawn = [_draw_figure(study, output) for study in judged]
     except ImportError as error:
         raise missing_extra(error) from None
+    for study in drawn:
+        _write_page(study, output)
+    return _write_index(drawn, output) if has_index else output / f"{judged[0].file.name}.md"
+
+
+def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
+    if judged.data is None:
+        return judged
+    for old in output.glob(f"{judged.file.name}*.svg"):
+        old.unlink()
+    chart = _draw(judged, judged.data)
+    if chart is None:
+        return judged
+    write_text(output / f"{chart.name}.svg", chart.svg)
+    figure = {"name": chart.name, "title": chart.title, "description": chart.description}
+    return replace(judged, record=replace(judged.record, figure=figure))
 
 
 def _write_page(judged: JudgedStudy, output: Path) -> None:
-    name, study = judged.file.name, judged.file.study
-    for old in output.glob(f"{name}*.svg"):
-        old.unlink()
-    chart = _draw(judged)
-    if chart:
-        write_text(output / f"{chart.name}.svg", chart.svg)
+    name, study, figure = judged.file.name, judged.file.study, judged.record.figure
+    quick = " --quick" if judged.scale == QUICK else ""
     lines = [
         f"# {_capital(study.factor)}",
         "",
@@ -63,10 +74,10 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         f"**Seen:** {_seen(judged)}\n",
         f"**It means:** {_meaning(judged.claims)}\n",
         f"**Next:** {study.next}\n",
-        *([f"![{chart.title}. {chart.description}]({chart.name}.svg)", ""] if chart else []),
+        *([f"![{figure['title']}. {figure['description']}]({figure['name']}.svg)", ""] if figure else []),
         "## Claims",
         "",
-        *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "seeds", "p (Holm)"),
+        *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", "seeds", "p sign", "p size"),
         *(_claim_row(result, study) for result in judged.claims),
         "",
         *(line for result in judged.claims for line in _remarks(result, study)),
@@ -81,8 +92,12 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         "",
         f"Study [{name}](../../studies/{name}.toml); how to read this: [insights.md](../insights.md).",
         "",
-        *_reproduce([judged]),
+        "```console",
+        f"microcoder study run {name}{quick}",
+        f"microcoder study report {name}{quick} -o docs/insights",
+        "```",
         "",
+        judged.record.made,
     ]
     write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
 
@@ -91,28 +106,35 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
     found = {result.claim.id: (study, result) for study in judged for result in study.claims}
     results = [result for _, result in found.values() if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
-    counts = _count_verdicts(results) + (f" and {num_missing} in no study here" if num_missing else "")
+    counts = _count_verdicts(results) + (f", {num_missing} in no study here" if num_missing else "")
     num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
-    learnt = f"What that means for who trains real models: [what we learnt]({LEARNT}). "
+    learnt = f"What that means for who trains real models: [what we learnt]({LEARNT}).\n"
+    quick = " --quick" if judged[0].scale == QUICK else ""
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"Of {len(INSIGHTS)} claims {counts}. {num_precise} intervals are as narrow as the smallest effect of "
+        f"{len(INSIGHTS)} claims: {counts}. {num_precise} intervals are as narrow as the smallest effect of "
         "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
         *([learnt] if (output / LEARNT).exists() else []),
         "How to read this: [insights.md](../insights.md).",
         "",
-        *_rows("", "claim", "verdict", "effect, 95 % interval", ""),
+        *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", ""),
         *(
-            _row(*_claim_cells(result, study.file.study)[:4], f"[study]({study.file.name}.md)")
+            _row(*_claim_cells(result, study.file.study)[:6], f"[study]({study.file.name}.md)")
             for name in dict.fromkeys([*INSIGHTS, *found])
             if name in found
             for study, result in [found[name]]
         ),
         "",
-        *_reproduce(judged),
+        "Each study's page says its seeds, runs, code and machines. All effects are in [results.json](results.json);",
+        "the last line judges these again, by the rule that is installed:",
         "",
+        "```console",
+        f"microcoder study run --all{quick}",
+        f"microcoder study report --all{quick} -o docs/insights",
+        f"microcoder study report --all{quick} -o docs/insights --runs docs/insights/results.json",
+        "```",
     ]
     path = output / "README.md"
     write_text(path, "\n".join(lines).rstrip() + "\n")
@@ -124,25 +146,51 @@ def _claim_cells(result: ClaimResult, study: Study) -> list[str]:
     claim, part = result.claim, result.primary
     cells = [claim.id, claim.short, f"**{result.verdict}**"]
     if part is None:
-        return [*cells, "-", "-", "-"]
+        return [*cells, "-", "-", "-", "-"]
     num_seeds = part.effect.num_seeds if part.effect else 0
-    return [*cells, format_effect(part, study), _format_claimed(part.contrast, study), str(num_seeds)]
+    return [
+        *cells,
+        format_effect(part, study),
+        _format_claimed(part.contrast, study),
+        _paper(part, study),
+        str(num_seeds),
+    ]
 
 
 def _claim_row(result: ClaimResult, study: Study) -> str:
-    return _row(*_claim_cells(result, study), _adjusted_p(result))
+    found = result.adjusted
+    tests = [("< 0.001" if p < 0.001 else f"{p:.3f}") for p in (found.p_sign, found.p_size)] if found else ["-", "-"]
+    return _row(*_claim_cells(result, study), *tests)
+
+
+def _paper(part: ContrastResult, study: Study) -> str:
+    return (
+        "no figure" if part.contrast.paper is None else format_amount(part.contrast.paper, study.unit_of(part.contrast))
+    )
 
 
 def _remarks(result: ClaimResult, study: Study) -> list[str]:
     """Return what a verdict depends on beside its effect; designs and the paper's figures are in the study's file."""
-    claim, remarks = result.claim, []
+    claim, part, remarks = result.claim, result.primary, []
     if claim.undecidable:
-        remarks.append(claim.undecidable.reason)
+        remarks += [claim.undecidable.reason, claim.undecidable.compute]
+    if claim.construction:
+        remarks.append(f"By construction: {claim.construction}")
     if result.verdict is ClaimFinding.CANNOT_APPEAR:
         missed = [f"{format_check(check, study)}." for check in result.checks if not check.is_reached]
         remarks += missed or ["The runs that are compared are the same in every seed: the setting changed nothing."]
+    elif part and part.effect:
+        unknown = [name_comparison(check.contrast, study) for check in result.checks if check.effect is None]
+        remarks += [f"Not on record for these runs: {_join(unknown)}."] if unknown else []
     if result.raw is not result.verdict:
         remarks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
+    if part and part.effect and part.contrast.is_above_paper:
+        least = format_amount(part.contrast.least, study.unit_of(part.contrast))
+        is_excluded = part.judgement.p_size <= ALPHA
+        remarks.append(
+            f"The paper's effect, {_paper(part, study)}, is smaller than the {least} asked for"
+            + (": that these are excluded does not contradict it." if is_excluded else ".")
+        )
     remarks += filter(None, [claim.note])
     return [f"- **{claim.id}**: {' '.join(remarks)}"] if remarks else []
 
@@ -154,7 +202,7 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
         name = f"**{result.claim.id}**" if part is result.primary else result.claim.id
         each, num = "-", "0"
         if effect:
-            unit = study.unit_of(contrast.metric, contrast.measurement, contrast.feature)
+            unit = study.unit_of(contrast)
             each = ", ".join(format_value(value, unit) for value in effect.by_seed)
             units = f" x {effect.num_units:,} {'units' if contrast.measurement else 'problems'}"
             num = f"{effect.num_seeds} seeds{units if effect.num_units else ''}"
@@ -167,9 +215,8 @@ def _levels(judged: JudgedStudy) -> list[str]:
     study, num_seeds = judged.file.study, len(judged.file.seeds(judged.scale))
     rows = ["## Runs", "", *_rows("level", "", "keys", "runs", "accuracy before", "after")]
     for name, level in study.levels.items():
-        runs = judged.data.histories[name].values()
-        before = [h.before.accuracy for h in runs if h.before]
-        after = [h.after.accuracy for h in runs if h.after]
+        sides = judged.record.levels.get(name, {})
+        before, after = sides.get("before", ()), sides.get("after", ())
         mark = "**" if name == study.reference else ""
         keys = level_keys(judged.file, scale=judged.scale, level=name)
         said = ", ".join(f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items())
@@ -178,25 +225,19 @@ def _levels(judged: JudgedStudy) -> list[str]:
                 f"{mark}{name}{mark}",
                 level.says,
                 said or "the baseline",
-                f"{len(runs)} of at most {num_seeds}",
+                f"{len(after)} of at most {num_seeds}",
                 f"{fmean(before):.1%}" if before else "-",
-                f"{fmean(after):.1%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-",
+                f"{fmean(after):.0%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-",
             )
         )
     return [*rows, ""]
 
 
-def _draw(judged: JudgedStudy) -> Chart | None:
-    """Draw the one figure of a page: what the study chose, or the primary effects; None if there is nothing to draw."""
-    study, data, name = judged.file.study, judged.data, f"{judged.file.name}-figure"
-    chosen = study.figure
+def _draw(judged: JudgedStudy, data: StudyData) -> Chart | None:
+    """Draw the figure that a study chose; None if there is nothing to draw."""
+    study, name, chosen = judged.file.study, f"{judged.file.name}-figure", judged.file.study.figure
     if chosen is None:
-        found = [(one, one.primary, one.primary.effect) for one in judged.claims if one.primary and one.primary.effect]
-        bars = [
-            Bar(f"{one.claim.id}  {one.claim.short}", effect, part.contrast.least, part.contrast.direction, one.verdict)
-            for one, part, effect in found
-        ]
-        return draw_bars(name, bars, title="Effects of the claims") if bars else None
+        return None
     if not chosen.measurement:
         by_level = {
             level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
@@ -213,42 +254,6 @@ def _draw(judged: JudgedStudy) -> Chart | None:
     }
     bars = [Bar(level, effect) for level, effect in effects.items() if effect]
     return draw_bars(name, bars, title=metric.says, is_share=metric.unit == "share") if bars else None
-
-
-def _reproduce(judged: Sequence[JudgedStudy]) -> list[str]:
-    distinct = {history.run.root: history for study in judged for history in study.histories}.values()
-    summaries = [summary for study in judged for summary in study.summaries]
-    commits = set()
-    for record in [history.manifest for history in distinct] + summaries:
-        git = record.get("git") or {}
-        commits.add(str(git.get("commit") or "unknown")[:12] + (" with changes" if git.get("is_dirty") else ""))
-    machines = {f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in distinct if (m := h.manifest.get("machine"))}
-    codes = sorted({work.folder.parent.name for study in judged for work in study.works})
-    seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in distinct)
-    seconds += sum(summary["cpu_seconds"] for summary in summaries)
-    seeds = sorted({seed for study in judged for seed in study.seeds})
-    quick = " --quick" if judged[0].scale == QUICK else ""
-    name = "--all" if len(judged) > 1 else judged[0].file.name
-    return [
-        "```console",
-        f"microcoder study run {name}{quick}",
-        f"microcoder study report {name}{quick} -o docs/insights",
-        "```",
-        "",
-        f"Seeds {', '.join(map(str, seeds))}; {len(distinct)} distinct runs and {len(summaries)} measurements; "
-        f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(sorted(commits)) or '-'}; "
-        f"{'; '.join(sorted(machines)) or '-'}.",
-    ]
-
-
-def _adjusted_p(result: ClaimResult) -> str:
-    """Of the verdict that the claim has by itself, or of the nearer one."""
-    found = result.adjusted
-    if found is None:
-        return "-"
-    one_of = {ClaimFinding.SUPPORTED: found.p_for, ClaimFinding.CONTRADICTED: found.p_against}
-    p = one_of.get(result.raw, min(found.p_for, found.p_against))
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _rows(*columns: str) -> list[str]:
@@ -273,7 +278,7 @@ def name_comparison(contrast: Contrast, study: Study) -> str:
     """Return a contrast in words: metric, levels, and what they are compared with."""
     text = f"{_name_metric(contrast, study)}: {' and '.join(contrast.of)}"
     if contrast.dose:
-        return f"{text}, slope over the doses {', '.join(f'{dose:g}' for dose in contrast.dose)}"
+        return f"{text}, slope over the dose: {contrast.dose.replace('_', ' ')}"
     if not contrast.against:
         return text
     other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
@@ -301,7 +306,7 @@ def format_effect(part: ContrastResult, study: Study) -> str:
     contrast, effect = part.contrast, part.effect
     if effect is None:
         return "-"
-    unit = study.unit_of(contrast.metric, contrast.measurement, contrast.feature)
+    unit = study.unit_of(contrast)
     value = format_value(effect.value, unit)
     if not (math.isfinite(effect.low) and math.isfinite(effect.high)):
         return f"{value}{_SUFFIX[unit]}, no interval"
@@ -309,14 +314,14 @@ def format_effect(part: ContrastResult, study: Study) -> str:
 
 
 def _format_claimed(contrast: Contrast, study: Study) -> str:
-    least = format_amount(contrast.least, study.unit_of(contrast.metric, contrast.measurement, contrast.feature))
+    least = format_amount(contrast.least, study.unit_of(contrast))
     return f"same within {least}" if contrast.direction == "same" else f"{contrast.direction} by {least} or more"
 
 
 def format_check(found: ContrastResult, study: Study) -> str:
     """Return a check's result and requirement in words."""
     check, value = found.contrast, found.effect.value if found.effect else None
-    unit = study.unit_of(check.metric, check.measurement, check.feature)
+    unit = study.unit_of(check)
     is_plain = unit == "share" and not check.against
     said, least = (
         "not run" if x is None else f"{x:.1%}" if is_plain else format_amount(x, unit) for x in (value, check.least)
@@ -335,12 +340,12 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
 def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
     """Return the expected power, or why a claim is not decidable, in a sentence."""
     if claim.undecidable is not None:
-        return f"Said before the runs: {claim.undecidable.reason} What would decide it: {claim.undecidable.compute}"
+        return f"Not decidable here: {claim.undecidable.reason} {claim.undecidable.compute}"
     primary = claim.primary
     expected = expect_power(claim, num_seeds=len(file.seeds(scale, primary.measurement))) if primary else None
     if primary is None or claim.spread is None or expected is None:
         return ""
-    unit = file.study.unit_of(primary.metric, primary.measurement, primary.feature)
+    unit = file.study.unit_of(primary)
     spread, half, least = (format_amount(x, unit) for x in (claim.spread.sd, expected.half_width, primary.least))
     return (
         f"Computed before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
@@ -351,26 +356,18 @@ def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
 
 def _count_verdicts(results: Sequence[ClaimResult]) -> str:
     counts = Counter(result.verdict for result in results)
-    parts = []
-    for verdict in ClaimFinding:
-        verb = "" if verdict is ClaimFinding.CANNOT_APPEAR else "is " if counts[verdict] == 1 else "are "
-        parts += [f"{counts[verdict]} {verb}{verdict}"] if counts[verdict] else []
-    return _join(parts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ClaimFinding if counts[verdict])
 
 
 def _seen(judged: JudgedStudy) -> str:
     study = judged.file.study
-    tested = [result.primary for result in judged.claims if result.primary and result.primary.effect]
+    tested = [part for result in judged.claims if (part := result.primary) and part.effect]
     if not tested:
         return "Nothing that decides a claim has been run yet."
-    tested.sort(key=lambda part: min(part.judgement.p_for, part.judgement.p_against))
-    parts = [
-        f"{_subject(part.contrast, study)} was {format_effect(part, study)}"
-        for part in tested[: 2 if len(tested) < 3 else 1]
-    ]
-    if len(tested) <= 2:
-        return f"{_capital(_join(parts))} (effect and 95 % interval)."
-    return f"Of {len(judged.claims)} claims {_count_verdicts(judged.claims)}; most clearly, {parts[0]}."
+    if len(tested) > 2:
+        return f"Claims: {_count_verdicts(judged.claims)}."
+    parts = [f"{_subject(part.contrast, study)} was {format_effect(part, study)}" for part in tested]
+    return f"{_capital(_join(parts))} (effect and 95 % interval)."
 
 
 def _subject(contrast: Contrast, study: Study) -> str:
@@ -383,7 +380,9 @@ def _subject(contrast: Contrast, study: Study) -> str:
 
 _MEANS: Mapping[ClaimFinding, tuple[str, str]] = {
     ClaimFinding.SUPPORTED: ("this experiment supports", "that"),
-    ClaimFinding.CONTRADICTED: ("it excludes, at the size that would matter,", "that"),
+    ClaimFinding.SMALLER: ("it shows, but smaller than would matter,", "that"),
+    ClaimFinding.CONTRADICTED: ("it contradicts", "that"),
+    ClaimFinding.CONSTRUCTED: ("it could not have shown the contrary of", ""),
     ClaimFinding.INCONCLUSIVE: ("it leaves open", "whether"),
     ClaimFinding.CANNOT_APPEAR: ("the treatment reached too little here to ask about", ""),
     ClaimFinding.UNDECIDABLE: ("more than this scale is needed for", ""),

@@ -77,15 +77,12 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
     headline, subject = compare(history), _subject(manifest.get("config") or {})
     git, command = manifest.get("git") or {}, manifest.get("command") or ""
     words = [str(word) for word in command] if isinstance(command, list) else []
+    times = (("wall_seconds", "minutes of wall time"), ("cpu_seconds", "CPU minutes"))
     about = [
         f"run {history.name}" if subject else "",
         f"{num_steps} training step{'' if num_steps == 1 else 's'}",
         f"started {manifest['started']}" if manifest.get("started") else "",
-        *(
-            f"{summary[key] / 60:.1f} {what}"
-            for key, what in (("wall_seconds", "minutes of wall time"), ("cpu_seconds", "CPU minutes"))
-            if isinstance(summary.get(key), int | float)
-        ),
+        *(f"{summary[key] / 60:.1f} {what}" for key, what in times if isinstance(summary.get(key), int | float)),
         "" if manifest.get("seed") is None else f"seed {manifest['seed']}",
     ]
     # As its command named it: where the page lies now must not change the page.
@@ -101,9 +98,7 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         "notices": list(_notices(history, headline)),
         "tables": [*_arms(history, others), *_before_after(history, headline), *_outcomes(history)],
         "examples": choose_examples(history),
-        "reproduce": "\n".join([*reproduce, shlex.join(words) or str(command)]).strip()
-        if command
-        else "\n".join(reproduce),
+        "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(words) or str(command)])]),
     }
 
 
@@ -134,8 +129,6 @@ def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
     for other in arms[1:]:
         check_alike(history, other)
     labels, after = _labels(arms), history.after
-    columns = ["arm", "held-out accuracy after", f"less {labels[0]}, points", "length after"]
-    columns += ["diversity after", "truncated in training", "masked in training"]
     rows: list[list[Cell]] = []
     said, changed = [], []
     for arm, label in zip(arms, labels, strict=True):
@@ -155,7 +148,10 @@ def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
         "id": "arms",
         "title": f"Against the other arm{'s' if len(rows) > 2 else ''}",
         "text": " ".join(said),
-        "columns": columns,
+        "columns": [
+            *("arm", "held-out accuracy after", f"less {labels[0]}, points", "length after"),
+            *("diversity after", "truncated in training", "masked in training"),
+        ],
         "rows": rows,
         "note": "The same problems, paired; 95 % intervals over the choice of problems, not over seeds. The arms "
         f"differ in: {'; '.join(changed) or 'nothing'}.",
@@ -250,14 +246,13 @@ def _outcomes(history: History) -> Iterator[dict[str, Any]]:
             yield f"{number} ({_percent(number / total)})" if total else _DASH
 
     rows = [[outcome.value, *share(outcome)] for outcome in Outcome if any(counts.get(outcome) for counts in sides)]
+    columns = ["verdict", "before", "after"]
     if rows:
-        title = "Verdicts on held-out samples"
-        yield {"id": "verdicts", "title": title, "columns": ["verdict", "before", "after"], "rows": rows}
+        yield {"id": "verdicts", "title": "Verdicts on held-out samples", "columns": columns, "rows": rows}
 
 
 def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
-    before, after, summary = history.before, history.after, history.summary or {}
-    unscored = history.num_unscored
+    before, after, unscored = history.before, history.after, history.num_unscored
     if total := sum(unscored):
         yield (
             f"{total} unscored sample{'' if total == 1 else 's'}: {unscored[0]} in training, {unscored[1]} before, "
@@ -265,19 +260,11 @@ def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
         )
     if not history.is_finished:
         yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
-    if not history.steps:
-        yield "No training step was recorded, so there are no training curves."
     for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
         name = history.run.evaluation_file(evaluation.step).name
         yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
     if before and after and before.solved.keys() != after.solved.keys():
         yield f"Before and after used different problems; the difference covers the {headline.num_problems} in both."
-    if before and after and before.temperature != after.temperature:
-        yield f"Sampling temperature was {before.temperature:g} before and {after.temperature:g} after."
-    for key, evaluation in (("accuracy_before", before), ("accuracy_after", after)):
-        recorded = summary.get(key)
-        if isinstance(recorded, int | float) and evaluation and abs(recorded - evaluation.accuracy) > 1e-6:
-            yield f"summary.json says {key} = {recorded:.4f}; evaluations.jsonl, shown here, {evaluation.accuracy:.4f}."
     if (history.manifest.get("git") or {}).get("is_dirty"):
         yield "The working tree had uncommitted changes, so the commit alone does not give this run."
 
@@ -301,7 +288,6 @@ def _subject(config: Mapping[str, Any]) -> str:
 
 
 def _last_part(path: object) -> str:
-    """Return what a path or a hub id is called: its last part, and the one before a name that says nothing."""
     return "/".join([part for part in str(path or "").split("/") if part][-2:])
 
 
@@ -341,11 +327,7 @@ def _mask(history: History) -> str:
         return ""
     total, truncated, masked = count_masked(history)
     most = max(history.steps, key=lambda step: step.truncated_share)
-    reasons = {
-        "truncated": "truncated",
-        "truncated_incomplete": "cut off before the program ended",
-        "truncated_correct": "right though cut off",
-    }
+    reasons = {"truncated_incomplete": "cut off before the program ended", "truncated_correct": "right though cut off"}
     why = ", ".join(f"{count:,} {reasons.get(reason, reason)}" for reason, count in sorted(masked.items()) if count)
     num_masked = sum(masked.values())
     effective = round(sum(step.masked_effective_share * sum(step.outcomes.values()) for step in history.steps))
@@ -410,20 +392,17 @@ def choose_examples(history: History) -> list[dict[str, Any]]:
             best[tier] = name
     learnt = [best[tier] for tier in history.tiers if tier in best][:_MAX_LEARNT]
     lost = [name for name in both if name not in learnt and gains[name] < 0][:1]
-    failing = [name for name in sorted(after) if name not in [*learnt, *lost]]
-    failing = [name for name in failing if not _pick(after[name], True) and _pick(after[name], False)][:1]
+    rest = (name for name in sorted(after) if name not in [*learnt, *lost])
+    failing = [name for name in rest if not _pick(after[name], True) and _pick(after[name], False)][:1]
     chosen = []
-    for kind, names, rest, ends in (
-        ("Learnt", learnt, ": the largest gain of its tier", (False, True)),
-        ("Lost", lost, "", (True, False)),
-        ("Still failing", failing, "", (None, False)),
-    ):
+    for kind, names, end in (("Learnt", learnt, True), ("Lost", lost, False), ("Still failing", failing, False)):
         for name in names:
-            sides = [("before", before.get(name, []), ends[0]), ("after", after[name], ends[1])]
-            sides = [side for side in sides if side[2] is not None]
+            sides = [("before", before.get(name, ()), not end)] if kind != "Still failing" else []
+            sides.append(("after", after[name], end))
             why = ", ".join(f"{_tally(rows)} {label}" for label, rows, _ in sides)
-            picked = [(label, _pick(rows, bool(wanted))) for label, rows, wanted in sides]
-            chosen.append(_example(kind, name, f"{why}{rest}.", [(label, row) for label, row in picked if row]))
+            why += ": the largest gain of its tier." if kind == "Learnt" else "."
+            picked = [(label, _pick(rows, wanted)) for label, rows, wanted in sides]
+            chosen.append(_example(kind, name, why, [(label, row) for label, row in picked if row]))
     return [*chosen, *_masked(history)]
 
 
@@ -434,13 +413,12 @@ def _example(kind: str, problem: str, why: str, rows: Iterable[tuple[str, Row]])
 
 def _masked(history: History) -> Iterator[dict[str, Any]]:
     """Yield the first masked rollout of the last step that has one; where none was masked, the first truncated one."""
-    for kind, field, why in (
-        ("Masked", "masked_why", "Kept out of the loss by the truncation mask: {}."),
-        ("Truncated", "is_truncated", "Reached the length limit; not masked."),
+    for kind, field, share, why in (
+        ("Masked", "masked_why", "masked_share", "Kept out of the loss by the truncation mask: {}."),
+        ("Truncated", "is_truncated", "truncated_share", "Reached the length limit; not masked."),
     ):
-        for step in (s for s in reversed(history.steps) if (s.masked_share if kind == "Masked" else s.truncated_share)):
-            row = next((row for row in history.training_samples(step.step) if row[field]), None)
-            if row:
+        for step in (step for step in reversed(history.steps) if getattr(step, share)):
+            if row := next((row for row in history.training_samples(step.step) if row[field]), None):
                 yield _example(kind, row["problem_id"], why.format(row[field]), [(f"training step {step.step}", row)])
                 return
 

@@ -1,18 +1,23 @@
-"""Verdicts on claims from effects, for a single claim and corrected for all of them.
+"""Verdicts on claims from effects, for a single claim and corrected for all of them: sign and size tested apart.
 
-| direction | supported | contradicted |
+Of a claim "higher by `least` or more" ("lower" is mirrored), with a 95 % interval of the effect:
+
+| verdict | sign | size |
 |---|---|---|
-| higher | the 95 % interval is above 0 and reaches `least` | the interval is below `least` |
-| lower | the same, mirrored | the same, mirrored |
-| same | the interval is within -+`least` | it excludes 0 and is not within -+`least` |
+| supported | the interval is above 0 | and reaches `least` |
+| there, but smaller than d | the interval is above 0 | and below `least`: an effect of d is excluded |
+| contradicted | the interval is below 0 | |
+| contradicted | the interval holds 0 | and is below `least`, if `least` is not above the paper's effect |
+| inconclusive | anything else | |
 
-Anything else is inconclusive. Contradicted means: an effect as large as the smallest of interest is excluded.
+More seeds narrow an interval about the true effect: from "supported" they lead to "there, but smaller", never to
+"contradicted". An effect smaller than the smallest of interest that the paper itself reports is no contradiction.
+"The same within `least`" is supported by an interval within, and contradicted by one wholly outside.
 
-Each verdict rejects a null hypothesis: supported that the effect is at most 0, contradicted that it is at least `least`
-(of `same`: that it is at least `least` either way, or that it is 0). Over all claims these are two families, and Holm's
+Two null hypotheses a claim: the sign (that the effect is 0, either way) and the size (that it is at least `least`); of
+`same`, that it is not within and that it is not outside. Over the catalogue these are two families, and Holm's
 step-down procedure (1979) holds the chance of any wrong rejection in each at 2.5 %, one-sided, so that of any wrong
-verdict at 5 %. One family of the verdicts as they fell would not do: a claim that is decided rightly frees its share
-for the rest, though its other null may be true (`tests/lab/test_claims_rates.py` has the case).
+verdict at 5 %. A family counts all claims of the catalogue, tested or not, so that leaving one out frees nothing.
 
 Statistical power of a number of seeds, computed before the runs from the spread of a pilot.
 """
@@ -24,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from microcoder.lab.studies.design import INSIGHTS, Claim, Direction
+from microcoder.lab.studies.design import INSIGHTS, Claim, Contrast, Direction
 from microcoder.lab.studies.effects import ALPHA, Effect, student_quantile
 
 _GRID = 400
@@ -91,67 +96,109 @@ class ClaimFinding(StrEnum):
     """The verdict on a claim."""
 
     SUPPORTED = "supported"
+    SMALLER = "there, but smaller than d"
+    """The sign holds; an effect as large as the smallest of interest, d, is excluded."""
     CONTRADICTED = "contradicted"
+    CONSTRUCTED = "by construction"
+    """It holds, and could not have come out with another sign here."""
     INCONCLUSIVE = "inconclusive"
     CANNOT_APPEAR = "cannot appear here"
     """A manipulation check failed, or the baseline learnt too little."""
     UNDECIDABLE = "not decidable at this scale"
-    """Declared before the runs, with the compute that would decide it."""
+    """Declared with the compute that would decide it."""
     NOT_RUN = "not run"
 
     @property
     def is_conclusive(self) -> bool:
         """Whether it is for or against the claim."""
-        return self in (ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED)
+        return self in (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER, ClaimFinding.CONTRADICTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The uncorrected verdict of a predicate; p-values are two-sided, below 5 % if the interval excludes the null."""
+    """A verdict with its p-values, two-sided: at most 5 % if the interval excludes the null hypothesis."""
 
     verdict: ClaimFinding
-    p_for: float = 1.0
-    """p-value of the null hypothesis that "supported" rejects."""
-    p_against: float = 1.0
-    """p-value of the one that "contradicted" rejects."""
+    p_sign: float = 1.0
+    """p-value of "the effect is 0"; of `same`, of "it is not within `least`"."""
+    p_size: float = 1.0
+    """p-value of "the effect is at least `least`"; of `same`, of "it is within `least`"."""
 
 
-def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Judgement:
-    """Return the verdict of an effect on a predicate."""
-    if not math.isfinite(effect.value):
-        return Judgement(ClaimFinding.NOT_RUN)
-    if direction == "lower":
-        effect = effect.mirrored
-    if direction == "same":
-        is_for = -least < effect.low and effect.high < least
-        is_against = not is_for and (effect.low > 0 or effect.high < 0)
-        p_for = 2 * max(effect.p_below(least), effect.p_above(-least))
-        p_against = 2 * min(effect.p_below(0.0), effect.p_above(0.0))
+@dataclass(frozen=True, slots=True)
+class ContrastResult:
+    """A contrast with its effect."""
+
+    contrast: Contrast
+    effect: Effect | None
+    """None if no seed has all the work that it compares."""
+    judgement: Judgement
+    """The uncorrected verdict."""
+
+    @property
+    def is_precise(self) -> bool:
+        """The interval's half width is at most the smallest effect of interest."""
+        return self.effect is not None and self.effect.half_width <= self.contrast.least
+
+    @property
+    def is_reached(self) -> bool:
+        """As a check: the mean over seeds reached `least`."""
+        return self.effect is not None and self.effect.value >= self.contrast.least
+
+
+def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
+    """Return the uncorrected verdict of a contrast with its effect."""
+    if effect is None or not math.isfinite(effect.value):
+        return ContrastResult(contrast, effect, Judgement(ClaimFinding.NOT_RUN))
+    least, turned = contrast.least, _turn(contrast, effect)
+    if contrast.direction == "same":
+        p_sign = max(effect.p_below(least), effect.p_above(-least))
+        p_size = min(effect.p_below(-least), effect.p_above(least))
     else:
-        is_for, is_against = effect.low > 0 and effect.high >= least, effect.high < least
-        p_for, p_against = 2 * effect.p_above(0.0), 2 * effect.p_below(least)
-    verdict = (
-        ClaimFinding.SUPPORTED if is_for else ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
-    )
-    return Judgement(verdict, min(1.0, p_for), min(1.0, p_against))
+        p_sign, p_size = min(effect.p_above(0.0), effect.p_below(0.0)), turned.p_below(least)
+    p_sign, p_size = min(1.0, 2 * p_sign), min(1.0, 2 * p_size)
+    return ContrastResult(contrast, effect, Judgement(_conclude(contrast, turned, p_sign, p_size), p_sign, p_size))
 
 
-def adjust_judgements(judgements: Mapping[str, Judgement]) -> dict[str, Judgement]:
-    """Return the corrected verdicts: a conclusion that does not survive Holm is inconclusive."""
-    p_for = adjust_p_values({name: found.p_for for name, found in judgements.items()})
-    p_against = adjust_p_values({name: found.p_against for name, found in judgements.items()})
-    adjusted = {}
-    for name, found in judgements.items():
-        p = p_for[name] if found.verdict is ClaimFinding.SUPPORTED else p_against[name]
-        verdict = ClaimFinding.INCONCLUSIVE if found.verdict.is_conclusive and p > ALPHA else found.verdict
-        adjusted[name] = Judgement(verdict, p_for[name], p_against[name])
-    return adjusted
+def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, Judgement]:
+    """Return the verdicts corrected for a number of claims, tested or not."""
+    p_sign = adjust_p_values({name: part.judgement.p_sign for name, part in results.items()}, num_tests=num_claims)
+    p_size = adjust_p_values({name: part.judgement.p_size for name, part in results.items()}, num_tests=num_claims)
+    return {
+        name: Judgement(
+            _conclude(part.contrast, _turn(part.contrast, part.effect), p_sign[name], p_size[name]),
+            p_sign[name],
+            p_size[name],
+        )
+        for name, part in results.items()
+        if part.effect is not None
+    }
 
 
-def adjust_p_values(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Return Holm's adjusted p-values: reject those under a level to have a family-wise error of that level."""
+def _turn(contrast: Contrast, effect: Effect) -> Effect:
+    """Return an effect with the claimed direction upwards."""
+    return effect.mirrored if contrast.direction == "lower" else effect
+
+
+def _conclude(contrast: Contrast, turned: Effect, p_sign: float, p_size: float) -> ClaimFinding:
+    """Return the verdict of an effect, turned so that up is as claimed, and its tests."""
+    has_sign, has_size = p_sign <= ALPHA, p_size <= ALPHA
+    if contrast.direction == "same":
+        is_for, is_against = has_sign, has_size
+    elif turned.low > 0:
+        if has_sign and has_size:
+            return ClaimFinding.SMALLER
+        is_for, is_against = has_sign, False
+    else:
+        is_for = False
+        is_against = (has_size and not contrast.is_above_paper) or (has_sign and turned.high < 0)
+    return ClaimFinding.SUPPORTED if is_for else ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
+
+
+def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[str, float]:
+    """Return Holm's adjusted p-values of a family of `num_tests`: rejected at a level, its error is at most that."""
     adjusted, highest = {}, 0.0
     for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: (item[1], item[0]))):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p))
+        highest = max(highest, min(1.0, (num_tests - rank) * p))
         adjusted[name] = highest
     return {name: adjusted[name] for name in p_values}

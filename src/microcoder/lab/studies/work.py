@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +18,8 @@ from typing import Any
 
 import microcoder
 from microcoder.judge.core.config import load_config
-from microcoder.lab.studies.design import SEED, Measurement, StudyFile
+from microcoder.judge.core.syntax import dump_meaning
+from microcoder.lab.studies.design import Measurement, StudyFile
 from microcoder.lab.studies.measure import is_measured
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.manifest import digest_config
@@ -30,11 +32,14 @@ _ROOMS = ("judge", "data/micro", "train")
 
 @cache
 def digest_code() -> str:
-    """Return the digest of the code that runs depend on; reports and commands cannot change a number."""
+    """Return the digest of the code that runs depend on, whatever its comments, docstrings and layout.
+
+    Reports and commands cannot change a number.
+    """
     digest = hashlib.sha256()
     for path in sorted(path for room in _ROOMS for path in (_SOURCE / room).rglob("*") if path.is_file()):
         if path.suffix in (".py", ".toml"):
-            digest.update(path.relative_to(_SOURCE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+            digest.update(f"{path.relative_to(_SOURCE).as_posix()}\0{dump_meaning(path)}\0".encode())
     return digest.hexdigest()[:8]
 
 
@@ -75,14 +80,20 @@ def level_keys(file: StudyFile, *, scale: str, level: str) -> dict[str, Any]:
     return {**chosen.set, **chosen.at.get(scale, {})}
 
 
+_SEED = re.compile(r"\{seed(?: % ([1-9]\d*))?\}")
+
+
 def _fill_in(value: Any, seed: int) -> Any:
     match value:
         case dict():
             return {key: _fill_in(item, seed) for key, item in value.items()}
         case list() | tuple():
             return [_fill_in(item, seed) for item in value]
+        case str():
+            found = _SEED.fullmatch(value)
+            return value if not found else seed % int(found[1]) if found[1] else seed
         case _:
-            return seed if value == SEED else value
+            return value
 
 
 def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int) -> TrainConfig:
@@ -109,7 +120,7 @@ def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
         for seed in seeds:
             # Reading a recipe takes a while: once for all seeds, unless the level names the seed.
             config = recipe.model_copy(update={"seed": seed})
-            if _fill_in(keys, seed) != keys:
+            if _fill_in(keys, seed) != _fill_in(keys, seeds[0]):
                 config = _resolve(file, scale, _fill_in(keys, seed), seed)
             folder = root / (code or digest_code()) / f"seed{seed}-{digest_config(config)}"
             runs.append(Work(file.name, level, seed, config, folder))

@@ -1,10 +1,10 @@
 """A study's work, round by round, in a pool of processes that each stay for much work: loading torch takes long.
 
 The first round is the first `first_look` seeds of every study. After each round a study's claims are looked at: those
-whose primary effect has an interval wider than its smallest effect of interest get one more seed, of the levels and
-measurements that they compare, as long as the study names seeds. Narrow enough is a half width of `precision` times the
-smallest effect at 95 %, and of the smallest effect at the strictest step of Holm's correction: else a study would end
-with intervals that conclude by themselves and not among all.
+whose primary effect has too wide an interval get one more seed, of the levels and measurements that they compare, as
+long as the study names seeds. Narrow enough is a half width of half the smallest effect of interest at the strictest
+step of Holm's correction: wherever such an interval lies, it excludes no effect or the smallest one, so that the claim
+is decided among all.
 
 What is looked at is the half width alone, never the effect or its sign, so that looking does not favour a verdict
 (Chow and Robbins 1965: intervals of a fixed width keep their coverage in the limit). With few seeds a lucky small
@@ -23,12 +23,11 @@ import sys
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
-from typing import Any, Protocol
 
 from microcoder.judge.core.machine import count_processors
 from microcoder.lab.studies.claims import ClaimResult, judge_work
@@ -37,7 +36,6 @@ from microcoder.lab.studies.effects import ALPHA
 from microcoder.lab.studies.measure import Job, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import Work, distinct_work
-from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.run.observer import Observer
 from microcoder.train.runs import RunDirectory
 
@@ -96,37 +94,35 @@ def needed_names(study: Study, results: Sequence[ClaimResult]) -> set[str]:
     """Return the levels and measurements that claims without a narrow enough interval compare."""
     needed: set[str] = set()
     for result in results:
-        primary = result.claim.primary
-        if primary is None or result.raw is ClaimFinding.CANNOT_APPEAR or is_precise(result, study):
+        part = result.primary
+        if part is None or result.raw is ClaimFinding.CANNOT_APPEAR:
             continue
-        read = study.measurements[primary.measurement].uses if primary.measurement else primary.levels
-        needed |= {*read, *filter(None, [primary.measurement])}
+        contrast, alpha = part.contrast, ALPHA / (len(INSIGHTS) if result.claim.is_catalogued else 1)
+        if part.effect is not None and part.effect.half_width_at(alpha) <= contrast.least / 2:
+            continue
+        read = study.measurements[contrast.measurement].uses if contrast.measurement else contrast.levels
+        needed |= {*read, *filter(None, [contrast.measurement])}
     return needed
 
 
-def is_precise(result: ClaimResult, study: Study) -> bool:
-    """The interval of the primary effect is narrow enough, also at the strictest step of the correction for many."""
-    part = result.primary
-    if part is None or part.effect is None:
-        return False
-    alpha, least = ALPHA / (len(INSIGHTS) if result.claim.is_catalogued else 1), part.contrast.least
-    return part.effect.half_width <= study.precision * least and part.effect.half_width_at(alpha) <= least
-
-
-class StudyObserver(Protocol):
-    """Receives the events of a study's work, in one thread."""
-
-    def advanced(self, work: Work, text: str, share: float, *, worker: int) -> None:
-        """A process (its id) is that far with a piece of work."""
-
-    def ended(self, work: Work, result: str) -> None:
-        """The work is done, or has failed."""
-
-
 def do_work(
-    planned: Planned, *, scale: str, jobs: int, logs: Path, observer: StudyObserver, command: Sequence[str] = ()
+    planned: Planned,
+    *,
+    scale: str,
+    jobs: int,
+    logs: Path,
+    on_end: Callable[[Work, str], None],
+    command: Sequence[str] = (),
 ) -> dict[str, str]:
     """Do what is missing of some studies; return why work failed, by its label.
+
+    Args:
+        planned: the studies.
+        scale: as in `plan_runs`.
+        jobs: processes.
+        logs: folder of what they print.
+        on_end: is told of each piece of work that is done, or has failed, and how.
+        command: what the user typed, for the runs' manifests.
 
     Raises:
         KeyboardInterrupt: stopped by the user; each process ended after the step at hand, which was saved.
@@ -134,15 +130,11 @@ def do_work(
     logs.mkdir(parents=True, exist_ok=True)
     failed: dict[Path, str] = {}
     labels: dict[Path, str] = {}
-    # Spawned: a fork of a process with threads may hang.
-    context = multiprocessing.get_context("spawn")
-    events = context.SimpleQueue()
-    by_folder = {work.folder: work for _, works in planned for work in works}
-    listener = threading.Thread(target=_listen, args=(events, by_folder, observer), daemon=True)
-    listener.start()
 
     def open_pool() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(logs, events, jobs))
+        # Spawned: a fork of a process with threads may hang.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(logs, jobs))
 
     pool, attempts, is_broken = open_pool(), Counter[Path](), False
     try:
@@ -167,7 +159,7 @@ def do_work(
                         result = failed[work.folder] = f"its process died; see {logs}"
                     except Exception as error:
                         result = failed[work.folder] = " ".join(f"{type(error).__name__}: {error}".split())
-                    observer.ended(work, f"FAILED: {result}" if work.folder in failed else result)
+                    on_end(work, f"FAILED: {result}" if work.folder in failed else result)
                 if is_broken and not running:
                     pool.shutdown()
                     pool, is_broken = open_pool(), False
@@ -178,24 +170,11 @@ def do_work(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-        events.put(None)
-        listener.join()
     return {labels[folder]: reason for folder, reason in failed.items()}
 
 
-def _listen(events: Any, by_folder: dict[Path, Work], observer: StudyObserver) -> None:
-    while (event := events.get()) is not None:
-        folder, text, share, worker = event
-        observer.advanced(by_folder[folder], text, share, worker=worker)
-
-
-_events: Any = None
-
-
-def _begin(logs: Path, events: Any, jobs: int) -> None:
+def _begin(logs: Path, jobs: int) -> None:
     """Set up a process of the pool, before it loads anything."""
-    global _events
-    _events = events
     if jobs > 1:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     # A Ctrl-C reaches it once, from the parent, and only at work.
@@ -217,15 +196,13 @@ def _end_with_parent() -> None:
 def _do(work: Work, command: list[str]) -> str:
     """Do a run or a measurement; return its result in words."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _events.put((work.folder, "starting", 0.0, os.getpid()))
     try:
         if work.measurement is not None:
             job = Job(work.seed, work.config, work.folder, work.runs)
             return f"{run_measurement(work.measurement, job)['num_rows']} rows"
         from microcoder.train.run.session import run_training
 
-        observer = _Events(work)
-        summary = run_training(work.config, run_directory=work.folder, observer=observer, command=command)
+        summary = run_training(work.config, run_directory=work.folder, observer=Observer(), command=command)
         # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
         shutil.rmtree(RunDirectory(work.folder).checkpoints, ignore_errors=True)
         return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"
@@ -235,23 +212,3 @@ def _do(work: Work, command: list[str]) -> str:
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.collect()
-
-
-class _Events(Observer):
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def phase(self, name: str) -> None:
-        """Building the micro model is the one phase that takes minutes."""
-        if name == "warm start":
-            _events.put((self._work.folder, name, 0.0, os.getpid()))
-
-    def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
-        text = f"step {metrics.step}/{num_steps}"
-        _events.put((self._work.folder, text, metrics.step / num_steps, os.getpid()))
-
-    def evaluation(self, metrics: EvaluationMetrics) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)

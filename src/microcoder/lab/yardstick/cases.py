@@ -1,7 +1,5 @@
 """Cases for a judge: a program, the tests of its problem, and the right verdict.
 
-Submissions to contests, with the verdicts of their juries: a folder of Kattis packages, or an archive of one.
-
 Cases that a seed makes anew: known tactics over problems, numbers and names that nobody can have tuned to.
 """
 
@@ -10,21 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import tarfile
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
-from microcoder.judge.core.errors import DataError
-
-Suite = Literal["forgery", "fidelity", "pairs", "isolation", "timeouts", "contests"]
-STORED: tuple[Suite, ...] = ("forgery", "fidelity", "pairs", "isolation", "timeouts")
+Suite = Literal["forgery", "fidelity", "pairs", "isolation", "timeouts"]
+STORED: tuple[Suite, ...] = get_args(Suite)
 """The suites that come with this package, one file each."""
 
 DATA_VERSION = 1
@@ -79,14 +70,8 @@ def make_id(suite: str, *parts: object) -> str:
     return f"{suite}-{hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:8]}"
 
 
-def write_cases(cases: Iterable[Case]) -> str:
-    """Return cases as JSON lines, the version first."""
-    lines = [{"version": DATA_VERSION, "licence": "Apache-2.0"}, *(case.as_record() for case in cases)]
-    return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines)
-
-
 def read_cases(text: str) -> tuple[Case, ...]:
-    """Return the cases of JSON lines that `write_cases` wrote."""
+    """Return the cases of JSON lines, the version first."""
     first, *lines = map(json.loads, text.splitlines())
     assert first["version"] == DATA_VERSION
     for line in lines:
@@ -94,14 +79,13 @@ def read_cases(text: str) -> tuple[Case, ...]:
     return tuple(Case(**line) for line in lines)
 
 
+_DATA = files("microcoder.lab.yardstick") / "data"
+
+
 @cache
 def load_suite(suite: Suite) -> tuple[Case, ...]:
     """Return a suite that comes with this package."""
-    return read_cases(_read_data(f"{suite}.jsonl"))
-
-
-def _read_data(name: str) -> str:
-    return files("microcoder.lab.yardstick").joinpath("data", name).read_text("utf-8")
+    return read_cases((_DATA / f"{suite}.jsonl").read_text("utf-8"))
 
 
 def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[Case]:
@@ -116,68 +100,6 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
     return [case for case in cases if case.id in chosen]
 
 
-_LIMIT_SECONDS = 10.0
-"""Generous: what is asked is whether an output is right, and juries' limits are those of their machines."""
-_MOST_TESTS, _MOST_CHARACTERS = 20, 200_000
-_USELESS = ("interactive", "needs_files", "needs_checker", "gives_points")
-
-
-def read_contests(path: Path) -> list[Case]:
-    """Return the Python submissions below a folder, or in a tar archive, whose verdict is right or wrong answer."""
-    if path.is_dir():
-        return _read_folder(path)
-    if not path.is_file() or not tarfile.is_tarfile(path):
-        raise DataError(
-            f"--contests {path} is neither a folder nor a tar archive; pass one with Kattis problem packages"
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
-        return _read_folder(Path(folder))
-
-
-def _read_folder(folder: Path) -> list[Case]:
-    source = open_source(folder, "kattis", name="contests")
-    packages = (collect_row(source, row) for shard in list_shards(source, 1) for row in read_shard(source, shard))
-    cases = [case for package in packages for case in _read_package(package)]
-    if not cases:
-        raise DataError(f"--contests {folder}: no Python submission with a known verdict; pass Kattis problem packages")
-    return cases
-
-
-def _read_package(package: Candidate | Rejection) -> Iterator[Case]:
-    if isinstance(package, Rejection) or not package.tests or set(_USELESS) & set(package.flags):
-        return
-    # A jury's own program or tolerance decides nothing for judges that cannot be given one.
-    if (
-        package.checker.type not in ("default", "tokens")
-        or sum(len(t.input) + len(t.output) for t in package.tests) > _MOST_CHARACTERS
-    ):
-        return
-    tests = tuple((test.input, test.output) for test in package.tests[:_MOST_TESTS])
-    for solution in package.solutions:
-        is_right = solution.known == "accepted"
-        # A wrong submission may fail in a test that was left out here.
-        is_wrong = solution.known == "wrong_answer" and len(package.tests) <= _MOST_TESTS
-        if solution.language != "python" or not (is_right or is_wrong):
-            continue
-        yield Case(
-            id=make_id("contests", package.id, solution.code),
-            suite="contests",
-            title=f"{package.id}: {solution.known}",
-            flaw="V6" if is_right else "V5",
-            expect=is_right,
-            why=f"The contest's jury says {solution.known}.",
-            code=solution.code,
-            tests=tests,
-            time_limit_seconds=_LIMIT_SECONDS,
-            problem={"checker": package.checker.model_dump(mode="json", exclude_defaults=True)},
-        )
-
-
-_OPERATIONS = (("+", "sum"), ("-", "difference"), ("*", "product"))
-
-
 def build_fresh(seed: int, *, rounds: int = 2) -> list[Case]:
     """Return cases of all kinds; the same seed gives the same."""
     drawn = random.Random(seed)
@@ -185,7 +107,7 @@ def build_fresh(seed: int, *, rounds: int = 2) -> list[Case]:
 
 
 def _build_round(drawn: random.Random) -> Iterator[Case]:
-    templates = json.loads(_read_data("fresh.json"))
+    templates = json.loads((_DATA / "fresh.json").read_text("utf-8"))
     for kind, suite, why in (
         ("forged", "forgery", "It does not solve the problem."),
         ("unusual", "fidelity", "It solves the problem in an unusual form."),
@@ -200,7 +122,7 @@ def _build_round(drawn: random.Random) -> Iterator[Case]:
 
 def _fill(drawn: random.Random, template: str) -> tuple[str, tuple[tuple[str, str], ...], dict[str, str]]:
     a, b = drawn.sample(["left", "right", "n", "m", "x1", "y1", "first", "second"], 2)
-    sign, _ = drawn.choice(_OPERATIONS)
+    sign = drawn.choice("+-*")
     factor = drawn.randint(3, 99)
     answer = f"({a} {sign} {b}) * {factor}"
     pairs = [(drawn.randint(1000, 99999), drawn.randint(100, 999)) for _ in range(3)]
@@ -225,9 +147,8 @@ def _pair(drawn: random.Random) -> Case:
     ))  # fmt: skip
     code, tests = f"import sys\nsys.stdout.write({output!r})\n", (("1\n", expected + "\n"),)
     why = "The same answer in another layout or with more digits." if is_right else "Another answer."
-    return _make(
-        "pairs", f"{output!r} for {expected!r}", code, tests, flaw="V6" if is_right else "V5", expect=is_right, why=why
-    )
+    flaw = "V6" if is_right else "V5"
+    return _make("pairs", f"{output!r} for {expected!r}", code, tests, flaw=flaw, expect=is_right, why=why)
 
 
 def _make(suite: Suite, title: str, code: str, tests: tuple[tuple[str, str], ...], **rest: Any) -> Case:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import microcoder
 from microcoder.lab.yardstick.cases import DATA_VERSION, FLAWS
-from microcoder.lab.yardstick.session import Audit, CaseResult, Proportion, YardstickPlan, count_misses
+from microcoder.lab.yardstick.session import Audit, CaseResult, YardstickPlan
 
 COLUMNS = {
     "forgery": "forged programs accepted",
@@ -18,34 +18,55 @@ COLUMNS = {
     "right pairs": "right outputs refused",
     "isolation": "harm done",
     "timeouts": "endless programs without a verdict",
-    "contests": "contest verdicts missed",
 }
 """Group of cases -> title of its column, which counts the misses."""
 OURS = "microcoder"
 
 
-def group_of(result: CaseResult) -> str:
+_Z = 1.959963984540054
+"""Normal quantile of a 95 % interval."""
+Rate = dict[str, float]
+"""Misses, asked, low and high of the share's 95 % interval, and the unsteady."""
+
+
+def wilson_interval(misses: int, asked: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson 1927), which holds at 0 and at all; (0, 1) if nothing was
+    asked."""
+    if not asked:
+        return 0.0, 1.0
+    share = misses / asked
+    centre = share + _Z * _Z / (2 * asked)
+    half = _Z * math.sqrt(share * (1 - share) / asked + _Z * _Z / (4 * asked * asked))
+    scale = 1 + _Z * _Z / asked
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+
+
+def _group_of(result: CaseResult) -> str:
     """Return the column that a result counts in."""
     if result.case.suite == "pairs":
         return "right pairs" if result.case.expect else "wrong pairs"
     return result.case.suite
 
 
-def rates_of(
-    results: Iterable[CaseResult], keys: Iterable[str] = COLUMNS, key_of: Callable[[CaseResult], str] = group_of
-) -> dict[str, Proportion]:
-    """Return the rate of misses of each group, or of each of other keys."""
+def _rate(results: Iterable[CaseResult]) -> Rate:
     listed = list(results)
-    return {key: count_misses(one for one in listed if key_of(one) == key) for key in keys}
+    misses = sum(one.is_miss for one in listed)
+    low, high = wilson_interval(misses, len(listed))
+    unsteady = sum(one.is_unsteady for one in listed)
+    return {"misses": misses, "asked": len(listed), "low": low, "high": high, "unsteady": unsteady}
 
 
-def flaws_of(results: Iterable[CaseResult]) -> dict[str, Proportion]:
+def _by_suite(audit: Audit) -> dict[str, Rate]:
+    return {key: _rate(one for one in audit.results if _group_of(one) == key) for key in COLUMNS}
+
+
+def _by_flaw(audit: Audit) -> dict[str, Rate]:
     """Return the rate of misses of each flaw class; V4, model judges, has no case."""
-    return rates_of(results, (flaw for flaw in FLAWS if flaw != "V4"), lambda one: one.case.flaw)
+    return {flaw: _rate(one for one in audit.results if one.case.flaw == flaw) for flaw in FLAWS if flaw != "V4"}
 
 
-def _fresh(audit: Audit) -> Proportion:
-    return count_misses(one for one in audit.results if one.case.is_fresh)
+def _fresh(audit: Audit) -> Rate:
+    return _rate(one for one in audit.results if one.case.is_fresh)
 
 
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
@@ -67,9 +88,9 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
                 "not_asked": audit.num_not_asked,
                 "starts": audit.num_starts,
                 "seconds": audit.seconds,
-                "suites": {key: _figures(rate) for key, rate in rates_of(audit.results).items() if rate.asked},
-                "flaws": {key: _figures(rate) for key, rate in flaws_of(audit.results).items() if rate.asked},
-                "fresh": _figures(_fresh(audit)),
+                "suites": {key: rate for key, rate in _by_suite(audit).items() if rate["asked"]},
+                "flaws": {key: rate for key, rate in _by_flaw(audit).items() if rate["asked"]},
+                "fresh": _fresh(audit),
                 "speed": asdict(audit.speed) if audit.speed else None,
                 "results": [result.as_record() for result in audit.results],
             }
@@ -79,18 +100,13 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     return json.dumps(record, indent=1) + "\n"
 
 
-def _figures(rate: Proportion) -> dict[str, Any]:
-    low, high = rate.interval
-    return {"misses": rate.misses, "asked": rate.asked, "low": low, "high": high, "unsteady": rate.unsteady}
-
-
 def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     """Return the page: our own misses first, then all judges side by side, then each one's."""
     asked = [audit for audit in audits if not audit.problem]
     own = [audit for audit in asked if audit.judged.name == OURS]
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
-    rates = [[*map(_cell, rates_of(audit.results).values())] for audit in asked]
-    flaws = [[*map(_cell, flaws_of(audit.results).values())] for audit in asked]
+    rates = [[*map(_cell, _by_suite(audit).values())] for audit in asked]
+    flaws = [[*map(_cell, _by_flaw(audit).values())] for audit in asked]
     names = [audit.judged.label for audit in asked]
     misses = [_list_misses(audit.results) for audit in asked]
     parts = [
@@ -127,7 +143,7 @@ def _list_misses(results: Iterable[CaseResult]) -> str:
     missed = [one for one in results if one.is_miss]
     lines = []
     for group, title in COLUMNS.items():
-        found = [f"{_plain(one.case.title)} ({_plain(one.what)})" for one in missed if group_of(one) == group]
+        found = [f"{_plain(one.case.title)} ({_plain(one.what)})" for one in missed if _group_of(one) == group]
         lines += [f"- {title}, {len(found)}: {'; '.join(found)}\n"] if found else []
     return "".join(lines)
 
@@ -136,9 +152,9 @@ def _plain(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
 
 
-def _cell(rate: Proportion) -> str:
-    low, high = (f"{100 * bound:.0f}" for bound in rate.interval)
-    return f"{rate.misses} / {rate.asked} ({low}-{high})" if rate.asked else "-"
+def _cell(rate: Rate) -> str:
+    share = f"{100 * rate['low']:.0f}-{100 * rate['high']:.0f}"
+    return f"{rate['misses']} / {rate['asked']} ({share})" if rate["asked"] else "-"
 
 
 def _speed(audit: Audit) -> list[str]:
@@ -152,7 +168,7 @@ def _speed(audit: Audit) -> list[str]:
 
 def _about(audit: Audit) -> list[str]:
     version = ", ".join(part for part in (audit.judged.version, audit.about) if part)
-    return [version, audit.judged.known.about, str(audit.num_not_asked), str(audit.num_starts)]
+    return [version, audit.judged.about, str(audit.num_not_asked), str(audit.num_starts)]
 
 
 def _table(head: Sequence[str], names: Iterable[str], rows: Iterable[Sequence[str]]) -> str:

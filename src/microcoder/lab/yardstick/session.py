@@ -1,17 +1,9 @@
-"""An audit, top to bottom: choose cases, start each judge, ask, count.
-
-One case put to a judge, and what its answer means.
-
-Answers -> figures: how many misses of how many, with an interval, by suite and by flaw class; and speed.
-
-The disposable process of a judge, seen from outside: a case in, an answer out, killed if none comes.
-"""
+"""An audit, top to bottom: choose cases, start each judge in a disposable process, put the cases, time it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import platform
 import queue
@@ -22,31 +14,23 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import microcoder
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.lab.yardstick.cases import STORED, Case, build_fresh, choose_cases, load_suite, make_id
+from microcoder.lab.yardstick.cases import STORED, Case, build_fresh, choose_cases, load_suite
 from microcoder.lab.yardstick.catalogue import TestedJudge
 
 _QUICK_SECONDS = 10.0
 """A case whose answer took longer is not repeated."""
 
-_RIGHT = Case(
-    "canary-right",
-    "isolation",
-    "canary",
-    "V1",
-    True,
-    "",
-    "print(sum(map(int, input().split())))",
-    (("20 22\n", "42\n"),),
-)
-_WRONG = Case("canary-wrong", "isolation", "canary", "V1", False, "", "print(41)", (("20 22\n", "42\n"),))
+_SUM, _TESTS = "print(sum(map(int, input().split())))", (("20 22\n", "42\n"),)
+_RIGHT = Case("canary-right", "isolation", "canary", "V1", True, "", _SUM, _TESTS)
+_WRONG = Case("canary-wrong", "isolation", "canary", "V1", False, "", "print(41)", _TESTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +47,8 @@ class CaseResult:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values."""
-        case = {
-            name: getattr(self.case, name) for name in ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
-        }
+        named = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
+        case = {name: getattr(self.case, name) for name in named}
         return {
             **case,
             **asdict(self.answer),
@@ -108,9 +91,8 @@ def _find_miss(case: Case, answer: Answer) -> str:
     if answer.accepted:
         return ""
     words = {"killed": "no verdict in time", "ended": "the judge's own process ended"}
-    if answer.accepted is None:
-        return words.get(answer.error, f"no verdict: {answer.error or 'unscored'}")
-    return "refused"
+    missing = words.get(answer.error, f"no verdict: {answer.error or 'unscored'}")
+    return missing if answer.accepted is None else "refused"
 
 
 def _find_damage(lane: Lane, answer: Answer) -> str:
@@ -122,83 +104,6 @@ def _find_damage(lane: Lane, answer: Answer) -> str:
     if lane.ask(_WRONG).accepted:
         return "the judge then accepted a wrong program"
     return ""
-
-
-def build_speed_cases(num_programs: int, num_tests: int) -> list[Case]:
-    """Return right programs that differ, each with several tests."""
-    cases = []
-    for number in range(num_programs):
-        code = f"import sys\nnumbers = list(map(int, sys.stdin.read().split()))\nprint(sum(numbers) + {number})\n"
-        tests = tuple((f"{n} {n * number} 7\n", f"{n + n * number + 7 + number}\n") for n in range(num_tests))
-        why = "It computes what is asked for."
-        cases.append(Case(make_id("fidelity", code), "fidelity", f"speed {number}", "V6", True, why, code, tests))
-    return cases
-
-
-_Z = 1.959963984540054
-"""Normal quantile of a 95 % interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proportion:
-    """So many of so many, and the 95 % interval of the share."""
-
-    misses: int
-    asked: int
-    unsteady: int = 0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's, which holds at 0 and at all, too."""
-        return wilson_interval(self.misses, self.asked)
-
-
-def wilson_interval(misses: int, asked: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson 1927); (0, 1) if nothing was asked."""
-    if not asked:
-        return 0.0, 1.0
-    share = misses / asked
-    centre = share + _Z * _Z / (2 * asked)
-    half = _Z * math.sqrt(share * (1 - share) / asked + _Z * _Z / (4 * asked * asked))
-    scale = 1 + _Z * _Z / asked
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
-
-
-def count_misses(results: Iterable[CaseResult]) -> Proportion:
-    """Return how many of the results are misses."""
-    listed = list(results)
-    return Proportion(sum(one.is_miss for one in listed), len(listed), sum(one.is_unsteady for one in listed))
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast right programs are judged, one after another, and what a program without end costs."""
-
-    tests: int
-    wall_seconds: float
-    cpu_seconds: float
-    slowest_seconds: float
-    """The longest that one of the right programs took."""
-    endless_seconds: float
-    """The longest from asking until the verdict on a program that never ends."""
-    endless_limit_seconds: float
-
-    @property
-    def tests_per_cpu_second(self) -> float | None:
-        """Tests in a second of one core; None if the judge computes elsewhere."""
-        return self.tests / self.cpu_seconds if self.cpu_seconds > 0 else None
-
-
-def measure_speed(rights: Sequence[CaseResult], endless: Sequence[CaseResult]) -> Speed:
-    """Return the figures of judged speed cases and of those without an end."""
-    return Speed(
-        tests=sum(len(one.case.tests) for one in rights if not one.is_miss),
-        wall_seconds=sum(one.answer.seconds for one in rights),
-        cpu_seconds=sum(one.answer.cpu_seconds for one in rights),
-        slowest_seconds=max((one.answer.seconds for one in rights), default=0.0),
-        endless_seconds=max((one.answer.seconds for one in endless), default=0.0),
-        endless_limit_seconds=max((one.case.time_limit_seconds for one in endless), default=0.0),
-    )
 
 
 _WORKER = Path(__file__).parent / "inside" / "worker.py"
@@ -235,10 +140,9 @@ class Lane:
         Raises:
             EvaluatorFault: it does not start, or cannot be contained.
         """
-        self.judged, self._contain, self._patience = judged, contain and judged.known.runs_here, patience_seconds
-        self.num_started = 0
+        self.judged, self._contain, self._patience = judged, contain and judged.runs_here, patience_seconds
+        self.num_started, self.about, self.containment = 0, "", ""
         self._process: subprocess.Popen[bytes] | None = None
-        self.about, self.containment, self.start_seconds = "", "", 0.0
         self._start()
 
     def ask(self, case: Case) -> Answer:
@@ -247,9 +151,14 @@ class Lane:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
         started = time.monotonic()
-        said = self._exchange(
-            {"problem": {}, **case.as_record(), "time_limit_seconds": case.time_limit_seconds}, patience
-        )
+        record = {"problem": {}, **case.as_record(), "time_limit_seconds": case.time_limit_seconds}
+        assert self._process is not None
+        assert self._process.stdin is not None
+        said = None
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(json.dumps(record).encode() + b"\n")
+            self._process.stdin.flush()
+            said = self._read_answer(patience, case.id)
         if said is None:
             seconds = time.monotonic() - started
             self.close()
@@ -288,14 +197,10 @@ class Lane:
         if self.judged.name in ("microcoder", "http-v1"):
             environment["PYTHONPATH"] = str(Path(microcoder.__file__).parents[1])
         command = [self.judged.python, str(_WORKER), json.dumps(settings)]
+        pipe = subprocess.PIPE
         with log.open("ab") as said_of_it:
             self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said_of_it,
-                start_new_session=True,
-                env=environment,
+                command, stdin=pipe, stdout=pipe, stderr=said_of_it, start_new_session=True, env=environment
             )
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True).start()
@@ -312,17 +217,7 @@ class Lane:
                 "would run as you; use a machine with user namespaces, or a container made for nothing else, "
                 "with --uncontained"
             )
-        self.about, self.containment, self.start_seconds = said["about"], said["containment"], said["start_seconds"]
-
-    def _exchange(self, message: dict[str, Any], patience: float) -> dict[str, Any] | None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            return None
-        return self._read_answer(patience, message["id"])
+        self.about, self.containment = said["about"], said["containment"]
 
     def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
         """Return the next line of the worker's own: programs may write into whatever is open to them."""
@@ -330,12 +225,11 @@ class Lane:
         while (rest := end - time.monotonic()) > 0:
             try:
                 line = self._lines.get(timeout=rest)
+                if line is None:
+                    return None
+                said = json.loads(line)
             except queue.Empty:
                 return None
-            if line is None:
-                return None
-            try:
-                said = json.loads(line)
             except (ValueError, RecursionError):
                 continue
             if isinstance(said, dict) and said.get("token") == self._token and said.get("id") == case_id:
@@ -360,9 +254,26 @@ def _read(stream: Any, lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-_SPEED_PROGRAMS, _SPEED_TESTS = 20, 10
-
 Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast right programs are judged, one after another, and what a program without end costs."""
+
+    tests: int
+    wall_seconds: float
+    cpu_seconds: float
+    slowest_seconds: float
+    """The longest that one of the right programs took."""
+    endless_seconds: float
+    """The longest from asking until the verdict on a program that never ends."""
+    endless_limit_seconds: float
+
+    @property
+    def tests_per_cpu_second(self) -> float | None:
+        """Tests in a second of one core; None if the judge computes elsewhere."""
+        return self.tests / self.cpu_seconds if self.cpu_seconds > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,23 +297,18 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class YardstickPlan:
-    """Cases and speed measurements that every judge is given."""
+    """Cases that every judge is given."""
 
     cases: tuple[Case, ...]
     seed: int
     most: int | None
-    machine: str = field(
-        default_factory=lambda: f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
-    )
+    machine: str = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
 
 
-def make_plan(
-    *, seed: int, most: int | None, suites: Sequence[str] = (), contests: Sequence[Case] = ()
-) -> YardstickPlan:
-    """Return the cases: at most so many of each stored suite, all that the seed makes, and the contests'."""
+def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> YardstickPlan:
+    """Return the cases: at most so many of each stored suite, and all that the seed makes."""
     chosen = [case for suite in STORED for case in choose_cases(load_suite(suite), most, seed=seed)]
     chosen += build_fresh(seed)
-    chosen += choose_cases(contests, most, seed=seed)
     return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
 
 
@@ -414,7 +320,7 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
     except EvaluatorFault as fault:
         note(f"{judged.label}: left out: {fault}")
         return Audit(judged, "", "", problem=str(fault))
-    asked = [case for case in plan.cases if can_be_asked(judged, case)]
+    asked = [case for case in plan.cases if judged.can_be_asked(case.needs, is_function=case.fn_name is not None)]
     opened = [first]
     try:
         speed = _time(first, asked)
@@ -436,20 +342,26 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
     )  # fmt: skip
 
 
-def can_be_asked(judged: TestedJudge, case: Case) -> bool:
-    """Whether a judge offers what a case needs."""
-    abilities = judged.known.abilities
-    if "only-function" in abilities and case.fn_name is None:
-        return False
-    return set(case.needs) <= abilities
+_SPEED_PROGRAMS, _SPEED_TESTS = 20, 10
 
 
 def _time(lane: Lane, asked: Sequence[Case]) -> Speed | None:
     """Return how fast it is, while nothing else of ours runs; None if it takes no programs that read stdin."""
-    cases = build_speed_cases(_SPEED_PROGRAMS, _SPEED_TESTS)
-    if not can_be_asked(lane.judged, cases[0]):
+    if not lane.judged.can_be_asked((), is_function=False):
         return None
+    cases = []
+    for number in range(_SPEED_PROGRAMS):
+        code = f"import sys\nnumbers = list(map(int, sys.stdin.read().split()))\nprint(sum(numbers) + {number})\n"
+        tests = tuple((f"{n} {n * number} 7\n", f"{n + n * number + 7 + number}\n") for n in range(_SPEED_TESTS))
+        cases.append(Case(f"speed-{number}", "fidelity", f"speed {number}", "V6", True, "It is right.", code, tests))
     put_case(lane, cases[0])
     rights = [put_case(lane, case) for case in cases[1:]]
     endless = [put_case(lane, case) for case in asked if case.suite == "timeouts"][:1]
-    return measure_speed(rights, endless)
+    return Speed(
+        tests=sum(len(one.case.tests) for one in rights if not one.is_miss),
+        wall_seconds=sum(one.answer.seconds for one in rights),
+        cpu_seconds=sum(one.answer.cpu_seconds for one in rights),
+        slowest_seconds=max(one.answer.seconds for one in rights),
+        endless_seconds=max((one.answer.seconds for one in endless), default=0.0),
+        endless_limit_seconds=max((one.case.time_limit_seconds for one in endless), default=0.0),
+    )

@@ -39,6 +39,7 @@ from microcoder.data.micro import Demonstration, generate_chain_demonstrations, 
 from microcoder.data.micro.chains import ChainDemonstration
 from microcoder.judge.core.files import write_json
 from microcoder.judge.core.machine import lock_file
+from microcoder.judge.core.syntax import dump_meaning
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
 from microcoder.train.run.observer import Observer
 from microcoder.train.run.weights import model_source
@@ -184,12 +185,12 @@ def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress:
 def checkpoint_digest(config: WarmStartConfig) -> str:
     """Return a digest of everything that determines the weights: equal digests on one machine mean equal
     checkpoints."""
-    digest, here = hashlib.sha256(config.model_dump_json().encode()), Path(__file__)
+    digest = hashlib.sha256(config.model_dump_json().encode())
     world = sorted(
         path for path in Path(microcoder.data.micro.__file__).parent.iterdir() if path.suffix in (".py", ".toml")
     )
-    for source in (*world, here):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    for source in (*world, Path(__file__)):
+        digest.update(f"{source.name}\0{dump_meaning(source)}".encode())
     for library in (torch, transformers, tokenizers):
         digest.update(library.__version__.encode())
     return digest.hexdigest()[:16]

@@ -5,7 +5,7 @@ viewer.filters = (() => {
   const { make, shown, words, count } = viewer.page;
   const TYPING_PAUSE = 40;
   const SPLITS = { train: "training", heldout: "held out", evaluation: "evaluation", judged: "judged", corpus: "corpus" };
-  const ORDERS = { "": "notable first", first: "first steps first", last: "last steps first", longest: "longest first", slowest: "slowest first", advantage: "largest advantage first" };
+  const ORDERS = { "": "most interesting first", first: "first steps first", last: "last steps first", longest: "longest first", slowest: "slowest first", advantage: "largest advantage first" };
   const FIELDS = { "": "all texts", prompt: "prompts", response: "responses", program: "programs", errors: "errors" };
   const ONLY = { flipped: "problem flipped", disagree: "judges disagree", slowest: "slowest 1 %", longest: "longest 1 %", tokens: "with token figures" };
   const SEARCH_PAUSE = 150;

@@ -7,6 +7,7 @@ Standard library alone, so that it runs under any interpreter that has a judge's
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -33,10 +34,8 @@ def main() -> None:
     problem = "not asked for"
     if settings["contain"]:
         problem = _load("containment").contain(settings["folder"], settings["keep"])
-    started = time.monotonic()
     ask, about = _load("judges").make_judge(settings)
-    said = {"token": settings["token"], "ready": True, "containment": problem, "about": about}
-    _send(answers, {**said, "start_seconds": time.monotonic() - started})
+    _send(answers, {"token": settings["token"], "containment": problem, "about": about})
     for line in requests:
         _send(answers, {"token": settings["token"], **_answer(ask, json.loads(line))})
 
@@ -67,23 +66,16 @@ def _send(channel: int, message: dict[str, Any]) -> None:
 
 def _orphans() -> set[tuple[int, str]]:
     """Return the processes that nobody is the parent of, so that no judge can still know of them."""
-    found = set()
-    for number, fields in _stats():
-        name = fields[0]
-        if fields[2] == "1" and number > 2 and fields[1] != "Z":
-            found.add((number, name))
-    return found
+    return {
+        (number, name)
+        for number, (name, state, parent, *_) in _stats()
+        if parent == "1" and number > 2 and state != "Z"
+    }
 
 
 def _files() -> set[str]:
-    return {os.path.join(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in _names(folder)}
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+    folders = filter(os.path.isdir, ("/tmp", "/var/tmp", "/dev/shm"))
+    return {os.path.join(folder, name) for folder in folders for name in os.listdir(folder)}
 
 
 def _cpu_seconds() -> float:
@@ -94,14 +86,9 @@ def _cpu_seconds() -> float:
 def _stats() -> list[tuple[int, list[str]]]:
     """Return each process's number, and its name followed by the other fields of `/proc/PID/stat`."""
     found = []
-    for name in _names("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat") as file:
-                    text = file.read()
-            except OSError:
-                continue
-            head, _, rest = text.rpartition(")")
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+            head, _, rest = file.read().rpartition(")")
             found.append((int(name), [head.partition("(")[2], *rest.split()]))
     return found
 
@@ -110,7 +97,8 @@ def _load(name: str) -> ModuleType:
     location = importlib.util.spec_from_file_location(f"yardstick_{name}", os.path.join(_HERE, f"{name}.py"))
     assert location is not None
     assert location.loader is not None
-    module = importlib.util.module_from_spec(location)
+    # By this name adapters import what they share.
+    module = sys.modules[location.name] = importlib.util.module_from_spec(location)
     location.loader.exec_module(module)
     return module
 
