@@ -23,7 +23,7 @@ from microcoder.data.filter import ContaminationIndex, build_index, find_hits
 from microcoder.data.filter.contamination import source_keys
 from microcoder.data.formats.candidates import Candidate
 
-READERS = Path(__file__).resolve().parents[1] / "tests" / "data" / "process"
+READERS = Path(__file__).resolve().parents[1] / "tests" / "data" / "clean"
 
 
 @dataclass(frozen=True)

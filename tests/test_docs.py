@@ -58,6 +58,11 @@ def test_links_lead_somewhere() -> None:
     assert not wrong
 
 
+def test_no_page_holds_the_marks_of_a_merge() -> None:
+    marked = [name_of(page) for page in PAGES if re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)]
+    assert not marked
+
+
 def test_little_is_to_be_read_before_a_change() -> None:
     rows = [line.split("|")[2] for line in text_of(DOCS / "changing.md").splitlines() if "../src/" in line]
     lines = {row: sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row)) for row in rows}
@@ -134,6 +139,13 @@ def test_commands_of_figures_can_be_typed() -> None:
     scripts = {row[1].strip("`").partition(" --")[0] for row in first_page[1:]}
     missing = {script for script in scripts if script not in text_of(DOCS / "results.md")}
     assert not missing
+
+
+def test_folders_of_tests_that_benchmarks_import_from_exist() -> None:
+    for path in ROOT.glob("benchmarks/*.py"):
+        for parts in re.findall(r'((?: / "\w+")+)', text_of(path)):
+            folder = ROOT.joinpath(*re.findall(r'"(\w+)"', parts))
+            assert parts.split('"')[1] != "tests" or folder.exists(), f"{path.name} names {folder.relative_to(ROOT)}"
 
 
 def is_benchmark_or_verb(command: str) -> bool:
