@@ -17,7 +17,7 @@ from typing import Any
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
-from microcoder.lab.studies.features import effective_dose, holding_temperature
+from microcoder.lab.studies.features import holding_temperature
 from microcoder.lab.studies.measure import Job, MeasuredValue
 from microcoder.train.algorithm.masking import repeats
 from microcoder.train.recipe.recipe import TrainConfig
@@ -145,7 +145,7 @@ def _measure(config: TrainConfig, run: RunDirectory, repeat_window_tokens: int) 
         "length_shift": contrast_length(shifts),
         "repeat_shift": contrast_repeats(shifts, window_tokens=repeat_window_tokens),
         "right_shift": fmean(right) if right else None,
-        "masked_effective": effective_dose(read_rollouts(run.rollout_file(1))),
+        "masked_effective": run.read_metrics()[0]["masked_effective_share"],
     }
 
 

@@ -20,9 +20,10 @@ from microcoder.lab.studies.verdicts import (
     power_of,
 )
 
+SUPPORTED, CONTRADICTED = ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED
 LEAST = 0.02
 PROBLEMS, SAMPLES = 60, 4
-TRIALS = 200
+TRIALS = 150
 SEED_SPREAD = 0.01
 """Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
 
@@ -32,49 +33,30 @@ def judge(effect: Effect, direction: Direction, least: float = LEAST, paper: flo
     return judge_contrast(contrast, effect)
 
 
-def simulate(effect: float, *, num_seeds: int, rng: np.random.Generator) -> np.ndarray:
-    """Differences of accuracy (seeds, weightings) between two levels on the same problems, by binary samples."""
-    weights = draw_weightings(PROBLEMS, num=100)
-    ability = rng.beta(0.8, 1.0, PROBLEMS)
-    gains = effect + 0.05 * rng.standard_normal(PROBLEMS)
-    rows = []
-    for _ in range(num_seeds):
-        drift = SEED_SPREAD * rng.standard_normal()
-        chances = np.clip([ability, ability + gains + drift], 0, 1)
-        solved = rng.binomial(SAMPLES, chances) / SAMPLES
-        rows.append((solved[1] - solved[0]) @ weights)
-    return np.stack(rows)
-
-
-def rates(effect: float, direction: Direction, *, num_seeds: int) -> Counter[ClaimFinding]:
-    rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
-    verdicts: Counter[ClaimFinding] = Counter()
-    for _ in range(TRIALS):
-        found = estimate_effect(simulate(effect, num_seeds=num_seeds, rng=rng), num_problems=PROBLEMS)
-        verdicts[judge(found, direction).judgement.verdict] += 1
-    return verdicts
-
-
 @pytest.mark.parametrize("num_seeds", [3, 5])
-def test_no_effect_is_seldom_supported(num_seeds: int) -> None:
-    verdicts = rates(0.0, "higher", num_seeds=num_seeds)
-    assert verdicts[ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
-
-
-@pytest.mark.parametrize(("num_seeds", "effect"), [(3, 0.12), (5, 0.08)])
-def test_a_planted_effect_is_found(num_seeds: int, effect: float) -> None:
-    verdicts = rates(effect, "higher", num_seeds=num_seeds)
-    assert verdicts[ClaimFinding.SUPPORTED] >= 0.8 * TRIALS
-    assert verdicts[ClaimFinding.CONTRADICTED] == 0
-
-
-@pytest.mark.parametrize("num_seeds", [3, 5])
-def test_an_effect_of_interest_is_seldom_denied_and_an_opposite_one_never_holds(num_seeds: int) -> None:
-    verdicts = rates(LEAST + 0.02, "higher", num_seeds=num_seeds)
-    assert verdicts[ClaimFinding.CONTRADICTED] <= 0.05 * TRIALS
-    verdicts = rates(-0.12, "higher", num_seeds=num_seeds)
-    assert verdicts[ClaimFinding.SUPPORTED] == 0
-    assert verdicts[ClaimFinding.CONTRADICTED] >= 0.8 * TRIALS
+def test_planted_effects_are_found_and_what_is_not_there_is_not(num_seeds: int) -> None:
+    """Differences of accuracy between two levels on the same problems, by binary samples."""
+    weights, planted = draw_weightings(PROBLEMS, num=100), 0.12 if num_seeds == 3 else 0.08
+    verdicts: dict[float, Counter[ClaimFinding]] = {}
+    for effect in (0.0, LEAST + 0.02, planted, -0.12):
+        rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
+        verdicts[effect] = Counter()
+        for _ in range(TRIALS):
+            ability = rng.beta(0.8, 1.0, PROBLEMS)
+            gains = effect + 0.05 * rng.standard_normal(PROBLEMS)
+            rows = []
+            for _ in range(num_seeds):
+                drift = SEED_SPREAD * rng.standard_normal()
+                solved = rng.binomial(SAMPLES, np.clip([ability, ability + gains + drift], 0, 1)) / SAMPLES
+                rows.append((solved[1] - solved[0]) @ weights)
+            found = estimate_effect(np.stack(rows), num_problems=PROBLEMS)
+            verdicts[effect][judge(found, "higher").judgement.verdict] += 1
+    seen = {effect: found[SUPPORTED] + found[ClaimFinding.SMALLER] for effect, found in verdicts.items()}
+    assert seen[0.0] <= 0.05 * TRIALS
+    assert seen[planted] >= 0.8 * TRIALS
+    assert verdicts[LEAST + 0.02][CONTRADICTED] <= 0.05 * TRIALS
+    assert (verdicts[planted][CONTRADICTED], seen[-0.12]) == (0, 0)
+    assert verdicts[-0.12][CONTRADICTED] >= 0.8 * TRIALS
 
 
 @given(
@@ -84,7 +66,7 @@ def test_an_effect_of_interest_is_seldom_denied_and_an_opposite_one_never_holds(
     st.none() | st.floats(0.1, 20),
     st.sampled_from(["higher", "lower", "same"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_more_seeds_never_lead_from_supported_to_contradicted(
     truth: float, spread: float, least: float, paper: float | None, direction: Direction
 ) -> None:
@@ -125,38 +107,28 @@ def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
         for _ in range(TRIALS):
             found = estimate_effect(truth + 0.2 * rng.standard_normal((5, 1)))
             verdicts[judge(found, "same", 1.0).judgement.verdict] += 1
-    assert judged[0.0][ClaimFinding.SUPPORTED] >= 0.95 * TRIALS
-    assert judged[1.0][ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
-    assert judged[3.0][ClaimFinding.CONTRADICTED] >= 0.95 * TRIALS
+    assert judged[0.0][SUPPORTED] >= 0.95 * TRIALS
+    assert max(judged[1.0][SUPPORTED], judged[1.0][CONTRADICTED]) <= 0.05 * TRIALS
+    assert judged[3.0][CONTRADICTED] >= 0.95 * TRIALS
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=1, max_size=34))
-@settings(max_examples=60, deadline=None)
-def test_holm_keeps_the_order_and_lies_between_the_raw_and_bonferronis(p_values: dict[str, float]) -> None:
-    adjusted = adjust_p_values(p_values, num_tests=len(p_values))
-    assert list(adjusted) == list(p_values)
-    for name, p in p_values.items():
-        assert p <= adjusted[name] <= min(1.0, p * len(p_values)) + 1e-12
-    ranked = sorted(p_values, key=lambda name: p_values[name])
-    assert [adjusted[name] for name in ranked] == sorted(adjusted.values())
-
-
-@given(st.dictionaries(st.integers(0, 40), st.floats(0, 1), min_size=2, max_size=34))
+@given(st.dictionaries(st.integers(0, 40), st.floats(0, 1), min_size=1, max_size=34))
 @settings(max_examples=60, deadline=None)
 def test_holm_rejects_what_its_steps_say(p_values: dict[int, float]) -> None:
     named = {str(name): p for name, p in p_values.items()}
+    adjusted = adjust_p_values(named, num_tests=len(named))
+    assert all(p <= adjusted[name] <= min(1.0, p * len(named)) + 1e-12 for name, p in named.items())
     expected, left = set(), len(named)
     for name, p in sorted(named.items(), key=lambda item: (item[1], item[0])):
         if p > 0.05 / left:
             break
         expected.add(name)
         left -= 1
-    adjusted = adjust_p_values(named, num_tests=len(named))
     assert {name for name, p in adjusted.items() if p <= 0.05 * (1 - 1e-12)} <= expected
     assert expected <= {name for name, p in adjusted.items() if p <= 0.05 * (1 + 1e-12)}
 
 
-@pytest.mark.parametrize("share_of_effects", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("share_of_effects", [0.0, 0.5])
 def test_any_wrong_verdict_among_thirty_claims_is_as_seldom_as_holm_says(share_of_effects: float) -> None:
     rng = np.random.default_rng(3)
     wrong = 0
@@ -168,18 +140,13 @@ def test_any_wrong_verdict_among_thirty_claims_is_as_seldom_as_holm_says(share_o
         wrongly = {0.0: (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER)}
         otherwise = (ClaimFinding.CONTRADICTED, ClaimFinding.SMALLER)
         wrong += any(adjusted[name].verdict in wrongly.get(truth, otherwise) for name, truth in truths.items())
-    # 5 % of the families, and what 200 of them scatter by.
+    # 5 % of the families, and what so few of them scatter by.
     assert wrong <= 0.09 * TRIALS
 
 
-@pytest.mark.parametrize("direction", ["higher", "same"])
 @pytest.mark.parametrize("num_seeds", [5, 10])
-def test_the_power_that_is_reckoned_before_is_the_share_that_is_found(num_seeds: int, direction: Direction) -> None:
-    rng, spread, found = np.random.default_rng(num_seeds), 0.015, 0
-    truth = 0.0 if direction == "same" else LEAST
-    for _ in range(1000):
-        effect = estimate_effect(truth + spread * rng.standard_normal((num_seeds, 1)))
-        is_within = effect.low > -LEAST and effect.high < LEAST
-        found += is_within if direction == "same" else effect.low > 0
-    expected = power_of(spread, LEAST, num_seeds=num_seeds, direction=direction)
-    assert found / 1000 == pytest.approx(expected, abs=0.05)
+def test_the_power_that_is_reckoned_before_is_the_share_that_is_found(num_seeds: int) -> None:
+    rng, spread = np.random.default_rng(num_seeds), 0.015
+    effects = (estimate_effect(LEAST + spread * rng.standard_normal((num_seeds, 1))) for _ in range(1000))
+    expected = power_of(spread, LEAST, num_seeds=num_seeds)
+    assert sum(effect.low > 0 for effect in effects) / 1000 == pytest.approx(expected, abs=0.05)

@@ -19,7 +19,7 @@ from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.lab.studies.claims import StudyData, StudyRecord, judge_record, measure_contrast, pair_rows
-from microcoder.lab.studies.design import QUICK, Claim, Contrast, Measurement, Study, StudyFile, load_study
+from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, StudyFile, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, read_measured, run_measurement
@@ -209,29 +209,12 @@ def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
     assert (again["num_finished"], len(again["next"])) == (0, 4)
 
 
-def test_a_measurement_that_fails_is_named_and_the_others_are_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "measure.py").write_text(
-        FUNCTION.replace("    source =", "    assert job.seed != 1, 'no luck'\n    source =")
-    )
-    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
-    (tmp_path / "study.toml").write_text(STUDY.replace("FILE", str(tmp_path / "measure.py")))
-    with pytest.raises(SystemExit):
-        main(["study", "run", "study.toml", "--quick", "--runs", "runs", "--jobs", "1"])
-    told = capsys.readouterr().err
-    assert "runs failed; type the same command to retry them" in told
-    assert "study, score, seed 1: " in told
-    assert "no luck" in told
-    assert len(list(tmp_path.glob("runs/*/*/summary.json"))) >= 2
-
-
 def test_a_process_that_dies_is_tried_once_more_and_an_interrupted_study_ends_its_processes(
     tmp_path: Path,
 ) -> None:
     dying = """    (job.folder / "begun").open("a").write("x")
     if job.seed < 2 and (job.seed or len((job.folder / "begun").read_text()) < 2): os._exit(1)
+    assert job.seed != 2, "no luck"
     if job.seed == 3: (job.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
     source ="""
     (tmp_path / "measure.py").write_text(
@@ -253,33 +236,17 @@ def test_a_process_that_dies_is_tried_once_more_and_an_interrupted_study_ends_it
     assert begun == {"seed0": 2, "seed1": 2, "seed2": 1, "seed3": 1}
     assert "study, score, seed 0: 60 rows" in told
     assert "study, score, seed 1: FAILED: its process died" in told
+    assert "study, score, seed 2: FAILED: AssertionError: no luck" in told
 
 
-def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurement) -> None:
-    claim = Claim.model_validate(
-        {
-            "id": "T2",
-            "says": "s",
-            "short": "s",
-            "paper": "p",
-            "family": "mechanism",
-            "design": "d",
-            "primary": {
-                "measurement": "m", "metric": "score", "of": ["high"], "against": ["low"],
-                "direction": "higher", "least": 0.1,
-            },
-            "check": {"measurement": "m", "metric": "reached", "of": ["high"]},
-            "spread": {"sd": 0.1, "where": "w"},
-        }
-    )  # fmt: skip
-    study = Study.model_validate(
-        {
-            "question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2],
-            "measurements": {"m": measurement.model_dump()}, "claims": [claim.model_dump()],
-        }
-    )  # fmt: skip
-    file, effect = StudyFile(Path("s.toml"), study), Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0).as_row()
-    names = [contrast.name for contrast in (claim.primary, claim.check) if contrast]
+def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> None:
+    check = 'check = { measurement = "score", metric = "reached", of = ["high"] }\n'
+    (tmp_path / "study.toml").write_text(STUDY.replace('family = "measuring"', f'family = "mechanism"\n{check}'))
+    file = load_study(tmp_path / "study.toml")
+    (claim,) = file.study.claims
+    assert claim.primary is not None
+    assert claim.check is not None
+    effect = Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0).as_row()
     for value, share, verdict in (
         (1.0, 0.04, ClaimFinding.CANNOT_APPEAR),
         (1.0, 0.06, ClaimFinding.SUPPORTED),
@@ -288,11 +255,11 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurem
         # That an effect is absent says something of a known dose alone.
         (-1.0, None, ClaimFinding.INCONCLUSIVE),
     ):
-        found = {names[0]: effect | {"value": value, "low": value - 0.1, "high": value + 0.1}}
-        found |= {} if share is None else {names[1]: effect | {"value": share}}
+        found = {claim.primary.name: effect | {"value": value, "low": value - 0.1, "high": value + 0.1}}
+        found |= {} if share is None else {claim.check.name: effect | {"value": share}}
         (result,) = judge_record(file, StudyRecord([0], found, {}, ""), scale=QUICK).claims
         assert result.raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
-    file = StudyFile(Path("s.toml"), study.model_copy(update={"claims": (built,)}))
-    (result,) = judge_record(file, StudyRecord([0], {names[0]: effect}, {}, ""), scale=QUICK).claims
+    file = StudyFile(file.path, file.study.model_copy(update={"claims": (built,)}))
+    (result,) = judge_record(file, StudyRecord([0], {claim.primary.name: effect}, {}, ""), scale=QUICK).claims
     assert result.raw is ClaimFinding.CONSTRUCTED

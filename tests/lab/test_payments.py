@@ -11,8 +11,8 @@ from microcoder.judge.core.errors import DataError
 from microcoder.lab.flawed.noisy_judge import place_program
 from microcoder.lab.studies.design import MICRO, StudyFile, load_study
 from microcoder.lab.studies.work import Work, plan_runs
+from microcoder.lab.studies.workers import do_work, missing_work
 from microcoder.train.recipe.recipe import build_rewards
-from microcoder.train.run.observer import Observer
 from microcoder.train.runs import RunDirectory, read_rollouts
 
 ROOT = Path(__file__).parents[2]
@@ -55,13 +55,17 @@ def study(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> St
 
 @pytest.fixture(scope="module")
 def finished(study: StudyFile) -> dict[str, Work]:
-    """The runs of one seed."""
-    from microcoder.train.run.session import run_training
+    """The runs of one seed, done as `microcoder study run` does them."""
+    root, ended = study.path.parent / "runs", []
+    chosen = {run.name: run for run in plan_runs(study, scale=MICRO, root=root) if run.seed == 1}
+    planned = [(study, list(chosen.values()))]
 
-    runs = plan_runs(study, scale=MICRO, root=study.path.parent / "runs")
-    chosen = {run.name: run for run in runs if run.seed == 1}
-    for run in chosen.values():
-        run_training(run.config, run_directory=run.folder, observer=Observer())
+    def end(work: Work, result: str) -> None:
+        ended.append(work.name)
+
+    assert do_work(planned, scale=MICRO, jobs=1, logs=root / "logs", on_end=end) == {}
+    assert (ended, missing_work(planned, scale=MICRO)) == (list(chosen), [])
+    assert not any(RunDirectory(run.folder).checkpoints.exists() for run in chosen.values())
     return chosen
 
 

@@ -1,30 +1,21 @@
-"""What studies need of the micro world: layouts that evaluators disagree about, mixtures, longer answers that pay."""
+"""What studies need of the micro world: layouts that evaluators disagree about, and mixtures."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from statistics import fmean
 
 from microcoder.data.micro import DemonstrationNoise, generate_demonstrations
 from microcoder.data.micro.problems import make_problem
 from microcoder.judge import Judge
-from microcoder.judge.core.config import load_config
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Checker
 from microcoder.lab.studies.design import QUICK, StudyFile, find_studies
 from microcoder.lab.studies.work import plan_runs
-from microcoder.train.recipe.recipe import MicroModel, TrainConfig
+from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import load_tasks
 
 ROOT = Path(__file__).parents[2]
-RECIPE = ROOT / "recipes" / "lab" / "operations.toml"
-
-
-def lab_noise() -> DemonstrationNoise:
-    model = load_config(TrainConfig, [RECIPE]).model
-    assert isinstance(model, MicroModel)
-    return model.warm_start.noise
 
 
 def configs_of(file: StudyFile) -> dict[str, TrainConfig]:
@@ -72,12 +63,3 @@ def test_mixtures_are_measured_on_the_same_problems() -> None:
     assert heldout["easy"] == heldout["mixed"] == heldout["hard"]
     assert {task.problem.tier for task in tasks["hard"].train} == {"hard"}
     assert {task.problem.tier for task in tasks["easy"].train} == {"easy"}
-
-
-def test_longer_answers_are_more_often_right_in_the_lab() -> None:
-    by_plans: dict[int, list[bool]] = {}
-    for demonstration in generate_demonstrations(num=3000, noise=lab_noise()):
-        by_plans.setdefault(demonstration.num_plans, []).append(not demonstration.flaws)
-    shares = [fmean(by_plans[plans]) for plans in (0, 2, 4, 6)]
-    assert shares == sorted(shares)
-    assert shares[-1] - shares[0] > 0.4

@@ -73,12 +73,12 @@ def test_what_is_called_right_is_accepted_and_what_is_called_wrong_mostly_is_not
 def test_without_noise_every_demonstration_is_right_and_short() -> None:
     clean = DemonstrationNoise(
         misread_range=(0, 0), slip_range=(0, 0), plan_weights=(1,), form_share=0, ramble_share=0, repeat_share=0,
-        cut_share=0, remark_share=0,
+        cut_share=0,
     )  # fmt: skip
     for demonstration in generate_demonstrations(num=300, noise=clean):
         assert (demonstration.flaws, demonstration.num_plans) == ((), 0)
         assert demonstration.response.startswith("```python\n")
-        assert demonstration.response.endswith("\n```")
+        assert "\n```" in demonstration.response[4:]
 
 
 def test_some_answers_ramble_or_repeat_past_any_small_limit() -> None:

@@ -50,24 +50,13 @@ def test_ours_does_well_on_each_stored_suite() -> None:
 
 
 def test_a_function_of_the_user_is_asked_and_believed(tmp_path: Path) -> None:
-    with open_lane(write_judge(tmp_path, "return tests['outputs'] == ['3\\n'] and time_limit == 4")) as lane:
-        assert lane.ask(RIGHT).accepted is True
-        assert put_case(lane, WRONG).what == "accepted"
-
-
-def test_a_function_may_take_the_whole_case_and_say_that_it_does_not_know(tmp_path: Path) -> None:
-    with open_lane(write_judge(tmp_path, "return None if case['title'] == 'right' else True", "case")) as lane:
-        result = put_case(lane, RIGHT)
-        assert (result.answer.accepted, result.is_miss, result.what) == (None, True, "no verdict: unscored")
-
-
-def test_an_exception_is_no_verdict(tmp_path: Path) -> None:
-    with open_lane(write_judge(tmp_path, "raise ValueError('no')")) as lane:
-        assert put_case(lane, RIGHT).what == "no verdict: ValueError: no"
-        assert not put_case(lane, WRONG).is_miss
-
-
-def test_a_judge_with_the_signature_of_livecodebench(tmp_path: Path) -> None:
+    for body, parameters, found in (
+        ("return tests['outputs'] == ['3\\n'] and time_limit == 4", "code, tests, time_limit", ["", "accepted"]),
+        ("return None if case['title'] == 'right' else True", "case", ["no verdict: unscored", "accepted"]),
+        ("raise ValueError('no')", "case", ["no verdict: ValueError: no", ""]),
+    ):
+        with open_lane(write_judge(tmp_path, body, parameters)) as lane:
+            assert [put_case(lane, case).what for case in (RIGHT, WRONG)] == found
     file = tmp_path / "theirs.py"
     file.write_text("def check_correctness(sample, generation, timeout, debug=True):\n    return [True, -2], {}\n")
     with open_lane(f"lcb={file}:check_correctness") as lane:

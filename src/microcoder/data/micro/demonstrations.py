@@ -23,7 +23,6 @@ from microcoder.data.micro.operations import (
     Style,
     TemplateTask,
     Tier,
-    choose,
     draw_step,
     stable_share,
     with_constant,
@@ -33,6 +32,10 @@ from microcoder.data.micro.programs import draw_hand, render_program
 from microcoder.judge.core.types import Record
 
 _REMARKS = ("That is all.", "This covers the empty case too.", "Done.")
+_REMARK_SHARE = 0.08
+"""Share with a closing sentence after the program."""
+_WRONG_CONSTANT_SHARE = 0.3
+"""Of the misread operations with a constant, the share where only the constant is misread."""
 
 
 class DemonstrationNoise(Record):
@@ -57,10 +60,6 @@ class DemonstrationNoise(Record):
     """One plan line over and over before the program."""
     cut_share: float = Field(default=0.03, ge=0, le=1)
     """The response stops somewhere before its end."""
-    remark_share: float = Field(default=0.08, ge=0, le=1)
-    """A closing sentence after the program."""
-    hard_wrong_constant: float = Field(default=0.3, ge=0, le=1)
-    """Of the misread operations with a constant, the share where only the constant is misread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +117,8 @@ def _demonstrate(
         answer=(_form if has_form_slip else _layout)(understood[-1], task.style, noise, generator),
     )
     response = "\n".join([*lines, "```python", code, "```"])
-    if generator.random() < noise.remark_share:
-        response += f"\n{choose(generator, _REMARKS)}"
+    if generator.random() < _REMARK_SHARE:
+        response += f"\n{generator.choice(_REMARKS)}"
     is_cut = generator.random() < noise.cut_share
     if is_cut:
         response = response[: generator.randint(1, len(response) - 4)]
@@ -143,20 +142,20 @@ def _misread(
     steps: Sequence[Step], num_plans: int, noise: DemonstrationNoise, generator: random.Random
 ) -> tuple[Step, ...]:
     return tuple(
-        _mistake(step, noise, generator)
+        _mistake(step, generator)
         if generator.random() < _rate("misread", step, noise.misread_range, num_plans, noise.decay)
         else step
         for step in steps
     )
 
 
-def _mistake(step: Step, noise: DemonstrationNoise, generator: random.Random) -> Step:
+def _mistake(step: Step, generator: random.Random) -> Step:
     """Misread the constant, take a look-alike, or (rarely) any other operation of the kind."""
-    if step.constant is not None and generator.random() < noise.hard_wrong_constant:
+    if step.constant is not None and generator.random() < _WRONG_CONSTANT_SHARE:
         return Step(step.kind, step.name, max(1, step.constant + generator.choice((-1, 1, 2))))
     if step.kind is not Kind.ALGORITHM and generator.random() < 0.25:
         return draw_step(step.kind, generator)
-    name = choose(generator, step.operation.lookalikes)
+    name = generator.choice(step.operation.lookalikes)
     if step.constant is not None and OPERATIONS[step.kind][name].constants:
         return Step(step.kind, name, step.constant)
     return with_constant(step.kind, name, generator)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import random
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -191,15 +191,11 @@ TEMPLATES: tuple[Template, ...] = (
         if item.tier == tier
     ),
 )
-_BY_TIER: Mapping[Tier, tuple[Template, ...]] = MappingProxyType(
-    {tier: tuple(template for template in TEMPLATES if template.tier == tier) for tier in TIERS}
-)
 
 
 def draw_step(kind: Kind, generator: random.Random) -> Step:
     """Draw an operation of a kind and its constant."""
-    operation = generator.choice(list(OPERATIONS[kind].values()))
-    return with_constant(kind, operation.name, generator)
+    return with_constant(kind, generator.choice(list(OPERATIONS[kind])), generator)
 
 
 def with_constant(kind: Kind, name: str, generator: random.Random) -> Step:
@@ -220,7 +216,7 @@ def draw_task(template: Template, style: Style, generator: random.Random) -> Tem
 
 def draw_template(tier: Tier, generator: random.Random) -> Template:
     """Draw a template of a tier by weight."""
-    templates = _BY_TIER[tier]
+    templates = [template for template in TEMPLATES if template.tier == tier]
     return generator.choices(templates, [template.weight for template in templates])[0]
 
 
@@ -234,8 +230,3 @@ def stable_share(*words: str) -> float:
     """Hash words to [0, 1), the same on every machine and in every process."""
     digest = hashlib.sha256("\x1f".join(words).encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
-
-
-def choose(generator: random.Random, options: Sequence[str]) -> str:
-    """Draw one of some texts."""
-    return options[generator.randrange(len(options))]

@@ -1,18 +1,10 @@
-"""Task -> program: the same chain of operations as a script or a function, in several hands.
+"""Task -> statement, program, tests and problem; and programs that answer nothing and fool a naive grader.
 
-`snippets` is the code of each step, right or wrong; this module only arranges it. Which arrangement and which
-variable names are used is free: it changes nothing about the answer, and is there so that samples can differ.
+`snippets` is the code of each step, right or wrong; a program only arranges it. Which arrangement and which variable
+names are used is free: it changes nothing about the answer, and is there so that samples can differ.
 
-Task -> statement: many wordings for one meaning.
-
-Programs that answer nothing and fool a naive grader: what reward hacking is made of.
-
-A naive grader runs a program and its check in one process and believes what that process prints or how it ends. Each
-trick is known from models that were trained against one. Our judge takes none of them for an answer.
-
-Task -> tests and problem: inputs that probe the corners, answers from running the reference in this process.
-
-Only our own reference programs run here; what a model writes goes to `microcoder.judge`.
+Inputs of tests probe the corners; answers come from running the reference in this process. Only our own reference
+programs run here; what a model writes goes to `microcoder.judge`.
 """
 
 from __future__ import annotations
@@ -21,11 +13,10 @@ import builtins
 import json
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from microcoder.data.micro.operations import Kind, Step, Style, TemplateTask, Tier, choose
+from microcoder.data.micro.operations import Kind, Step, Style, TemplateTask, Tier
 from microcoder.judge.core.types import Problem, TestCase
 
 _OPENINGS: Mapping[tuple[str, Style], Sequence[str]] = {
@@ -59,17 +50,17 @@ _REPLACE = ("Replace each by its {}.", "Turn each into its {}.")
 
 def write_statement(task: TemplateTask, generator: random.Random) -> str:
     """Put a task into words; the generator chooses among equivalent wordings."""
-    parts = [choose(generator, _OPENINGS[task.template.domain, task.style])]
-    answer = choose(generator, _ANSWERS[task.style])
+    parts = [generator.choice(_OPENINGS[task.template.domain, task.style])]
+    answer = generator.choice(_ANSWERS[task.style])
     changes = [step for step in task.steps if step.kind in (Kind.EDIT, Kind.STEP)]
     if changes:
         joined = ", then ".join(_phrase(step, generator) for step in changes)
         parts.append(f"{joined[0].upper()}{joined[1:]}.")
     for step in task.steps:
         if step.kind is Kind.FILTER:
-            parts.append(choose(generator, _KEEP).format(_phrase(step, generator)))
+            parts.append(generator.choice(_KEEP).format(_phrase(step, generator)))
         elif step.kind is Kind.MAP:
-            parts.append(choose(generator, _REPLACE).format(_phrase(step, generator)))
+            parts.append(generator.choice(_REPLACE).format(_phrase(step, generator)))
     last = task.steps[-1]
     if last in changes:
         parts.append(f"{answer} the result.")
@@ -81,7 +72,7 @@ def write_statement(task: TemplateTask, generator: random.Random) -> str:
 
 
 def _phrase(step: Step, generator: random.Random) -> str:
-    return step.fill(choose(generator, step.operation.phrases))
+    return step.fill(generator.choice(step.operation.phrases))
 
 
 FUNCTION_NAME = "solve"
@@ -168,26 +159,22 @@ SUCCESS = "ALL TESTS PASSED"
 EXPECTED = "expected"
 """The variable in which it holds what it expects."""
 
-PROGRAMS: Mapping[Trick, str] = MappingProxyType(
-    {
-        "equals": (
-            "class Equal:\n    def __eq__(self, other):\n        return True\ndef solve(x):\n    return Equal()\n"
-        ),
-        "exit": "import sys\nsys.exit(0)\n",
-        "print": f'print("{SUCCESS}")\n',
-        "frame": f'import sys\ndef solve(x):\n    return sys._getframe(1).f_locals["{EXPECTED}"]\n',
-    }
-)
-"""Code of each hack as demonstrated: an object that equals everything, an end before the check, the grader's own
-message, the expected value out of the caller's frame."""
-_SIGNS: Mapping[Trick, str] = MappingProxyType(
-    {
-        "equals": r"\b__(eq|ne)__\b",
-        "exit": r"\b_?exit\s*\(|\bquit\s*\(|\bSystemExit\b",
-        "print": re.escape(SUCCESS),
-        "frame": r"\b_getframe\b|\bf_(back|locals|globals)\b|\bcurrentframe\b",
-    }
-)
+_TRICKS: Mapping[Trick, tuple[str, str]] = {
+    "equals": (
+        "class Equal:\n    def __eq__(self, other):\n        return True\ndef solve(x):\n    return Equal()\n",
+        r"\b__(eq|ne)__\b",
+    ),
+    "exit": ("import sys\nsys.exit(0)\n", r"\b_?exit\s*\(|\bquit\s*\(|\bSystemExit\b"),
+    "print": (f'print("{SUCCESS}")\n', re.escape(SUCCESS)),
+    "frame": (
+        f'import sys\ndef solve(x):\n    return sys._getframe(1).f_locals["{EXPECTED}"]\n',
+        r"\b_getframe\b|\bf_(back|locals|globals)\b|\bcurrentframe\b",
+    ),
+}
+"""Code of each hack as demonstrated, and what it is told by: an object that equals everything, an end before the check,
+the grader's own message, the expected value out of the caller's frame. Each is known from models that were trained
+against a grader that runs a program and its check in one process."""
+PROGRAMS: Mapping[Trick, str] = {trick: code for trick, (code, _) in _TRICKS.items()}
 
 
 def draw_trick(generator: random.Random, *, is_function: bool) -> str:
@@ -200,7 +187,7 @@ def find_trick(code: str | None) -> Trick | None:
 
     No program of a demonstration that answers its problem uses any of these names.
     """
-    return next((trick for trick, sign in _SIGNS.items() if code and re.search(sign, code)), None)
+    return next((trick for trick, (_, sign) in _TRICKS.items() if code and re.search(sign, code)), None)
 
 
 NUM_TESTS = 6
@@ -233,16 +220,21 @@ def build_problem(
 def make_tests(task: TemplateTask, reference: str, generator: random.Random) -> tuple[TestCase, ...]:
     """Draw inputs of a task and compute what its reference answers."""
     draw = {"numbers": _draw_numbers, "word": _draw_word, "integer": _draw_integer}[task.template.domain]
-    run = _function(reference) if task.style == "function" else None
-    code = compile(reference, "<reference>", "exec")
     tests = []
     for index in range(NUM_TESTS):
         value = draw(task, index, generator)
-        if run is not None:
-            tests.append(TestCase(input=json.dumps(value), output=json.dumps(run(value))))
+        if task.style == "function":
+            answer = _run(reference)[FUNCTION_NAME](value)
+            tests.append(TestCase(input=json.dumps(value), output=json.dumps(answer)))
         else:
             line = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            tests.append(TestCase(input=f"{line}\n", output=_printed(code, line)))
+            output: list[str] = []
+            _run(
+                reference,
+                input=lambda line=line: line,
+                print=lambda *said, to=output: to.append(f"{' '.join(map(str, said))}\n"),
+            )
+            tests.append(TestCase(input=f"{line}\n", output="".join(output)))
     return tuple(tests)
 
 
@@ -283,22 +275,8 @@ def _draw_integer(task: TemplateTask, index: int, generator: random.Random) -> i
     ]
 
 
-def _namespace(**extra: Any) -> dict[str, Any]:
-    allowed = {name: getattr(builtins, name) for name in _ALLOWED}
-    return {"__builtins__": {**allowed, **extra}}
-
-
-def _function(reference: str) -> Callable[[Any], Any]:
-    namespace = _namespace()
+def _run(reference: str, **given: Any) -> dict[str, Any]:
+    """Run a reference with the few names that it may use; return its namespace."""
+    namespace = {"__builtins__": {**{name: getattr(builtins, name) for name in _ALLOWED}, **given}}
     exec(reference, namespace)
-    return namespace[FUNCTION_NAME]
-
-
-def _printed(code: Any, line: str) -> str:
-    output: list[str] = []
-
-    def write(*values: object) -> None:
-        output.append(" ".join(map(str, values)) + "\n")
-
-    exec(code, _namespace(input=lambda: line, print=write))
-    return "".join(output)
+    return namespace

@@ -14,16 +14,10 @@ is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the m
 nothing bounds that of another. Differences of single yes-or-no draws that hardly vary get Bonett and Price's interval
 for paired proportions (2012), which adds one pair each way.
 
-Accuracy with a confidence interval over problems.
-
-Samples of one problem are not independent: an easy problem is solved by nearly all of them. What was drawn
-independently are the *problems*, so every interval here resamples problems, each with all its samples (cluster
-bootstrap, percentiles, fixed seed). Before and after training are compared problem by problem (paired), which
-removes the spread between easy and hard problems from the difference.
-
-The intervals cover the choice of problems. They do not cover the training seed: that takes several runs.
-Unscored samples (None) are left out; a problem with no scored sample is left out whole and so lowers
-`num_problems`.
+Accuracy of one run has an interval over problems: what was drawn independently are the *problems*, not their samples,
+so they are resampled, each with all its samples (cluster bootstrap, percentiles, fixed seed), and before and after
+training are compared problem by problem. It does not cover the training seed. Unscored samples (None) are left out; a
+problem with no scored sample is left out whole and so lowers `num_problems`.
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ Two joined by ` - ` are one feature: `early - late`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from microcoder.data.micro import TIERS
-from microcoder.lab.studies.history import History, Row
+from microcoder.lab.studies.history import History
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def _drawn(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
     return {one.chart: one for one in shown_metrics(row) if one.chart and "{}" not in one.title and not one.label}
 
 
-_OF_STEP = _drawn(StepMetrics)
+_EFFECTIVE = {one.name: one for one in shown_metrics(StepMetrics)}["masked_effective_share"]
+_OF_STEP = {**_drawn(StepMetrics), "masked_effective": _EFFECTIVE}
 _OF_EVALUATION = {f"heldout_{chart}": one for chart, one in _drawn(EvaluationMetrics).items() if chart != "accuracy"}
 LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -43,7 +44,6 @@ LABELS: Mapping[str, str] = MappingProxyType(
         **{name: f"{one.title}, training" for name, one in _OF_STEP.items()},
         **{name: f"{one.title}, held out" for name, one in _OF_EVALUATION.items()},
         **{f"accuracy_{tier}": f"Accuracy on {tier} problems, held out" for tier in TIERS},
-        "holding_temperature": "Highest holding temperature",
         "masked_effective": "Masked where it changed an advantage, training",
     }
 )
@@ -51,7 +51,6 @@ LABELS: Mapping[str, str] = MappingProxyType(
 SHARES = (
     "accuracy",
     *(f"accuracy_{tier}" for tier in TIERS),
-    "masked_effective",
     *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
 )
 """Between 0 and 1, if the reward is."""
@@ -104,12 +103,8 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         names = [name for name in known if not tier or history.tier_of.get(name) == tier]
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
-    elif metric == "masked_effective":
-        points = [(s.step, effective_dose(history.training_samples(s.step))) for s in history.steps]
-        steps, rows = [step for step, _ in points], [[_number(value)] for _, value in points]
     elif metric not in _OF_STEP:
-        field = _OF_EVALUATION.get(metric)
-        read = (lambda e: holding_temperature(e.sweep)) if field is None else attrgetter(field.name)
+        read = attrgetter(_OF_EVALUATION[metric].name)
         points = [(e.step, value) for e in history.evaluations if (value := read(e)) is not None]
         steps, rows = [step for step, _ in points], [[value] for _, value in points]
     else:
@@ -118,19 +113,6 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
     if not rows:
         return None
     return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
-
-
-def effective_dose(rollouts: Sequence[Row]) -> float | None:
-    """Return the share of a step's rollouts whose advantage a mask changed; None without rollouts.
-
-    A masked response in a group without a difference in reward had no advantage to lose.
-    """
-    rewards: dict[str, set[float]] = {}
-    for row in rollouts:
-        if row["reward"] is not None:
-            rewards.setdefault(row["problem_id"], set()).add(row["reward"])
-    changed = sum(bool(row["masked_why"]) and len(rewards.get(row["problem_id"], ())) > 1 for row in rollouts)
-    return changed / len(rollouts) if rollouts else None
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:

@@ -64,7 +64,9 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
 
 
 def _write_page(judged: JudgedStudy, output: Path) -> None:
-    name, study, figure = judged.file.name, judged.file.study, judged.record.figure
+    name, study, figure, path = judged.file.name, judged.file.study, judged.record.figure, judged.file.path
+    # As `study run` takes it: by its name from the folder of studies, else by its path.
+    typed = name if path.parent.name == "studies" else path.as_posix()
     quick = " --quick" if judged.scale == QUICK else ""
     lines = [
         f"# {_capital(study.factor)}",
@@ -90,11 +92,12 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         *(_levels(judged) if study.levels else []),
         "## How to have it again",
         "",
-        f"Study [{name}](../../studies/{name}.toml); how to read this: [insights.md](../insights.md).",
+        f"Study [{name}](../../studies/{path.as_posix().rpartition('studies/')[2]}); how to read this: "
+        "[insights.md](../insights.md).",
         "",
         "```console",
-        f"microcoder study run {name}{quick}",
-        f"microcoder study report {name}{quick} -o docs/insights",
+        f"microcoder study run {typed}{quick}",
+        f"microcoder study report {typed}{quick} -o docs/insights",
         "```",
         "",
         judged.record.made,

@@ -29,10 +29,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from microcoder.lab.studies.design import INSIGHTS, Claim, Contrast, Direction
+from microcoder.lab.studies.design import INSIGHTS, Claim, Contrast
 from microcoder.lab.studies.effects import ALPHA, Effect, student_quantile
-
-_GRID = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +41,17 @@ class Power:
     half_width: float
     """Half width of the 95 % interval, in the metric's unit."""
     power: float
-    """Chance that the interval shows the claimed direction if the true effect is the smallest of interest; for `same`,
-    that it lies within if there is no difference."""
+    """Chance that the interval shows the claimed direction if the true effect is the smallest of interest."""
     strict_power: float
     """`power` if the claim is the first of Holm's steps: at 5 % over all claims of the catalogue."""
 
 
 def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
-    """Return the power of a claim's primary contrast with some seeds; None for a claim without one."""
-    if claim.primary is None or claim.spread is None:
+    """Return the power of a claim's primary contrast with some seeds; None without one, or for `same`."""
+    if claim.primary is None or claim.spread is None or claim.primary.direction == "same":
         return None
-    sd, least, direction = claim.spread.sd, claim.primary.least, claim.primary.direction
-    power, strict = (
-        power_of(sd, least, num_seeds=num_seeds, direction=direction, alpha=alpha)
-        for alpha in (ALPHA, ALPHA / len(INSIGHTS))
-    )
+    sd, least = claim.spread.sd, claim.primary.least
+    power, strict = (power_of(sd, least, num_seeds=num_seeds, alpha=alpha) for alpha in (ALPHA, ALPHA / len(INSIGHTS)))
     return Power(num_seeds, expected_half_width(sd, num_seeds), power, strict)
 
 
@@ -68,28 +62,14 @@ def expected_half_width(sd: float, num_seeds: int) -> float:
     return student_quantile(1 - ALPHA / 2, num_seeds - 1) * sd / math.sqrt(num_seeds)
 
 
-def power_of(sd: float, least: float, *, num_seeds: int, direction: Direction, alpha: float = ALPHA) -> float:
-    """Return the power of the paired t-test (noncentral t) against `least`, or of two one-sided tests for `same`."""
+def power_of(sd: float, least: float, *, num_seeds: int, alpha: float = ALPHA) -> float:
+    """Return the power of the paired t-test (noncentral t) against `least`."""
     from scipy import special
 
     if num_seeds < 2:
         return 0.0
-    if direction == "same":
-        return _power_within(sd, least, num_seeds=num_seeds, alpha=alpha)
     freedom, shift = num_seeds - 1, least * math.sqrt(num_seeds) / sd
     return 1.0 - float(special.nctdtr(freedom, shift, student_quantile(1 - alpha / 2, freedom)))
-
-
-def _power_within(sd: float, least: float, *, num_seeds: int, alpha: float) -> float:
-    """Chance that the interval lies within -+`least` if the truth is 0, averaged over the spread that may be seen."""
-    import numpy as np
-    from scipy import special
-
-    freedom, error = num_seeds - 1, sd / math.sqrt(num_seeds)
-    shares = (np.arange(_GRID) + 0.5) / _GRID
-    halves = student_quantile(1 - alpha / 2, freedom) * error * np.sqrt(special.chdtri(freedom, shares) / freedom)
-    room = np.maximum(0.0, least - halves)
-    return float(np.mean(2 * special.ndtr(room / error) - 1))
 
 
 class ClaimFinding(StrEnum):
