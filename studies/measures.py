@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,6 +19,7 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
 from microcoder.lab.studies.features import holding_temperature
 from microcoder.lab.studies.measure import Job, MeasuredValue
+from microcoder.train.algorithm.masking import repeats
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.observer import Observer
@@ -135,7 +136,6 @@ def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:
 
 
 def _measure(config: TrainConfig, run: RunDirectory, repeat_window_tokens: int) -> dict[str, float | None]:
-    from microcoder.train.run.shifts import contrast_length, contrast_repeats, measure_shifts
     from microcoder.train.run.warm import find_model
 
     before = Path(find_model(config, Observer()))
@@ -147,6 +147,111 @@ def _measure(config: TrainConfig, run: RunDirectory, repeat_window_tokens: int) 
         "right_shift": fmean(right) if right else None,
         "masked_effective": run.read_metrics()[0]["masked_effective_share"],
     }
+
+
+# ----- The change of held-out responses' log-probability by training, response by response: those of the untrained
+# model, so that two runs from one model are compared on the same ones.
+
+_ROWS_AT_ONCE = 64
+_LEAST_READ_SHARE = 0.5
+"""Least share of responses whose text encodes to as many tokens as were sampled; the rest are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedResponse:
+    """A response as token ids, with its prompt's."""
+
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    is_truncated: bool
+    is_accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The change of one response."""
+
+    response: TokenizedResponse
+    change: float
+    """Change of its log-probability at temperature 1, summed over its tokens."""
+
+
+def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) -> list[Shift]:
+    """Return how the log-probability of responses differs between two checkpoints of one model.
+
+    Args:
+        before: folder of the model that wrote the responses.
+        after: folder of the same model, trained.
+        rows: rollout rows with `prompt`, `completion`, `num_tokens`, `is_truncated` and `verdict`.
+    """
+    from microcoder.train.run.weights import load_tokenizer
+
+    tokenizer = load_tokenizer(str(before))
+    responses = read_responses(tokenizer, rows)
+    if len(responses) < _LEAST_READ_SHARE * len(rows):
+        raise DataError(
+            f"{len(rows) - len(responses)} of {len(rows)} responses read otherwise than they were sampled: the "
+            f"tokenizer in {before} writes one text in several ways, so their log-probability cannot be computed"
+        )
+    old, new = (_log_probabilities(folder, responses) for folder in (before, after))
+    return [Shift(response, b - a) for response, a, b in zip(responses, old, new, strict=True)]
+
+
+def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[TokenizedResponse]:
+    """Return the responses whose text is read back as equally many tokens; whole ones end with the tokenizer's end."""
+    from microcoder.train.run.chat import render_chat
+
+    responses = []
+    for row in rows:
+        ids = tokenizer(row["completion"], add_special_tokens=False)["input_ids"]
+        ids = ids if row["is_truncated"] else [*ids, tokenizer.eos_token_id]
+        if len(ids) == row["num_tokens"]:
+            asked = render_chat(tokenizer, [{"role": "user", "content": row["prompt"]}], {})
+            prompt = tokenizer(asked, add_special_tokens=False)["input_ids"]
+            accepted = row["verdict"] == "accepted"
+            responses.append(TokenizedResponse(tuple(prompt), tuple(ids), row["is_truncated"], accepted))
+    return responses
+
+
+def contrast_length(shifts: Sequence[Shift]) -> float | None:
+    """Return the mean change of truncated responses less that of whole ones; None if there are none of either."""
+    cut = [shift.change for shift in shifts if shift.response.is_truncated]
+    whole = [shift.change for shift in shifts if not shift.response.is_truncated]
+    return fmean(cut) - fmean(whole) if cut and whole else None
+
+
+def contrast_repeats(shifts: Sequence[Shift], *, window_tokens: int) -> float | None:
+    """Return the mean change of truncated responses that repeat themselves less that of the other truncated ones."""
+    cut = [shift for shift in shifts if shift.response.is_truncated]
+    loops = [repeats(s.response.token_ids, window_tokens=window_tokens, any_period=True) for s in cut]
+    looping = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if is_loop]
+    others = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if not is_loop]
+    return fmean(looping) - fmean(others) if looping and others else None
+
+
+def _log_probabilities(folder: Path, responses: Sequence[TokenizedResponse]) -> list[float]:
+    """Return the log-probability of each response under a model."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    found = [0.0] * len(responses)
+    order = sorted(range(len(responses)), key=lambda row: len(responses[row].prompt_ids + responses[row].token_ids))
+    for start in range(0, len(order), _ROWS_AT_ONCE):
+        rows = order[start : start + _ROWS_AT_ONCE]
+        texts = [torch.tensor(responses[row].prompt_ids + responses[row].token_ids) for row in rows]
+        ids = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
+        mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(text) for text in texts], batch_first=True)
+        with torch.no_grad():
+            logps = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float().log_softmax(-1)
+        each = logps.gather(-1, ids[:, 1:, None])[..., 0]
+        for place, row in enumerate(rows):
+            first = len(responses[row].prompt_ids) - 1
+            found[row] = each[place, first : first + len(responses[row].token_ids)].double().sum().item()
+    return found
+
+
+# ----- Temperatures.
 
 
 def sweep_temperatures(

@@ -108,7 +108,8 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
     assert len(lines) == 4
     assert lines[0].startswith("held-out after step 0  accuracy 0.125  64 problems x 4  easy 0.25")
     assert lines[1].startswith("step 1/12  reward 0.250  accuracy easy 0.50 hard 0.00  length 120 of 512  truncated 5%")
-    for part in ("diversity 0.710", "temperature 1.20", "masked 2%", "10.0 s (generate 8.0, update 2.0)"):
+    masked = "masked 2.0% (0.0% with an advantage)"
+    for part in ("diversity 0.710", "temperature 1.20", masked, "10.0 s (generate 8.0, update 2.0)"):
         assert part in lines[1]
     assert lines[2].endswith("left 100 s")
     assert lines[3] == "saved a checkpoint"

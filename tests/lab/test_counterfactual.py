@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from measures import step_under_rules
+from measures import contrast_length, measure_shifts, step_under_rules
 from transformers import AutoModelForCausalLM
 
 from microcoder.judge.core.config import load_config
 from microcoder.lab.studies.measure import Job, MeasuredValue
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.shifts import contrast_length, measure_shifts
 from microcoder.train.run.weights import load_tokenizer
 from microcoder.train.runs import RunDirectory, read_rollouts
 

@@ -11,13 +11,7 @@ from microcoder.train.algorithm.losses import (
     CispoLoss,
     ClippedLoss,
     DapoLoss,
-    DppoKlLoss,
-    DppoLoss,
-    DppoTvLoss,
     DrGrpoLoss,
-    DroLoss,
-    GeoMeanLoss,
-    GpgLoss,
     GrpoLoss,
     GspoLoss,
     Loss,
@@ -39,11 +33,6 @@ LOSSES: dict[str, Loss] = {
     "cispo": CispoLoss(kind="cispo", max_ratio=1.5),
     "sapo": SapoLoss(kind="sapo"),
     "vespo": VespoLoss(kind="vespo"),
-    "gpg": GpgLoss(kind="gpg"),
-    "geo_mean": GeoMeanLoss(kind="geo_mean"),
-    "dppo_tv": DppoTvLoss(kind="dppo_tv", divergence_low=0.05, divergence_high=0.04, max_ratio=1.3),
-    "dppo_kl": DppoKlLoss(kind="dppo_kl", divergence_low=0.02, divergence_high=0.01, max_ratio=1.3),
-    "dro": DroLoss(kind="dro", beta=0.3),
 }
 
 
@@ -82,7 +71,7 @@ def reduce_rows(
 ) -> torch.Tensor:
     """Return the one number that a loss makes of its tokens'."""
     sums, number = torch.stack([row.sum() for row in rows]), len(rows)
-    if loss.kind in ("grpo", "gspo", "sapo", "geo_mean"):
+    if loss.kind in ("grpo", "gspo", "sapo"):
         return torch.stack([row.mean() for row in rows]).sum() / number
     if loss.kind == "luspo":
         return sums.sum() / number
@@ -99,11 +88,6 @@ def token_losses(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: f
     mean_ratio = (now - then).mean().exp()
     if isinstance(loss, GspoLoss | LuspoLoss):
         return _clip(loss, mean_ratio, advantage).expand(len(now))
-    if isinstance(loss, GeoMeanLoss):
-        sign = math.copysign(1.0, advantage)
-        clipped = (now - then).clamp(-loss.clip_low, loss.clip_high)
-        kept = sign * torch.minimum(sign * (now - then), sign * clipped)
-        return (-advantage * kept.mean().exp()).expand(len(now))
     if isinstance(loss, ClippedLoss):
         return _clip(loss, ratios, advantage)
     if isinstance(loss, CispoLoss):
@@ -111,29 +95,10 @@ def token_losses(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: f
     if isinstance(loss, SapoLoss):
         tau = loss.temperature_positive if advantage > 0 else loss.temperature_negative
         return -advantage * 4 / tau * torch.sigmoid(tau * (ratios - 1))
-    if isinstance(loss, VespoLoss):
-        k, weight = (
-            (loss.k_positive, loss.lambda_positive) if advantage >= 0 else (loss.k_negative, loss.lambda_negative)
-        )
-        whole = math.exp((now - then).sum().item())
-        return -(math.exp(weight) * whole**k * math.exp(-weight * whole)) * advantage * now
-    if isinstance(loss, DroLoss):
-        return -advantage * now + loss.beta / 2 * (now - then) ** 2
-    if isinstance(loss, DppoLoss):
-        may_move = _is_near(loss, now.exp(), then.exp(), upwards=advantage > 0).detach()
-        return -ratios.clamp(max=loss.max_ratio).detach() * advantage * now * may_move
-    assert isinstance(loss, GpgLoss)
-    return -advantage * now
-
-
-def _is_near(loss: DppoLoss, now: torch.Tensor, then: torch.Tensor, *, upwards: bool) -> torch.Tensor:
-    """Whether each token's probability has not gone too far up, or down."""
-    if isinstance(loss, DppoTvLoss):
-        return now - then <= loss.divergence_high if upwards else then - now <= loss.divergence_low
-    divergence = then * (then / now).log() + (1 - then) * ((1 - then) / (1 - now)).log()
-    if upwards:
-        return (divergence <= loss.divergence_high) | (now <= then)
-    return (divergence <= loss.divergence_low) | (now >= then)
+    assert isinstance(loss, VespoLoss)
+    k, weight = (loss.k_positive, loss.lambda_positive) if advantage >= 0 else (loss.k_negative, loss.lambda_negative)
+    whole = math.exp((now - then).sum().item())
+    return -(math.exp(weight) * whole**k * math.exp(-weight * whole)) * advantage * now
 
 
 def _clip(loss: ClippedLoss, ratios: torch.Tensor, advantage: float) -> torch.Tensor:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microcoder.judge.core.errors import TrainingError
-from microcoder.train.algorithm.advantages import ADVANTAGES, centre_group, has_signal, normalise_group, weigh_by_mean
+from microcoder.train.algorithm.advantages import ADVANTAGES, has_signal, normalise_group, weigh_by_mean
 
 rewards = st.lists(st.sampled_from([0.0, 1.0, None]), min_size=1, max_size=16)
 shaped_rewards = st.lists(st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16)
@@ -39,11 +39,6 @@ def test_advantages_sum_to_zero_and_keep_the_order(group: list[float | None]) ->
         assert math.isclose(fmean(a for _, a in scored), 0.0, abs_tol=1e-9)
     assert all(a1 > a0 for r1, a1 in scored for r0, a0 in scored if r1 > r0)
     assert has_signal(group) == any(a != 0 for a in advantages)
-
-
-@given(st.lists(st.sampled_from([1.0, None]), min_size=1, max_size=8))
-def test_equal_rewards_carry_no_signal(group: list[float | None]) -> None:
-    assert normalise_group(group) == [0.0] * len(group)
 
 
 def by_hand(name: str, scored: np.ndarray, index: int) -> float:
@@ -77,15 +72,3 @@ def test_maxrl_is_maximum_likelihood_on_hard_problems_and_refuses_a_mean_below_z
     assert weigh_by_mean([1.0, 1.0, 1.0, 0.0]) == pytest.approx([1 / 3, 1 / 3, 1 / 3, -1.0])
     with pytest.raises(TrainingError, match=r"has -0\.5; use rewards that are 0 or more"):
         weigh_by_mean([-1.0, 0.0])
-
-
-@pytest.mark.parametrize("name", sorted(ADVANTAGES))
-def test_one_unscored_member_changes_nobody_elses_advantage(name: str) -> None:
-    advantage = ADVANTAGES[name]
-    assert advantage([1.0, None, 0.0, 0.0]) == [*advantage([1.0, 0.0, 0.0])[:1], 0.0, *advantage([1.0, 0.0, 0.0])[1:]]
-
-
-def test_dr_grpo_weighs_no_group_by_its_spread() -> None:
-    even, rare = centre_group([1.0, 0.0]), centre_group([1.0, 0.0, 0.0, 0.0])
-    assert even == [0.5, -0.5]
-    assert rare == [0.75, -0.25, -0.25, -0.25]

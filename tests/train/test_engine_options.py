@@ -24,13 +24,9 @@ def test_options_of_verl_need_verl(changes: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("engine", "changes", "message"),
     [
-        ("trl", {"algorithm.loss": "clip_cov"}, 'loss = "clip_cov" is verl\'s; add --engine verl, or use "dapo"'),
-        ("trl", {"algorithm.loss": "geo_mean"}, "add --engine verl"),
         ("verl", {"algorithm.loss": "bnpo"}, 'loss = "bnpo" is trl\'s; add --engine trl'),
         ("verl", {"algorithm.loss": "vespo"}, "add --engine trl"),
-        ("verl", {"algorithm.entropy": "{kind = 'adaptive', target = 0.3}"}, 'add --engine trl, or use "bonus"'),
         ("verl", {"algorithm.entropy": "{kind = 'bonus', coefficient = 0.1}", "algorithm.loss": "luspo"}, "verl sums"),
-        ("verl", {"algorithm.top_entropy_share": "0.2"}, "leave it out, or add --engine trl"),
         ("verl", {"logging.token_rollouts": "2"}, "logging.token_rollouts is for engine trl"),
     ],
 )

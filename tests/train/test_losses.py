@@ -85,7 +85,6 @@ class Batch:
             setattr(trainer.args, name, value)
         trainer.loss_type, trainer.beta = arguments["loss_type"], algorithm.kl_coefficient
         trainer.importance_sampling_level = arguments["importance_sampling_level"]
-        trainer.top_entropy_quantile = arguments["top_entropy_quantile"]
         trainer.epsilon_low, trainer.epsilon_high = arguments.get("epsilon", 0.2), arguments.get("epsilon_high", 0.2)
         trainer.entropy_coef = arguments.get("entropy_coef", 0.0)
         trainer._entropy_bonus_enabled = trainer.entropy_coef != 0
@@ -175,7 +174,9 @@ def test_rows_are_left_out_of_the_pass_of_every_loss(trainer: MicroCoderTrainer,
 
 def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(trainer: MicroCoderTrainer) -> None:
     batch = Batch([3, 7, 5, 2, 8, 4], seed=3)
-    _, gradient = batch.loss_by(trainer, AlgorithmConfig(top_entropy_share=0.25))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "top_entropy_quantile", 0.25)
+        _, gradient = batch.loss_by(trainer, AlgorithmConfig())
     counted = batch.entropies[batch.loss_mask.bool()]
     among_all = batch.entropies >= torch.quantile(counted, 0.75)
     teaches = (batch.advantages != 0)[:, None] & batch.loss_mask.bool()

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.masking import (
     ConditionalMasking,
-    MaskAll,
-    NoMasking,
     SoftPenalty,
     StopProperly,
     draw_uniform,
@@ -94,14 +92,6 @@ def test_drafts_are_judged_where_the_mask_depends_on_them_alone() -> None:
     assert not asks(replace(TRUNCATED, is_truncated=False), draft, 0.0, "correct_or_unfailed")
 
 
-def test_mask_all_and_none_look_at_truncation_only() -> None:
-    finished = replace(TRUNCATED, is_truncated=False)
-    everything = MaskAll(kind="all")
-    assert everything.why_masked(TRUNCATED, CODE, WRONG, draw=0.99) == "truncated"
-    assert everything.why_masked(finished, CODE, WRONG, draw=0.0) is None
-    assert NoMasking(kind="none").why_masked(TRUNCATED, CODE, ACCEPTED, draw=0.0) is None
-
-
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))
 def test_repeats_compares_the_last_two_windows(tokens: list[int], window: int) -> None:
     assert repeats(tokens + tokens[-window:], window_tokens=window) == (len(tokens) >= window)
@@ -130,13 +120,6 @@ def test_the_shortest_period_is_the_definition(tokens: list[int], window: int) -
         assert repeats(tokens, window_tokens=window, any_period=True)
 
 
-@given(st.lists(st.integers(0, 5), max_size=20), st.lists(st.integers(0, 5), min_size=1, max_size=12))
-def test_a_loop_is_found_whatever_stands_before_it(start: list[int], loop: list[int]) -> None:
-    tokens = [*start, *loop * 25]
-    assert repeats(tokens, window_tokens=12, any_period=True)
-    assert not repeats([*tokens, 9], window_tokens=12, any_period=True)
-
-
 def test_draws_depend_on_everything_and_are_uniform() -> None:
     base = {"seed": 0, "step": 1, "problem_id": "a", "sample_index": 0}
     draws = {
@@ -161,17 +144,6 @@ def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
     assert (
         SoftPenalty(kind="soft_penalty", window_tokens=4096).penalise(given, 1.0, max_response_tokens=20480) == penalty
     )
-
-
-@given(st.integers(1, 500), st.data())
-def test_it_is_the_equation_and_falls_with_length(limit: int, data: st.DataObject) -> None:
-    window, length = data.draw(st.integers(1, limit)), data.draw(st.integers(0, limit))
-    expected = 0.0 if length <= limit - window else ((limit - window) - length) / window
-    penalty = SoftPenalty(kind="soft_penalty", window_tokens=window).penalise(
-        of_length(length), 0.0, max_response_tokens=limit
-    )
-    assert penalty == pytest.approx(expected, abs=1e-12)
-    assert -1 <= penalty <= 0
 
 
 @pytest.mark.parametrize(

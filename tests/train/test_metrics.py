@@ -6,8 +6,6 @@ from microcoder.train.metrics import (
     EvaluationMetrics,
     ScoredRollout,
     StepMetrics,
-    count_methods,
-    count_outcomes,
     rollout_row,
     summarise_accuracy,
 )
@@ -78,17 +76,6 @@ def test_accuracy_is_split_by_tier_in_a_fixed_order() -> None:
     overall, by_tier = summarise_accuracy(samples)
     assert overall == 2 / 3
     assert list(by_tier.items()) == [("easy", 0.0), ("hard", 1.0), ("untiered", 1.0)]
-
-
-def test_every_outcome_has_a_count() -> None:
-    counted = count_outcomes([sample(Outcome.ACCEPTED), sample(Outcome.ACCEPTED), sample(Outcome.TIME_LIMIT)])
-    assert list(counted) == [str(outcome) for outcome in Outcome]
-    assert (counted["accepted"], counted["time_limit"], counted["sandbox_fault"]) == (2, 1, 0)
-
-
-def test_methods_count_accepted_tests_only() -> None:
-    samples = [sample(Outcome.ACCEPTED, method="tokens"), sample(Outcome.ACCEPTED), sample(Outcome.WRONG_ANSWER)]
-    assert count_methods(samples) == {"exact": 1, "tokens": 1}
 
 
 def test_rows_are_plain_json_and_come_back_equal() -> None:

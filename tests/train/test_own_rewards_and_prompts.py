@@ -160,7 +160,7 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
     write_problems(shown, [example.model_copy(update={"id": "shown"})])
     options = {"prompt.system": "Be brief.", "prompt.examples": str(shown)}
     options["prompt.chat_template_options.enable_thinking"] = "false"
-    options["model.lora.rank"], options["model.dtype"], options["model.lora.use_rslora"] = "4", "bfloat16", "true"
+    options["model.lora.rank"], options["model.dtype"] = "4", "bfloat16"
     config = recipe(thinker, own, **options)
     tasks = load_tasks(config)
     policy = load_policy(config, observer=Observer())

@@ -71,14 +71,6 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
     assert seen[8] == 1.0 > seen[9]
 
 
-def test_a_cosine_ends_at_its_least_rate() -> None:
-    keys = {"optimizer__schedule_options__min_lr_rate": "0.1", "optimizer__schedule": "cosine_with_min_lr"}
-    seen = rates(arguments(num_steps="50", optimizer__learning_rate="1.0", **keys))
-    assert seen[0] == 1.0
-    assert seen[-1] == pytest.approx(0.1, abs=2e-3)
-    assert seen == sorted(seen, reverse=True)
-
-
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
@@ -145,31 +137,8 @@ def test_every_name_that_is_refused_is_one_of_trls() -> None:
     assert not RECIPE_KEYS.keys() & WITHOUT_EFFECT.keys()
 
 
-def test_options_of_one_engine_are_refused_on_the_other() -> None:
-    with pytest.raises(ConfigError, match=r'engine = "verl" takes no trl\.disable_dropout'):
-        load_config(TrainConfig, overrides={**MICRO, "engine": "verl", "trl.disable_dropout": "true"})
-
-
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
 def test_an_optimizer_without_its_package_says_what_to_install() -> None:
     config = load_config(TrainConfig, overrides={**MICRO, "optimizer.name": "adamw_8bit"})
     with pytest.raises(ConfigError, match="pip install bitsandbytes"):
         require_optimizer(config.optimizer)
-
-
-def test_an_adapter_is_what_peft_is_asked_for() -> None:
-    adapter = build_adapter(
-        load_config(
-            TrainConfig,
-            overrides={
-                **OWN_MODEL,
-                "model.lora.rank": "64",
-                "model.lora.use_rslora": "true",
-                "model.lora.modules_to_save": "lm_head",
-                "model.lora.exclude_modules": '["k_proj", "v_proj"]',
-            },
-        )
-    )
-    assert adapter is not None
-    assert (adapter.r, adapter.use_rslora, adapter.modules_to_save) == (64, True, ["lm_head"])
-    assert adapter.exclude_modules == {"k_proj", "v_proj"}

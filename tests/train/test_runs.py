@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import append_row, read_json, read_rows, write_json, write_text
+from microcoder.judge.core.files import append_row, read_json, read_rows, write_json
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 
 
@@ -58,11 +58,6 @@ def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) 
     assert [p.name for p in path.parent.iterdir()] == ["step_000003.parquet"]
 
 
-def test_an_empty_rollout_file_keeps_its_columns(tmp_path: Path) -> None:
-    write_rollouts(tmp_path / "none.parquet", [])
-    assert read_rollouts(tmp_path / "none.parquet") == []
-
-
 def test_rows_come_back_in_order_and_a_missing_file_has_none(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "metrics.jsonl"
     assert read_rows(path) == []
@@ -104,12 +99,6 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
     assert read_json(path, what="summary") == {"accuracy": 0.5}
 
 
-def test_written_text_leaves_no_partial_file(tmp_path: Path) -> None:
-    write_text(tmp_path / "report" / "index.html", "é\n")
-    assert [p.name for p in (tmp_path / "report").iterdir()] == ["index.html"]
-    assert (tmp_path / "report" / "index.html").read_bytes() == "é\n".encode()
-
-
 def test_a_folder_or_file_that_is_no_run_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist; pass a folder that `microcoder train` wrote"):
         RunDirectory(tmp_path).read_manifest()
@@ -120,15 +109,6 @@ def test_a_folder_or_file_that_is_no_run_is_one_clear_line(tmp_path: Path) -> No
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(DataError, match=problem):
             RunDirectory(tmp_path).read_manifest()
-
-
-def test_a_run_is_finished_once_its_summary_is_there(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    assert not run.is_finished
-    assert run.read_summary() is None
-    write_json(run.summary, {"num_steps": 2})
-    assert run.is_finished
-    assert run.read_summary() == {"num_steps": 2}
 
 
 def test_rewind_drops_everything_beyond_the_step_and_nothing_else(tmp_path: Path) -> None:
@@ -151,14 +131,6 @@ def test_rewind_drops_everything_beyond_the_step_and_nothing_else(tmp_path: Path
     assert sorted(p.name for p in run.rollouts.iterdir()) == [f"step_{s:06d}.parquet" for s in range(3)]
     assert sorted(p.name for p in run.evaluation_samples.iterdir()) == [f"step_{s:06d}.parquet" for s in range(3)]
     assert run.manifest.exists()
-
-
-def test_foreign_files_are_no_checkpoints(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    assert run.checkpoint_steps() == []
-    for name in ("step_000002", "step_000010", ".step_000011.partial", "step_1", "best"):
-        (run.checkpoints / name).mkdir(parents=True)
-    assert run.checkpoint_steps() == [2, 10]
 
 
 def test_a_line_that_a_kill_cut_off_is_not_appended_to(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ from microcoder.train.algorithm.schedules import step_temperature
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.failures import explain_failure
 from microcoder.train.run.observer import Observer
-from microcoder.train.run.probe import read_probe
 from microcoder.train.run.session import check_run_directory, run_probe, run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
@@ -155,15 +154,6 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert f"before training and after {NUM_STEPS} steps" in overview.read_text()
 
 
-def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:
-    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
-
-    model = AutoModelForCausalLM.from_pretrained(finished.model)
-    ids = PreTrainedTokenizerFast.from_pretrained(finished.model)("print", return_tensors="pt")["input_ids"]
-    assert model(input_ids=ids).logits.shape[:2] == ids.shape
-    assert not (finished.model / "optimizer.pt").exists()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_stopped_run_resumes_to_the_same_weights(
@@ -207,7 +197,7 @@ ADAPTIVE = {
     "rollout.length_stages": "[{from_step = 3, max_response_tokens = 28}]",
     "algorithm.masking": '{kind = "soft_penalty", window_tokens = 8}',
     # Always under its target: the coefficient grows with each update.
-    "algorithm.entropy": '{kind = "adaptive", target = 50.0, step = 0.001}',
+    "trl": "{use_adaptive_entropy = true, entropy_target = 50.0, entropy_coef_delta = 0.001}",
     "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
     "num_steps": "6",
 }
@@ -253,15 +243,10 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     shutil.rmtree(cut.checkpoint(6))
     run_training(config, run_directory=cut.root, observer=Observer())
     assert_same_run(cut, whole)
-    # Without `microcoder probe` before it, training makes the same probe itself.
-    alone = RunDirectory(tmp_path / "alone")
-    short = load_config(TrainConfig, overrides={**adaptive(tiny_checkpoint), "num_steps": "1"})
-    run_training(short, run_directory=alone.root, observer=Observer())
-    assert read_probe(alone) == probe
-    assert without_times(alone.read_metrics()[0]) == without_times(rows[0])
 
 
-ALGORITHMS = sorted(path.stem for path in (ROOT / "recipes/algorithms").glob("*.toml"))
+ALGORITHMS = ("grpo", "mask-all-uncounted", "microcoder-grpo", "stop-properly")
+"""One of each kind; the loss of each is held against its equation, and each recipe resolves."""
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -270,7 +255,7 @@ def test_every_algorithm_takes_steps(tiny_checkpoint: Path, tmp_path: Path, algo
         **{key: value for key, value in RECIPE.items() if key.split(".")[0] in ("model", "problems", "batch")},
         "model.path": str(tiny_checkpoint),
         "num_steps": "1",
-        "seed": "1",  # the first whose first step has a mixed group
+        "seed": "6",  # one whose first step has mixed groups
         "rollout.num_samples": "4",
         "rollout.max_response_tokens": "28",
         "rollout.temperature.value": "0.8",
@@ -355,14 +340,6 @@ def test_a_start_that_failed_binds_nobody(tiny_checkpoint: Path, tmp_path: Path)
     assert all("q_proj" in name or "v_proj" in name for name in changed)
 
 
-def test_a_run_in_progress_is_left_alone(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path / "run")
-    with run.lock(), pytest.raises(TrainingError, match="another process is writing"):
-        train(tiny_checkpoint, run.root)
-    assert not run.has_begun
-    check_run_directory(run, load_config(TrainConfig, overrides=recipe(tiny_checkpoint)))
-
-
 @pytest.mark.slow
 @pytest.mark.long
 def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,11 +379,15 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
         torch.testing.assert_close(ours[name], weight, atol=1e-5, rtol=0)
 
 
-def test_a_folder_that_is_no_run_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_or_that_another_process_writes_is_refused(tmp_path: Path) -> None:
+    config = load_config(TrainConfig, overrides={"model.kind": "micro", "problems.kind": "micro"})
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(TrainingError, match="not empty and holds no run"):
-        train(tiny_checkpoint, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+        check_run_directory(RunDirectory(tmp_path), config)
+    run = RunDirectory(tmp_path / "run")
+    with run.lock(), pytest.raises(TrainingError, match="another process is writing"), run.lock():
+        pass
+    check_run_directory(run, config)
 
 
 def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tmp_path: Path) -> None:
@@ -611,6 +592,7 @@ with explain_failures(config, RunDirectory(__import__("pathlib").Path("run"))):
 """
 
 
+@pytest.mark.long
 def test_the_loss_of_another_process_is_one_line(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

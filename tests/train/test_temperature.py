@@ -106,13 +106,6 @@ def test_each_decline_is_answered_once_by_a_higher_temperature_that_stays() -> N
     assert temperatures == [0.6] * 10 + [1.2] * 10 + [1.8] * 20
 
 
-def test_the_next_temperature_depends_on_the_steps_before_alone() -> None:
-    for step in (11, 12, 25):
-        assert step_temperature(STAGED, WATCH, step=step, diversities=FALLING) == step_temperature(
-            STAGED, WATCH, step=step, diversities=FALLING[: step - 1]
-        )
-
-
 def test_without_answers_a_decline_changes_nothing_but_is_seen() -> None:
     watch = DiversityWatch(window_steps=10)
     assert step_temperature(PROBED, watch, step=40, diversities=FALLING, chosen=0.9) == 0.9

@@ -207,7 +207,12 @@ def test_a_step_uses_the_advantages_that_were_decided(tiny_checkpoint: Path, tmp
 
 
 def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
-    changes = {"algorithm.group_filtering.kind": "dynamic", "batch.train_batch_size": "4", "problems.tiers": '["easy"]'}
+    changes = {
+        "algorithm.group_filtering.kind": "dynamic",
+        "batch.train_batch_size": "4",
+        "batch.ppo_mini_batch_size": "2",
+        "problems.tiers": '["easy"]',
+    }
     trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **changes)
     model = trainer.model
     assert model is not None

@@ -11,7 +11,7 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
 from microcoder.train.run.tasks import load_tasks
-from microcoder.train.run.warm import build_micro_checkpoint, checkpoint_digest, orthogonalise, train_tokenizer
+from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 TINY = WarmStartConfig(
@@ -59,12 +59,6 @@ def test_it_loads_as_an_ordinary_checkpoint_and_speaks_chat(checkpoint: Path) ->
     assert tokenizer.pad_token_id == model.generation_config.pad_token_id != tokenizer.eos_token_id
 
 
-def test_the_tokenizer_keeps_any_text(checkpoint: Path) -> None:
-    tokenizer = load_tokenizer(checkpoint)
-    for text in ("1. keep\n```python\nprint(  1 )\n```\n", "übung → 日本", "\t \n\n"):
-        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-
-
 def test_chains_are_learnt_with_a_step_a_token(tmp_path: Path) -> None:
     folder = build_micro_checkpoint(TINY.model_copy(update={"world": "chains"}), cache=tmp_path)
     tokenizer = load_tokenizer(folder)
@@ -104,11 +98,6 @@ def test_a_failed_build_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         build_micro_checkpoint(TINY, cache=tmp_path, on_progress=interrupt)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
-
-
-def test_the_digest_follows_the_config() -> None:
-    assert checkpoint_digest(TINY) == checkpoint_digest(TINY.model_copy())
-    assert checkpoint_digest(TINY) != checkpoint_digest(TINY.model_copy(update={"seed": 1}))
 
 
 def test_impossible_head_counts_are_refused_with_a_way_out() -> None:

@@ -170,13 +170,12 @@ def _describe(estimate: RunEstimate) -> list[str]:
         if parameters is None
         else f"model: {parameters / 1e6:,.1f} M parameters",
     ]
-    hours = (estimate.generate_hours, estimate.heldout_hours, estimate.update_hours)
-    sampling, heldout, updating = (None if each is None else describe_seconds(3600 * each) for each in hours)
-    if None in hours:
+    if not estimate.hours:
         return [*lines, "time: not estimated"]
+    hours = ", ".join(f"{describe_seconds(3600 * each)} {what}" for what, each in estimate.hours.items())
     device = "one H100" if estimate.device == "gpu" else "two CPU cores"
     return [
         *lines,
-        f"time on {device}, if every response had maximum length: about {sampling} sampling, {heldout} sampling "
-        f"held-out problems, {updating} updating (assumed, not measured: docs/resources.md)",
+        f"time on {device}, if every response had maximum length: about {hours} "
+        "(assumed, not measured: docs/resources.md)",
     ]

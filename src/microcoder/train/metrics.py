@@ -147,7 +147,7 @@ class StepMetrics:
         "Masked share",
         unit="share",
         chart="masked",
-        line="masked {:.0%} ({masked_effective_share:.1%} with an advantage)",
+        line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)",
     )
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
     masked_effective_share: float = metric(

@@ -69,23 +69,6 @@ def test_the_recipe_decides_what_it_names() -> None:
     assert {name: OmegaConf.select(verl, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("loss", "mode", "scale"),
-    [
-        ({}, "token-mean", None),
-        ({"algorithm.loss": "grpo", **OF_THE_GRADIENT}, "seq-mean-token-mean", None),
-        (
-            {"algorithm.advantage": "dr_grpo", "rollout.length_stages": "[]", **OF_THE_GRADIENT},
-            "seq-mean-token-sum-norm",
-            28,
-        ),
-    ],
-)
-def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: int | None) -> None:
-    actor = translated(**loss).actor_rollout_ref.actor
-    assert (actor.loss_agg_mode, actor.loss_scale_factor) == (mode, scale)
-
-
 def test_optimizer_schedule_and_attention_have_their_counterparts() -> None:
     keys = {
         **GPUS,
@@ -145,7 +128,7 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
             "Could not override .*clip_ratio_hihg",
         ),
         ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
-        ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
+        ({"model.lora.rank": "4", "model.lora.dropout": "0.1"}, "model.lora.dropout is not in verl"),
         ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
         ({"verl.model_engine": "megatron"}, "asks for megatron, .* a verl command of your own"),
         ({"verl.actor_rollout_ref.actor.strategy": "megatron"}, "a verl command of your own"),

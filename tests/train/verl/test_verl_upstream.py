@@ -18,7 +18,6 @@ OF_TRAINERS = {
     "_balance_batch": "batch, metrics, logging_prefix, keep_minibatch",
     "_compute_advantage": "batch, metrics",
     "_compute_metrics": "batch, metrics, timing_raw, global_steps, epoch",
-    "_dump_generations": "inputs, outputs, gts, scores, reward_extra_infos_dict, dump_path",
     "_fetch_one_gen_batch": "",
     "_init_tokenizer": "",
     "_load_checkpoint": "",

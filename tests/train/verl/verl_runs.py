@@ -49,7 +49,7 @@ RECIPE = {
     "rollout.temperature.kind": "staged",
     "rollout.temperature.stages": "[{from_step = 1, value = 0.4}, {from_step = 2, value = 1.2}]",
     "batch.train_batch_size": "8",
-    "batch.ppo_mini_batch_size": "8",
+    "batch.ppo_mini_batch_size": "4",
     "batch.micro_batch_rollouts": "8",
     "algorithm.masking.rho": "0.5",
     "algorithm.masking.repeat_window_tokens": "4",
@@ -64,6 +64,8 @@ RECIPE = {
 }
 
 
+ONE_UPDATE = {"batch.ppo_mini_batch_size": "8", "algorithm.loss.clip_high": "0.2"}
+"""Which rollouts share an update is each engine's shuffle: of one they can be compared."""
 ADAPTED = {
     "verl.trainer.n_gpus_per_node": "2",
     "verl.+ray_kwargs.ray_init.num_gpus": "2",
@@ -81,7 +83,7 @@ ADAPTED = {
 
 def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Popen[str]:
     """Start `microcoder train` in a process of its own: verl changes the process it is loaded in."""
-    recipe = {**RECIPE, "model.path": str(checkpoint), **changes}
+    recipe = {**RECIPE, **ONE_UPDATE, "model.path": str(checkpoint), **changes}
     words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
     command = [sys.executable, "-m", "microcoder", "train", "-c", str(ON_CPU), "--run-dir", str(run), *words]
     # A cluster of its own, whatever else runs on this machine.
@@ -129,8 +131,7 @@ class Runs:
 def make_runs(checkpoint: Path, root: Path) -> Runs:
     """Train what these tests look at."""
     found = Runs(RunDirectory(root / "resumed"), RunDirectory(root / "adapted"))
-    dumps = {"verl.trainer.rollout_data_dir": str(root / "dumps")}
-    adapted = start_training(checkpoint, found.adapted.root, **ADAPTED, **dumps)
+    adapted = start_training(checkpoint, found.adapted.root, **ADAPTED)
     first = start_training(checkpoint, found.resumed.root)
     while found.resumed.latest_checkpoint_step() != 1:
         assert first.poll() is None, first.communicate()[0]

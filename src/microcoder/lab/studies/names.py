@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_LOSSES = {
-    "dr_grpo": "Dr. GRPO",
-    "geo_mean": "GMPO",
-    "clip_cov": "Clip-Cov",
-    "kl_cov": "KL-Cov",
-    "dppo_tv": "DPPO (TV)",
-    "dppo_kl": "DPPO (KL)",
-}
-"""Of losses that are not called by their key in capitals."""
 _ADVANTAGES = {"grpo": "", "dr_grpo": "Dr. GRPO's advantage", "rloo": "RLOO's advantage", "maxrl": "MaxRL's advantage"}
 _MASKS = {
     "none": "",
@@ -35,7 +26,7 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     loss, masking = _table(config.get("loss"), "dapo"), _table(config.get("masking"), "none")
     advantage, has_kl = str(config.get("advantage") or "grpo"), bool(config.get("kl_coefficient"))
     kind, mask = loss["kind"], _mask_name(masking)
-    name = _LOSSES.get(kind, str(kind).upper())
+    name = "Dr. GRPO" if kind == "dr_grpo" else str(kind).upper()
     if name == "DAPO" and masking["kind"] == "conditional" and advantage == "grpo" and not has_kl:
         name, mask = "MicroCoder-GRPO", ""
     own_advantage = "" if kind == advantage == "dr_grpo" else _ADVANTAGES.get(advantage, f"advantage {advantage}")
@@ -44,7 +35,6 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     kl = ("" if has_kl else "no KL") if kind == "grpo" else ("KL" if has_kl else "")
     filtering = _table(config.get("group_filtering"), "none")["kind"]
     entropy = _table(config.get("entropy"), "none")["kind"]
-    share = config.get("top_entropy_share") or 1.0
     departures = (
         own_advantage,
         mask,
@@ -52,7 +42,6 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
         kl,
         "dynamic sampling" if filtering == "dynamic" else "",
         "" if entropy == "none" else f"entropy {entropy}",
-        "" if share >= 1 else f"top {share:.0%} of tokens by entropy",
     )
     return ", ".join([name, *(text for text in departures if text)])
 

@@ -47,33 +47,8 @@ class EntropyBonus(Config):
     coefficient: float = Field(gt=0)
 
 
-class AdaptiveEntropy(Config):
-    """A bonus while entropy is at or below a target, with an adaptive coefficient (Skywork-OR1; TRL's)."""
-
-    kind: Literal["adaptive"]
-    target: float = Field(gt=0)
-    """Nats per token; near the `entropy` of the first steps, so that it acts before entropy collapses."""
-    coefficient: float = Field(default=0.0, ge=0)
-    """At the start."""
-    step: float = Field(default=0.005, gt=0)
-    """Step of the coefficient: added after an update below the target, subtracted after one above."""
-    least: float = Field(default=0.0, ge=0)
-    """Of the coefficient."""
-    most: float = Field(default=1.0, gt=0)
-    """Of the coefficient."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if not self.least <= self.coefficient <= self.most:
-            yield (
-                f"coefficient={self.coefficient:g} is not between least={self.least:g} and most={self.most:g}; "
-                f"try {min(max(self.coefficient, self.least), self.most):g}"
-            )
-
-
 Entropy = Annotated[
-    Annotated[NoEntropyTerm, Tag("none")]
-    | Annotated[EntropyBonus, Tag("bonus")]
-    | Annotated[AdaptiveEntropy, Tag("adaptive")],
+    Annotated[NoEntropyTerm, Tag("none")] | Annotated[EntropyBonus, Tag("bonus")],
     kind_or("none"),
 ]
 
@@ -95,8 +70,6 @@ class AlgorithmConfig(Config):
     kl_coefficient: float = Field(default=0.0, ge=0)
     """beta_0; with 0 no reference model is loaded."""
     entropy: Entropy = NoEntropyTerm()
-    top_entropy_share: float = Field(default=1.0, gt=0, le=1)
-    """Share of the tokens of a pass, those of highest entropy, that get a gradient (arXiv 2506.01939: 0.2)."""
 
     @property
     def ideas(self) -> tuple[str, ...]:
@@ -156,20 +129,14 @@ class AlgorithmConfig(Config):
 
     def find_foreign(self, engine: Engine) -> str | None:
         """Return what an engine lacks for this algorithm and what to type instead; None if nothing."""
-        loss, other = self.loss, "verl" if engine == "trl" else "trl"
-        if engine not in loss.engines:
-            return f'algorithm.loss = "{loss.kind}" is {other}\'s; add --engine {other}, or use "dapo" or "gspo"'
+        loss = self.loss
         if engine == "trl":
             return None
-        if isinstance(self.entropy, AdaptiveEntropy):
-            return 'algorithm.entropy.kind = "adaptive" is trl\'s; add --engine trl, or use "bonus"'
+        if engine not in loss.engines:
+            return f'algorithm.loss = "{loss.kind}" is trl\'s; add --engine trl, or use "dapo" or "gspo"'
         if not isinstance(self.entropy, NoEntropyTerm) and isinstance(loss, DrGrpoLoss | LuspoLoss):
             return (
                 f'algorithm.entropy with loss = "{loss.kind}": verl sums entropy over a response as it does the loss, '
                 'so the coefficient would mean another; add --engine trl, or use loss = "dapo"'
-            )
-        if self.top_entropy_share < 1:
-            return (
-                f"algorithm.top_entropy_share = {self.top_entropy_share:g} is trl's; leave it out, or add --engine trl"
             )
         return None

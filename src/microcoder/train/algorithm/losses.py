@@ -141,91 +141,6 @@ class VespoLoss(Loss):
     lambda_negative: float = Field(default=2.0, gt=0)
 
 
-class GpgLoss(Loss):
-    """GPG (arXiv 2504.02546): -A log p, without a ratio."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
-    kind: Literal["gpg"]
-
-    @property
-    def rests_on_ratios(self) -> bool:
-        """No."""
-        return False
-
-
-class GeoMeanLoss(ClippedLoss):
-    """GMPO (arXiv 2507.20673): the geometric mean of a response's clipped ratios; the clip is of log w."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
-    divides_by: ClassVar[Denominator] = "responses"
-    kind: Literal["geo_mean"]
-    clip_low: float = Field(default=0.4, gt=0)
-    clip_high: float = Field(default=0.4, gt=0)
-    """Upper clip of log w."""
-
-
-class ClipCovLoss(ClippedLoss):
-    """Clip-Cov (arXiv 2505.22617): a few tokens whose log-prob and advantage move together get no gradient."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
-    kind: Literal["clip_cov"]
-    share: float = Field(default=0.0002, gt=0, le=1)
-    """Largest share of the tokens of a pass."""
-    covariance_low: float = 1.0
-    covariance_high: float = 5.0
-    """Tokens are drawn from those whose covariance is between the two."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.covariance_low >= self.covariance_high:
-            yield (
-                f"covariance_low={self.covariance_low:g} is not under covariance_high={self.covariance_high:g}; "
-                "the paper's are 1 and 5"
-            )
-
-
-class KlCovLoss(Loss):
-    """KL-Cov (arXiv 2505.22617): a KL penalty on the few tokens whose log-prob and advantage move together most."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
-    kind: Literal["kl_cov"]
-    share: float = Field(default=0.0002, gt=0, le=1)
-    """Share of the tokens of a pass."""
-    coefficient: float = Field(default=1.0, gt=0)
-    """Coefficient of the absolute log w on them."""
-
-
-class DppoLoss(Loss):
-    """A token counts unless its probability has gone too far in the advantage's direction (DPPO, arXiv 2602.04879)."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
-    divergence_low: float = Field(gt=0)
-    """Bound on the fall of a token's probability at advantages of 0 or less."""
-    divergence_high: float = Field(gt=0)
-    """Bound on its rise at positive advantages."""
-    max_ratio: float = Field(default=20.0, gt=1)
-    """Largest weight of a token."""
-
-
-class DppoTvLoss(DppoLoss):
-    """DPPO (arXiv 2602.04879), -min(w, max_ratio) A log p, by the difference of a token's probabilities."""
-
-    kind: Literal["dppo_tv"]
-
-
-class DppoKlLoss(DppoLoss):
-    """DPPO (arXiv 2602.04879), by the KL divergence of "this token or another"."""
-
-    kind: Literal["dppo_kl"]
-
-
-class DroLoss(Loss):
-    """DRO (arXiv 2405.19107): -A log p + beta / 2 (log w)^2, without a clip."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("verl",)
-    kind: Literal["dro"]
-    beta: float = Field(gt=0)
-
-
 AnyLoss = Annotated[
     Annotated[DapoLoss, Tag("dapo")]
     | Annotated[GrpoLoss, Tag("grpo")]
@@ -235,14 +150,7 @@ AnyLoss = Annotated[
     | Annotated[LuspoLoss, Tag("luspo")]
     | Annotated[CispoLoss, Tag("cispo")]
     | Annotated[SapoLoss, Tag("sapo")]
-    | Annotated[VespoLoss, Tag("vespo")]
-    | Annotated[GpgLoss, Tag("gpg")]
-    | Annotated[GeoMeanLoss, Tag("geo_mean")]
-    | Annotated[ClipCovLoss, Tag("clip_cov")]
-    | Annotated[KlCovLoss, Tag("kl_cov")]
-    | Annotated[DppoTvLoss, Tag("dppo_tv")]
-    | Annotated[DppoKlLoss, Tag("dppo_kl")]
-    | Annotated[DroLoss, Tag("dro")],
+    | Annotated[VespoLoss, Tag("vespo")],
     kind_or("dapo"),
 ]
 """`loss = "cispo"`, or with its options `loss = {kind = "cispo", max_ratio = 4}`."""

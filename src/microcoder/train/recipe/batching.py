@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.losses import ClippedLoss, GpgLoss
+from microcoder.train.algorithm.losses import ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking
 from microcoder.train.algorithm.sampling import StagedTemperature
 from microcoder.train.recipe.recipe import TrainConfig, largest_divisor
@@ -91,7 +91,7 @@ def find_idle(config: TrainConfig) -> list[str]:
     """Return the ideas of a recipe that cannot act in its run, each with the reason and what to change."""
     loss, masking, last = config.algorithm.loss, config.algorithm.masking, config.num_steps
     idle = []
-    if config.batch.train_batch_size == config.batch.ppo_mini_batch_size and not isinstance(loss, GpgLoss):
+    if config.batch.train_batch_size == config.batch.ppo_mini_batch_size:
         what = "clip" if isinstance(loss, ClippedLoss) else "ratio"
         idle.append(
             f"the {what} of loss {loss.kind}, with one update a step: every ratio is 1; "

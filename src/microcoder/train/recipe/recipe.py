@@ -87,18 +87,10 @@ class LoraAdapter(Config):
 
     rank: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
-    """Scales an adapter by alpha / rank, with `use_rslora` by alpha / sqrt(rank)."""
+    """Scales an adapter by alpha / rank."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
     """Names, or suffixes of names, of the adapted layers; `all-linear`: all but the output layer."""
-    exclude_modules: tuple[str, ...] = ()
-    """Names, or suffixes of names, of layers to exclude."""
-    modules_to_save: tuple[str, ...] = ()
-    """Layers to train fully and save with the adapter, such as `lm_head`."""
-    use_rslora: bool = False
-    """Rank-stabilised LoRA: the scale does not shrink as the rank grows."""
-    use_dora: bool = False
-    """DoRA: train magnitude and direction separately; slower."""
 
     @property
     def peft_modules(self) -> str | list[str]:

@@ -5,7 +5,6 @@ The same for both engines and for evaluations.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,18 +15,6 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Prompt, Rollout
 
 Chat = Sequence[Mapping[str, str]]
-_GIVEN_BY_TRANSFORMERS = {
-    "messages",
-    "add_generation_prompt",
-    "tools",
-    "documents",
-    "bos_token",
-    "eos_token",
-    "pad_token",
-    "unk_token",
-    "strftime_now",
-    "raise_exception",
-}
 
 
 def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
@@ -73,39 +60,18 @@ def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any
 
 
 def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> None:
-    """Refuse chat-template options that the model's template does not use."""
-    if not options:
-        return
-    if tokenizer.chat_template is None:
-        raise ConfigError(
-            f"prompt.chat_template_options.{next(iter(options))}: this model has no chat template; leave it out"
-        )
-    known = sorted(_template_variables(tokenizer) - _GIVEN_BY_TRANSFORMERS)
-    for name in options:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    """Refuse chat-template options that the model's template does not look at."""
+    asked = [{"role": "user", "content": "?"}]
+    for name, value in options.items():
+        if tokenizer.chat_template is None:
+            raise ConfigError(f"prompt.chat_template_options.{name}: this model has no chat template; leave it out")
+        # A template may write the same with its default: it is asked with the opposite, and with none, too.
+        tried = () if name == "add_generation_prompt" else ({}, {name: value}, {name: not value})
+        if len({render_chat(tokenizer, asked, given) for given in tried}) < 2:
             raise ConfigError(
                 f"prompt.chat_template_options.{name} would change nothing: the model's chat template does not look at "
-                + (f"it; did you mean {close[0]}?" if close else f"it; it knows {', '.join(known) or 'no options'}")
+                "it; check its name, or leave it out"
             )
-
-
-def _template_variables(tokenizer: PreTrainedTokenizerBase) -> set[str]:
-    from jinja2 import meta
-    from jinja2.ext import Extension
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class Generation(Extension):
-        """transformers' own tag: what it encloses is as if it were not there."""
-
-        tags = {"generation"}  # noqa: RUF012
-
-        def parse(self, parser: Any) -> Any:
-            next(parser.stream)
-            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-    environment = ImmutableSandboxedEnvironment(extensions=[Generation, "jinja2.ext.loopcontrols"])
-    return meta.find_undeclared_variables(environment.parse(tokenizer.get_chat_template()))
 
 
 def end_token_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> list[int]:

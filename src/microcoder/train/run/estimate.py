@@ -220,10 +220,8 @@ class RunEstimate:
     num_parameters: int | None
     """None if neither the folder's config.json nor the table of known models has it."""
     device: str
-    generate_hours: float | None
-    heldout_hours: float | None
-    update_hours: float | None
-    """The pass for old log-probs included."""
+    hours: Mapping[str, float]
+    """Of sampling, held-out samples and updates (with the pass for old log-probs); empty where the model is unknown."""
     judge_core_hours: float
 
 
@@ -236,20 +234,27 @@ def estimate_run(config: TrainConfig, *, device: str) -> RunEstimate:
     tokens = rollouts_per_step * sum(limits)
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
     heldout, heldout_tokens = _count_heldout(config)
-    parameters, hours = count_model(config.model), None
+    parameters, hours = count_model(config.model), {}
     if parameters is not None:
         speed, flops = CPU_TOKENS_PER_SECOND_PER_BILLION, CPU_FLOPS_PER_SECOND
         if device == "gpu":
-            speed, flops = _sampling_speed(config), GPU_FLOPS_PER_SECOND
+            share = rollout.vllm.gpu_memory_utilization if rollout.vllm.mode == "colocate" else 1.0
+            if config.engine == "verl":
+                share = float(config.verl.get("actor_rollout_ref.rollout.gpu_memory_utilization", 0.5))
+            speed, flops = share * VLLM_TOKENS_PER_SECOND_PER_BILLION, GPU_FLOPS_PER_SECOND
+            if rollout.backend == "transformers":
+                speed = TRANSFORMERS_TOKENS_PER_SECOND_PER_BILLION
         sampled = 3600 * speed / (parameters / 1e9)
         # TRL takes old log-probs after vLLM's sampling in any case, verl always.
-        takes_old_logps = batch.train_batch_size != batch.ppo_mini_batch_size or (rollout.backend, config.engine) != (
-            "transformers",
-            "trl",
-        )
+        is_plain = rollout.backend == "transformers" and config.engine == "trl"
+        takes_old_logps = batch.train_batch_size != batch.ppo_mini_batch_size or not is_plain
         forwards = config.weights.gradient_checkpointing + takes_old_logps + bool(config.algorithm.kl_coefficient)
         per_token = parameters * (6 + 2 * forwards)
-        hours = [rounds * tokens / sampled, heldout_tokens / sampled, tokens * per_token / flops / 3600]
+        hours = {
+            "sampling": rounds * tokens / sampled,
+            "sampling held-out problems": heldout_tokens / sampled,
+            "updating": tokens * per_token / flops / 3600,
+        }
     problems = config.problems
     counts = count_problems(problems.train) if isinstance(problems, ProblemFiles) else None
     num_tests = 8.0 if isinstance(problems, MicroProblems) else ASSUMED_TESTS_PER_PROBLEM
@@ -266,23 +271,9 @@ def estimate_run(config: TrainConfig, *, device: str) -> RunEstimate:
         max_heldout_tokens=heldout_tokens,
         num_parameters=parameters,
         device=device,
-        generate_hours=hours[0] if hours else None,
-        heldout_hours=hours[1] if hours else None,
-        update_hours=hours[2] if hours else None,
+        hours=hours,
         judge_core_hours=judged * (CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * num_tests) / 3600,
     )
-
-
-def _sampling_speed(config: TrainConfig) -> float:
-    """Return the tokens a second on a GPU, times billions of parameters."""
-    rollout, share = config.rollout, 1.0
-    if rollout.backend == "transformers":
-        return TRANSFORMERS_TOKENS_PER_SECOND_PER_BILLION
-    if config.engine == "verl":
-        share = float(config.verl.get("actor_rollout_ref.rollout.gpu_memory_utilization", 0.5))
-    elif rollout.vllm.mode == "colocate":
-        share = rollout.vllm.gpu_memory_utilization
-    return VLLM_TOKENS_PER_SECOND_PER_BILLION * share
 
 
 def _count_heldout(config: TrainConfig) -> tuple[int, int]:

@@ -24,8 +24,6 @@ TOKEN_VARIABLE = "MICROCODER_JUDGE_TOKEN"
 _START_PATIENCE_SECONDS = 10.0
 _PROGRAM_BYTES = 1 << 18
 """Room for a program beside its problem, in one request."""
-_MOST_BYTES_PER_CHARACTER = 6
-"""Bytes of a character in JSON at most."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -104,22 +102,10 @@ def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Ite
     fullest = max(problems, key=lambda problem: len(problem.tests))
     if (num_tests := len(fullest.tests)) > (limit := limits["max_tests"]):
         yield f"problem {fullest.id} has {num_tests} tests", limit, f"--max-tests {num_tests}"
-    limit = limits["max_body_mib"]
-    sizes = {problem.id: _size_of(problem) for problem in problems if _may_exceed(problem, limit)}
-    if sizes and (mib := max(sizes.values())) > limit:
-        yield f"problem {max(sizes, key=sizes.__getitem__)} is a request of {mib} MiB", limit, f"--max-body-mib {mib}"
-
-
-def _may_exceed(problem: Problem, mib: float) -> bool:
-    """Whether a problem may be too large for a request, and is worth serialising to find out."""
-    num_characters = sum(len(test.input) + len(test.output) for test in problem.tests)
-    return _MOST_BYTES_PER_CHARACTER * num_characters > mib * (1 << 19)
-
-
-def _size_of(problem: Problem) -> int:
-    """Return the MiB of a request that holds a problem and a program."""
-    num_bytes = len(problem.model_dump_json().encode("utf-8", "surrogatepass"))
-    return math.ceil((num_bytes + _PROGRAM_BYTES) / (1 << 20))
+    largest = max(problems, key=lambda problem: sum(len(test.input) + len(test.output) for test in problem.tests))
+    num_bytes = len(largest.model_dump_json().encode("utf-8", "surrogatepass")) + _PROGRAM_BYTES
+    if (mib := math.ceil(num_bytes / (1 << 20))) > (limit := limits["max_body_mib"]):
+        yield f"problem {largest.id} is a request of {mib} MiB", limit, f"--max-body-mib {mib}"
 
 
 class _OnNodes:

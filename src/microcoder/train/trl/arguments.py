@@ -13,7 +13,7 @@ import trl
 from trl import GRPOConfig
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.config import AdaptiveEntropy, AlgorithmConfig, EntropyBonus
+from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus
 from microcoder.train.algorithm.losses import (
     CispoLoss,
     ClippedLoss,
@@ -106,7 +106,6 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
         "importance_sampling_level": "sequence" if isinstance(loss, GspoLoss | LuspoLoss) else "token",
-        "top_entropy_quantile": algorithm.top_entropy_share,
     }
     if isinstance(loss, ClippedLoss):
         arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}
@@ -128,13 +127,4 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
         }
     if isinstance(entropy, EntropyBonus):
         arguments |= {"entropy_coef": entropy.coefficient}
-    if isinstance(entropy, AdaptiveEntropy):
-        arguments |= {
-            "use_adaptive_entropy": True,
-            "entropy_target": entropy.target,
-            "entropy_coef": entropy.coefficient,
-            "entropy_coef_delta": entropy.step,
-            "entropy_coef_min": entropy.least,
-            "entropy_coef_max": entropy.most,
-        }
     return arguments

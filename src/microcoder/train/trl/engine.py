@@ -197,9 +197,5 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
         target_modules=lora.peft_modules,
-        exclude_modules=list(lora.exclude_modules) or None,
-        modules_to_save=list(lora.modules_to_save) or None,
-        use_rslora=lora.use_rslora,
-        use_dora=lora.use_dora,
         task_type="CAUSAL_LM",
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from microcoder.train.metrics import ScoredRollout
 from microcoder.train.run.recorder import Groups, summarise_step
 
 # verl's names -> ours.
@@ -48,20 +47,6 @@ def describe(scored_P_G: Groups, *, temperature: float, limit: int) -> dict[str,
         **{f"uncounted/{reason}": share for reason, share in step.uncounted.items()},
     }
     return {f"microcoder/{name}": value for name, value in shown.items() if value is not None}
-
-
-def dump_columns(samples: Sequence[ScoredRollout]) -> dict[str, list[Any]]:
-    """Return the columns that a dump of rollouts gets."""
-    return {
-        "outcome": [str(sample.verdict.outcome) for sample in samples],
-        "detail": [sample.verdict.detail for sample in samples],
-        "tests_passed": [sample.verdict.tests_passed for sample in samples],
-        "tests_total": [sample.verdict.tests_total for sample in samples],
-        "reward": [sample.reward for sample in samples],
-        "advantage": [sample.advantage for sample in samples],
-        "masked_why": [sample.masked_why for sample in samples],
-        "is_truncated": [sample.rollout.is_truncated for sample in samples],
-    }
 
 
 def read_seconds(timing: Mapping[str, float]) -> dict[str, float]:

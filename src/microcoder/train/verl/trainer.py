@@ -340,21 +340,6 @@ class MicroCoder(PPOTrainer):
         """Save once the step is recorded: a run that is killed before has neither, and resuming repeats it whole."""
         self._saves = True
 
-    def _dump_generations(
-        self,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        gts: Sequence[Any],
-        scores: Sequence[float],
-        reward_extra_infos_dict: dict[str, Any],
-        dump_path: str,
-    ) -> None:
-        """Dump what verl dumps, and of training responses every verdict and decision."""
-        names = [session_of(key) for key in reward_extra_infos_dict.get("uid", ())]
-        if names and all(name in self._scored for name in names):
-            reward_extra_infos_dict |= recording.dump_columns([self._scored[name] for name in names])
-        super()._dump_generations(inputs, outputs, gts, scores, reward_extra_infos_dict, dump_path)
-
 
 def _by_name(
     names_P_G: Sequence[Sequence[str]], scored_P_G: Sequence[Sequence[ScoredRollout]]

@@ -23,19 +23,12 @@ from microcoder.train.algorithm.advantages import ADVANTAGES
 from microcoder.train.algorithm.config import DynamicFiltering, EntropyBonus
 from microcoder.train.algorithm.losses import (
     CispoLoss,
-    ClipCovLoss,
     ClippedLoss,
-    DppoLoss,
     DrGrpoLoss,
-    DroLoss,
-    GeoMeanLoss,
-    KlCovLoss,
-    Loss,
     SapoLoss,
     TwoSidedLoss,
 )
-from microcoder.train.recipe.batching import count_verl_devices
-from microcoder.train.recipe.recipe import HuggingFaceModel, LoraAdapter, TrainConfig
+from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import AGENT_LOOP, REWARD_MANAGER, TRAINER_MODE
@@ -134,7 +127,6 @@ SUMS = {
     "gspo": "seq-mean-token-mean",
     "luspo": "seq-mean-token-sum",
     "sapo": "seq-mean-token-mean",
-    "geo_mean": "seq-mean-token-mean",
 }
 """How a loss is summed up; all others: divided by the tokens of the update."""
 
@@ -209,9 +201,6 @@ def refuse_unmappable(config: TrainConfig) -> None:
     """Refuse what verl has no counterpart of, or computes otherwise than it is meant."""
     loss, lora, filtering = config.algorithm.loss, config.weights.lora, config.algorithm.group_filtering
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
-    a_pass = config.batch.ppo_mini_batch_size * config.rollout.num_samples // count_verl_devices(config)
-    kept = [name for name in ("dropout", "modules_to_save", "use_rslora", "use_dora") if lora is not None]
-    changed = [name for name in kept if getattr(lora, name) != getattr(LoraAdapter(), name)]
     usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
     schedules = ("constant", "constant_with_warmup", "cosine", "cosine_with_min_lr")
     for is_wrong, message in (
@@ -219,12 +208,6 @@ def refuse_unmappable(config: TrainConfig) -> None:
             isinstance(loss, DrGrpoLoss) and config.rollout.length_stages,
             "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
             'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl',
-        ),
-        (
-            isinstance(loss, GeoMeanLoss) and a_pass != config.batch.micro_batch_rollouts,
-            f'loss = "geo_mean" is a mean over one pass in verl 0.9.1, and the passes of an update are added up: '
-            f"with batch.micro_batch_rollouts = {config.batch.micro_batch_rollouts} it would be too large; "
-            f'use --batch.micro_batch_rollouts {a_pass}, or loss = "gspo"',
         ),
         (
             config.rollout.corrects_mismatch and _has_own_correction(config),
@@ -237,8 +220,8 @@ def refuse_unmappable(config: TrainConfig) -> None:
             "command of your own instead (docs/verl.md)",
         ),
         (
-            bool(changed),
-            f"model.lora.{next(iter(changed), '')} is not in verl 0.9.1; leave it out, or use --engine trl",
+            lora is not None and lora.dropout > 0,
+            "model.lora.dropout is not in verl 0.9.1; leave it out, or use --engine trl",
         ),
         (
             isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds,
@@ -302,7 +285,6 @@ def _model(config: TrainConfig) -> dict[str, Any]:
             f"{MODEL}.lora_rank": lora.rank,
             f"{MODEL}.lora_alpha": lora.alpha,
             f"{MODEL}.target_modules": lora.peft_modules,
-            **({f"{MODEL}.exclude_modules": list(lora.exclude_modules)} if lora.exclude_modules else {}),
         }
     return decided
 
@@ -327,13 +309,11 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
     low, high = (loss.clip_low, loss.clip_high) if isinstance(loss, ClippedLoss) else (0.2, 0.2)
     if isinstance(loss, CispoLoss):
         low, high = 1.0, loss.max_ratio - 1
-    if isinstance(loss, DppoLoss):
-        low, high = loss.divergence_low, loss.divergence_high
     options: dict[str, Any] = {
         "clip_ratio": low,
         "clip_ratio_low": low,
         "clip_ratio_high": high,
-        "clip_ratio_c": _largest_ratio(loss) or NO_DUAL_CLIP,
+        "clip_ratio_c": (loss.dual_clip if isinstance(loss, TwoSidedLoss) else None) or NO_DUAL_CLIP,
         "policy_loss.loss_mode": FUNCTIONS.get(loss.kind, loss.kind),
         "loss_agg_mode": SUMS.get(loss.kind, "token-mean"),
         "loss_scale_factor": config.rollout.max_response_tokens if isinstance(loss, DrGrpoLoss) else None,
@@ -341,23 +321,7 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
     }
     if isinstance(loss, SapoLoss):
         options |= {"tau_pos": loss.temperature_positive, "tau_neg": loss.temperature_negative}
-    if isinstance(loss, ClipCovLoss):
-        options |= {
-            "policy_loss.clip_cov_ratio": loss.share,
-            "policy_loss.clip_cov_lb": loss.covariance_low,
-            "policy_loss.clip_cov_ub": loss.covariance_high,
-        }
-    if isinstance(loss, KlCovLoss):
-        options |= {"policy_loss.kl_cov_ratio": loss.share, "policy_loss.ppo_kl_coef": loss.coefficient}
-    if isinstance(loss, DroLoss):
-        options |= {"policy_loss.dro_beta": loss.beta}
     return {f"{ACTOR}.{name}": value for name, value in options.items()}
-
-
-def _largest_ratio(loss: Loss) -> float | None:
-    if isinstance(loss, DppoLoss):
-        return loss.max_ratio
-    return loss.dual_clip if isinstance(loss, TwoSidedLoss) else None
 
 
 def _rollout(config: TrainConfig) -> dict[str, Any]:
