@@ -97,7 +97,7 @@ def main() -> None:
     sets = {
         "deepseek_leetcode, English": real_texts.deepseek("en"),
         "deepseek_leetcode, Chinese": real_texts.deepseek("zh"),
-        "kodsport": real_texts.kodsport(),
+        "kodsport": real_texts.kodsport(1),
         "codecontests": real_texts.codecontests(),
         "mbpp": real_texts.mbpp(),
         "doocs, English": real_texts.doocs("en"),

@@ -37,7 +37,7 @@ BUDGETS = {
     "data/pipeline": 790,
     "data/release": 760,
     "data/benchmarks": 560,
-    "data/build": 1180,
+    "data/build": 1150,
     "train": 590,
     "train/algorithm": 1520,
     "train/recipe": 840,

@@ -54,11 +54,11 @@ def shared(load: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...
     """Keep what is loaded, for the other processes of a test session too: cleaning a set takes seconds."""
 
     @cache
-    def loaded(*arguments: str) -> tuple[Any, ...]:
+    def loaded(*arguments: str | int) -> tuple[Any, ...]:
         folder = os.environ.get("MICROCODER_TEST_CACHE")
         if folder is None:
             return load(*arguments)
-        path = Path(folder, "-".join((load.__name__, *arguments)))
+        path = Path(folder, "-".join(map(str, (load.__name__, *arguments))))
         with open(f"{path}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not path.exists():
@@ -103,14 +103,14 @@ def deepseek(language: str) -> tuple[Candidate, ...]:
 
 
 @shared
-def kodsport() -> tuple[Candidate, ...]:
-    """One candidate a statement, in Swedish and English, with its samples as tests; every seventh statement.
+def kodsport(every: int = 7) -> tuple[Candidate, ...]:
+    """One candidate a statement, in Swedish and English, with its samples as tests; of every seventh statement.
 
     A process of pandoc reads each: all of them took half a minute of CPU time. Collecting reads every package.
     """
     found = members("kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))")
     problems = []
-    for name in [name for name in found if name.endswith(".tex")][::7]:
+    for name in [name for name in found if name.endswith(".tex")][::every]:
         folder = name.rpartition("/problem_statement/")[0]
         samples = [other for other in found if other.startswith(f"{folder}/data/sample/") and other.endswith(".in")]
         tests = tuple(
