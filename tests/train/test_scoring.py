@@ -89,7 +89,7 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     penalty = SoftPenalty(kind="soft_penalty", window_tokens=4)
     lowered = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=penalty))
     assert [sample.lost.get("penalty", 0.0) for sample in lowered] == [-0.625, 0.375, -0.125, 0.375]
-    assert measure_doses(lowered) == pytest.approx({"penalty_negative": 0.3, "penalty_positive": 0.3})
+    assert measure_doses(lowered) == pytest.approx({"penalty_negative": 0.375, "penalty_positive": 0.375})
     # Of a group whose rewards are equal the mask takes nothing, however many it touches.
     rules = build_rules(mask_all, max_response_tokens=10)
     (flat,) = score_rollouts([[GROUP[1]] * 3], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)

@@ -46,7 +46,8 @@ def measure_doses(samples: Sequence[ScoredRollout]) -> dict[str, float]:
     taken: dict[str, float] = {}
     total = 0.0
     for sample in samples:
-        total += abs(sample.advantage) or abs(sample.lost.get("mask", 0.0) or sample.lost.get("mismatch", 0.0))
+        whole = sample.advantage or sample.lost.get("mask", 0.0) or sample.lost.get("mismatch", 0.0)
+        total += abs(whole + sample.lost.get("penalty", 0.0))
         for idea, amount in sample.lost.items():
             name = f"{idea}_{'positive' if amount > 0 else 'negative'}"
             taken[name] = taken.get(name, 0.0) + abs(amount)
