@@ -48,7 +48,7 @@ BUDGETS = {
     "lab/flawed": 160,
     "lab/yardstick": 1200,
     "lab/studies": 3180,
-    "eval": 1070,
+    "eval": 1080,
     "view": 2040,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,

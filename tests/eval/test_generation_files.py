@@ -57,10 +57,11 @@ def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions:
     lines = [
         {"task_id": "a", "solution": CODE},
         {"task_id": "b", "completion": "    return a"},
-        {"task_id": "a", "solution": "print(2)"},
+        {"task_id": "a", "solution": "print(2)", "completion": "thoughts"},
     ]
     found = read(tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions)
     assert [(s.problem_id, s.sample_index) for s in found.samples] == [("a", 0), ("b", 0), ("a", 1)]
+    assert found.samples[2].program == "print(2)"
     assert found.samples[1].program == questions[1].problem.statement + "    return a"
 
 

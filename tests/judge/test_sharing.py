@@ -104,6 +104,12 @@ def test_other_threads_keep_a_process_a_test(code: str) -> None:
     assert find_obstacle(f"import threading\ndef main(): print(1)\n{code}", is_function=False)
 
 
+def test_a_thread_is_a_call_only_where_its_program_is_no_function() -> None:
+    code = "import threading\n\ndef main():\n    print(int(input()))\n\nthreading.Thread(target=main).start()\n"
+    for is_function in (False, True, False):
+        assert bool(find_obstacle(code, is_function=is_function)) == is_function
+
+
 def test_tests_of_a_program_in_a_thread_share_a_process(together: Judge, alone: Judge) -> None:
     before = together.statistics.shared
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 41)), time_limit_seconds=5.0)

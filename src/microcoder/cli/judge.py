@@ -151,6 +151,7 @@ def _judge_responses(
     """Judge saved answers as an evaluation of their file."""
     if problems is None or responses is None:
         raise DataError("--problems and --responses go together; pass both")
+    options.read()
     for name in ("time_scale", "checker_seconds", "build_seconds"):
         if getattr(options, name) != getattr(_DEFAULTS, name):
             raise DataError(f"--{name.replace('_', '-')} does not go with --responses; leave it out")

@@ -99,7 +99,9 @@ def build_asker(config: EvalConfig) -> Asker:
 
 _IDS = ("problem_id", "question_id", "task_id", "id")
 _RESPONSES = ("response", "responses", "completion", "completions")
-_CODES = ("code_list", "code", "program", "solution")
+_CODES = ("solution", "code_list", "code", "program")
+_ANSWERS = (*_CODES[:2], *_RESPONSES, *_CODES[2:])
+"""Of a row with several, the first: EvalPlus and LiveCodeBench mean these two, beside which responses are a record."""
 _FORMS = "lines of {problem_id, response} or {problem_id, code}, or another form of docs/evaluation.md#answers"
 
 
@@ -169,7 +171,7 @@ def _read_answers(
             key = next((key for key in _IDS if row.has(key)), "problem_id")
             if not (name := row.name(key)):
                 raise Malformed("missing_field", key)
-            field = next((field for field in (*_RESPONSES, *_CODES) if row.has(field)), None)
+            field = next((field for field in _ANSWERS if row.has(field)), None)
             if field is None:
                 raise Malformed("missing_field", "response (or code)")
             texts = row.texts(field) if isinstance(row.get(field), list) else [row.text(field)]

@@ -14,6 +14,7 @@ names are functions, classes and constants. What it may change of those is looke
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -69,28 +70,32 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
     if found:
         return f"it names {found[0]}"
     tree = _parse(code)
-    if not isinstance(tree, ast.Module):
+    if isinstance(tree, str):
         return "it cannot be read"
     try:
         if "threading" in code and not is_function:
+            # The tree that is kept stays as it was read: as a function, the same source is screened with its threads.
+            tree = copy.deepcopy(tree)
             _call_in_place_of_thread(tree)
         _Screen(is_function=is_function).visit(tree)
     except Obstacle as obstacle:
         return str(obstacle)
-    except RecursionError:
+    except (ValueError, RecursionError, MemoryError, EvaluatorFault):
         return "it cannot be read"
     return ""
 
 
 # One of each worker's: asked first whether a program is Python, then whether it may share a process.
 @lru_cache(maxsize=64)
-def _parse(code: str) -> ast.Module | SyntaxError | None:
+def _parse(code: str) -> ast.Module | str:
+    """Return a program's tree, or what Python says of its syntax; empty where its own process is to say it."""
     try:
         return parse_source(code.removeprefix("\ufeff"))
     except SyntaxError as error:
-        return error
+        error.filename = error.filename and FILE_NAME
+        return f"{type(error).__name__}: {error}"
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
-        return None
+        return ""
 
 
 def find_syntax_error(code: str) -> str:
@@ -98,11 +103,8 @@ def find_syntax_error(code: str) -> str:
 
     The program's own process would say the same, and nothing of a program is run before all of it is compiled.
     """
-    error = _parse(code) if len(code) <= _MOST_SOURCE_CHARACTERS else None
-    if not isinstance(error, SyntaxError):
-        return ""
-    error.filename = error.filename and FILE_NAME
-    return f"{type(error).__name__}: {error}"
+    found = _parse(code) if len(code) <= _MOST_SOURCE_CHARACTERS else ""
+    return found if isinstance(found, str) else ""
 
 
 _STACK_SIZES = (ast.Constant, ast.BinOp, ast.operator)

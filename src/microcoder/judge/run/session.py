@@ -188,8 +188,8 @@ class Session:
         if loaded is None:
             return verdicts.build_error(message)
         # The same parse serves the screen of programs whose tests may share a process.
-        is_parsed = self.sharing.is_on and len(prepared.tests) > 1 and language.version == CURRENT_VERSION
-        if is_parsed and (message := find_syntax_error(code)):
+        is_ours = not language.is_built and language.version == CURRENT_VERSION
+        if is_ours and self.sharing.is_on and len(prepared.tests) > 1 and (message := find_syntax_error(code)):
             return verdicts.build_error(message)
         reads_by_name, writes_by_name = names_input(code), names_output(code)
         largest = max(len(test.stdin) for test in prepared.tests)
