@@ -112,7 +112,7 @@ def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
     first: float, later: float, limit: float, times: int
 ) -> None:
     candidate = make_candidate()
-    attempt = Attempt("0", "accepted", Program(RIGHT), 0, verdicts=[timed(*[first] * 6)], fastest_seconds=[first] * 6)
+    attempt = Attempt("0", "accepted", Program(RIGHT), verdicts=[timed(*[first] * 6)], fastest_seconds=[first] * 6)
     plan = VerificationPlan(candidate, [attempt], [], [], limit_seconds=40.0, memory_mib=2048)
     asked = []
 
@@ -153,7 +153,7 @@ def test_slow_programs_get_what_references_in_their_language_need_times_the_sour
 ) -> None:
     attempts = [
         Attempt(
-            "0", "accepted", Program(RIGHT, language), 0, verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
+            "0", "accepted", Program(RIGHT, language), verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
         )
         for language, second in (("python", python), ("cpp", cpp))
     ]

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from microcoder.data.formats import contests, functions, kattis, own, polygon, sets, verl
+from microcoder.data.formats import contests, functions, kattis, own, sets, verl
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 
 # Of two formats that as many of a row's fields speak for, the earlier one is taken.
-_ROWS = (own, sets, contests, functions, verl)
-_PACKAGES = (kattis, polygon)
+_MODULES = (own, sets, contests, functions, verl, kattis)
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
-    {format.name: format for module in (*_ROWS, *_PACKAGES) for format in module.FORMATS}
+    {format.name: format for module in _MODULES for format in module.FORMATS}
 )
 _READERS = {name: format.read for name, format in FORMATS.items()}
 

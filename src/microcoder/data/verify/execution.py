@@ -88,10 +88,7 @@ def verify(
     *,
     store: VerdictStore | None = None,
 ) -> list[Candidate | Rejection]:
-    """Return each candidate with its chosen tests, limits and verified references, or why it is turned away.
-
-    Takes what `gather` takes; a Python 2 reference without fissix is a ConfigError.
-    """
+    """Return each candidate with its chosen tests, limits and verified references, or why it is turned away."""
     settings = settings or VerifySettings()
     found = gather(candidates, judge, settings, store=store)
     return [conclude(item, settings) if isinstance(item, Evidence) else item for item in found]
@@ -114,7 +111,6 @@ def gather(
     # With generous limits first.
     _run_all(executor, [(item, attempt) for item in runnable for attempt in item.accepted])
     for item in runnable:
-        _settle_conversions(item)
         for attempt in item.passing():
             attempt.fastest_seconds = [test.cpu_seconds for test in attempt.verdicts[0].tests]
     for repeat in range(1, settings.runs - 1):
@@ -127,21 +123,6 @@ def gather(
     _run_trivial(executor, sound)
     _run_others(executor, sound, settings)
     return [_evidence(item) if isinstance(item, VerificationPlan) else item for item in made]
-
-
-def _settle_conversions(item: VerificationPlan) -> None:
-    """Put the first version that passes in the place of each Python 2 program; set aside programs with none."""
-    solutions = list(item.candidate.solutions)
-    passing: dict[int, Attempt] = {}
-    for attempt in item.accepted:
-        if attempt.is_converted and attempt.verdicts[0].is_accepted:
-            passing.setdefault(attempt.solution, attempt)
-    for place, attempt in passing.items():
-        changed = {"code": attempt.program.code, "language": "python"}
-        solutions[place] = solutions[place].model_copy(update=changed)
-    item.accepted = [one for one in item.accepted if not one.is_converted or passing.get(one.solution) is one]
-    how = f"solutions {', '.join(map(str, passing))} converted from Python 2"
-    item.candidate = item.candidate.change("verify", STEP, how, solutions=tuple(solutions))
 
 
 def _was_disturbed(verdict: Verdict) -> bool:
@@ -193,8 +174,7 @@ def _run_others(executor: Executor, plans: Sequence[VerificationPlan], settings:
     _run_all(executor, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW])
     pairs = [(item, one) for item in plans for one in item.others if one.role in TOO_SLOW]
     for item in {id(item): item for item, _ in pairs}.values():
-        evidence, tests = _evidence(item), item.candidate.tests
-        kept = chosen_tests(evidence, settings) if isinstance(evidence, Evidence) else ()
+        kept, tests = chosen_tests(_evidence(item), settings), item.candidate.tests
         order = sorted(range(len(tests)), key=lambda number: (number not in kept, -len(tests[number].input), number))
         for one in item.others:
             one.order = tuple(order) if one.role in TOO_SLOW else one.order
@@ -215,9 +195,7 @@ def _run_all(
         attempt.verdicts.append(verdict)
 
 
-def _evidence(item: VerificationPlan) -> Evidence | Rejection:
-    if not item.accepted:
-        return item.candidate.reject("verify", "python2_reference", "no converted reference passes all tests")
+def _evidence(item: VerificationPlan) -> Evidence:
     attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]
     num_tests = len(item.candidate.tests)
     trials = tuple(_trial(attempt, num_tests) for attempt in attempts)

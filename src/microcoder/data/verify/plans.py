@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from microcoder.data.clean.python2 import convert_python2, is_python2
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
+from microcoder.data.formats.text import is_python2
 from microcoder.data.verify.evidence import Role
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
@@ -42,9 +42,6 @@ class Attempt:
     name: str
     role: Role
     program: Program
-    solution: int = -1
-    """Index among the candidate's solutions."""
-    is_converted: bool = False
     order: tuple[int, ...] = ()
     """Numbers of the tests in the order of its first run; as the candidate has them where none is given."""
     verdicts: list[Verdict] = field(default_factory=list)
@@ -95,16 +92,10 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
     standing = [flag for flag in candidate.flags if flag in _CANNOT_BE_JUDGED]
     if standing:
         return candidate.reject("verify", "not_judgeable", ", ".join(standing))
-    attempts, num_python2 = _attempts(candidate)
-    by_place: dict[int, list[Attempt]] = {}
-    for attempt in attempts:
-        by_place.setdefault(attempt.solution, []).append(attempt)
-    groups = sorted(by_place.values(), key=lambda group: group[0].program.language != candidate.programming_language)
-    accepted = [group for group in groups if group[0].role == "accepted"][:_MOST_ACCEPTED]
-    others = [group[0] for group in groups if group[0].role != "accepted"]
+    attempts = sorted(_attempts(candidate), key=lambda one: one.program.language != candidate.programming_language)
+    accepted = [attempt for attempt in attempts if attempt.role == "accepted"][:_MOST_ACCEPTED]
+    others = [attempt for attempt in attempts if attempt.role != "accepted"]
     if not accepted:
-        if num_python2:
-            return candidate.reject("verify", "python2_reference", f"{num_python2} references, none could be converted")
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
         return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
     trivial = [Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()]
@@ -112,7 +103,7 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
     order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
     made = VerificationPlan(
         candidate=candidate,
-        accepted=[attempt for group in accepted for attempt in group],
+        accepted=accepted,
         others=sorted(others, key=lambda attempt: order[attempt.role])[:_MOST_OTHERS],
         trivial=trivial,
         limit_seconds=max(TRIAL_SECONDS, candidate.time_limit_seconds or 0.0),
@@ -138,25 +129,18 @@ def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
     return (*range(start, num_tests), *range(start))
 
 
-def _attempts(candidate: Candidate) -> tuple[list[Attempt], int]:
-    """Return the programs that can be run here, and how many Python 2 references cannot."""
+def _attempts(candidate: Candidate) -> list[Attempt]:
+    """Return the programs that can be run here."""
     attempts: list[Attempt] = []
-    num_python2 = 0
     seen: set[str] = {solution.code for solution in candidate.solutions if solution.known == "accepted"}
     for place, solution in enumerate(candidate.solutions):
         role = _ROLES.get(solution.known)
         if role is None or (role != "accepted" and solution.code in seen):
             continue
         seen.add(solution.code)
-        if is_python2(solution):
-            # Whether a wrong program is still wrong in the same way after conversion cannot be seen.
-            if role == "accepted":
-                versions = convert_python2(solution.code)
-                num_python2 += not versions
-                attempts += [Attempt(f"{place}", role, Program(code), place, True) for code in versions]
-        elif language := language_of(solution, candidate):
-            attempts.append(Attempt(f"{place}", role, Program(solution.code, language), place))
-    return attempts, num_python2
+        if language := language_of(solution, candidate):
+            attempts.append(Attempt(f"{place}", role, Program(solution.code, language)))
+    return attempts
 
 
 def language_of(solution: Solution, candidate: Candidate) -> str:
@@ -166,7 +150,8 @@ def language_of(solution: Solution, candidate: Candidate) -> str:
     except DataError:
         return ""
     is_callable = candidate.fn_name is None or not language.is_built
-    return language.name if is_callable and not language.find_problem() else ""
+    is_old = language.name == "python" and is_python2(solution.code)
+    return language.name if is_callable and not is_old and not language.find_problem() else ""
 
 
 def trivial_programs(candidate: Candidate) -> dict[str, str]:
