@@ -10,7 +10,7 @@ import pytest
 
 from microcoder.data.build.config import BuildConfig
 from microcoder.data.filter.contamination import build_index, find_hits
-from microcoder.data.formats.catalogue import load_format
+from microcoder.data.formats.rows import load_format
 from microcoder.data.sources import list_shards, open_source, read_shard
 from microcoder.eval.config import EvalConfig
 from microcoder.eval.generation import load_questions

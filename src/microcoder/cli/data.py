@@ -78,8 +78,8 @@ def audit(
     """
 
     require_data()
-    from microcoder.data.build.audit import audit as look
     from microcoder.data.build.config import BuildConfig, SourceSettings
+    from microcoder.data.build.session import audit as look
     from microcoder.data.tests.answers import GenerateSettings
 
     if limit is not None and limit < 1:
@@ -113,7 +113,7 @@ def audit(
 
 
 def _ask_for_format(source: str, inside: str) -> str:
-    from microcoder.data.formats.catalogue import FORMATS
+    from microcoder.data.formats.rows import FORMATS
     from microcoder.data.sources import find_format
 
     guess = find_format(Path(source) / inside)
@@ -168,7 +168,7 @@ def build(
 def formats() -> None:
     """List the supported source formats."""
     require_data()
-    from microcoder.data.formats.catalogue import FORMATS
+    from microcoder.data.formats.rows import FORMATS
 
     for name, known in sorted(FORMATS.items()):
         print(f"{name:24} {known.about}")
@@ -219,7 +219,7 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.data.release.publishing import push as upload
+    from microcoder.data.release.tables import push as upload
 
     done = upload(corpus, repo=repo, is_private=private)
     print(f"{done.num_problems} problems pushed to {done.address}")
@@ -308,6 +308,6 @@ def require_data() -> None:
     missing = [name for name in ("pyarrow", "ftfy", "py3langid") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
-    from microcoder.data.clean.tex import find_pandoc
+    from microcoder.data.clean.cleaning import find_pandoc
 
     find_pandoc()

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.rows import FORMATS
 from microcoder.judge import check_problem, judge
 from microcoder.judge.core.types import Outcome, Program
 

@@ -14,9 +14,9 @@ from microcoder.data.clean import process
 from microcoder.data.clean.sections import split
 from microcoder.data.filter import filter_row
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.format import Format
 from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.rows import FORMATS, load_format
 from microcoder.data.sources import list_shards, open_source
 from microcoder.judge import judge
 from microcoder.judge.core.types import Program

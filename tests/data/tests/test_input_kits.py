@@ -15,8 +15,7 @@ from microcoder.data.formats.candidates import InputKit, InputProgram, InputReci
 from microcoder.data.formats.input_kits import _find_header, read_kit
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
-from microcoder.data.tests.makers import run_kit, spread_recipes
-from microcoder.data.tests.validators import read_validators, spoil
+from microcoder.data.tests.makers import read_validators, run_kit, spoil, spread_recipes
 from microcoder.judge import Judge
 
 SCRIPT = """#!/usr/bin/env bash

@@ -8,8 +8,8 @@ import pytest
 from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.verify import Evidence, VerdictStore, VerifySettings, gather, plans, verify
-from microcoder.data.verify.plans import plan
+from microcoder.data.verify import Evidence, VerdictStore, VerifySettings, execution, gather, verify
+from microcoder.data.verify.execution import plan
 from microcoder.judge import Judge
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
@@ -22,7 +22,7 @@ FAST = VerifySettings(runs=2)
 
 @pytest.fixture(autouse=True)
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "TRIAL_SECONDS", 5.0)
+    monkeypatch.setattr(execution, "TRIAL_SECONDS", 5.0)
 
 
 def accepted(*codes: str) -> list[dict[str, str]]:

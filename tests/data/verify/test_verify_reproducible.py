@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.verify import VerdictStore, VerifySettings, gather, plans, verify
-from microcoder.data.verify.execution import cost_of, derive_limits
-from microcoder.data.verify.plans import Attempt, VerificationPlan
-from microcoder.data.verify.rates import at_reference_speed, round_up, stable_detail
+from microcoder.data.verify import VerdictStore, VerifySettings, execution, gather, verify
+from microcoder.data.verify.evidence import at_reference_speed, round_up, stable_detail
+from microcoder.data.verify.execution import Attempt, VerificationPlan, cost_of, derive_limits
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, TestResult, Verdict
 
@@ -26,7 +25,7 @@ SETTINGS = VerifySettings(runs=2)
 @pytest.fixture(autouse=True, scope="module")
 def short_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans, "TRIAL_SECONDS", 1.0)
+        patch.setattr(execution, "TRIAL_SECONDS", 1.0)
         yield
 
 

@@ -22,7 +22,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe
-from microcoder.data.formats.packages import inline_includes
 from microcoder.data.formats.tests import language_of
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.syntax import parse_source
@@ -34,6 +33,8 @@ TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "manual-tests/**", "man
 _CHECKTESTDATA = "checktestdata"
 _HEADERS = (".h", ".hpp", ".hh", ".md", ".txt")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">].*$', re.MULTILINE)
+_INCLUDED = (".h", ".hpp", ".hh", ".cpp", ".cc")
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
@@ -313,3 +314,45 @@ def _words(text: str) -> list[str]:
 def _language_of(path: str) -> str:
     """Return the language of a program by its name; empty if it is not known."""
     return _CHECKTESTDATA if path.lower().endswith(".ctd") else language_of(path)
+
+
+def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = False) -> tuple[str, list[str]]:
+    """Return a source with the package's files in place of their includes, and which local ones are missing.
+
+    Args:
+        path: of the source; Python stays as it is, what it imports from beside it is missing.
+        files: of the package.
+        anywhere: also headers that lie elsewhere in the package, or are included as a library's.
+    """
+    folder = posixpath.dirname(path)
+    if path.endswith((".py", ".py3")):
+        modules = {PurePosixPath(name).stem for name in files if posixpath.dirname(name) == folder and name != path}
+        return files[path], sorted(modules & set(_IMPORT.findall(files[path])))
+    missing: list[str] = []
+    seen = {path}
+
+    def inline(source: str) -> str:
+        def replace(found: re.Match[str]) -> str:
+            is_local, name = found[1] == '"', found[2]
+            target = _find_included(posixpath.dirname(source), name, files, anywhere) if is_local or anywhere else None
+            if target is None:
+                # `#include "cstring"` is looked for beside the file and then among the standard headers.
+                missing.extend([name] if is_local and "." in name and not name.startswith("bits/") else [])
+                return found[0]
+            if target in seen:
+                return ""
+            seen.add(target)
+            return inline(target)
+
+        return _INCLUDE.sub(replace, files[source])
+
+    return inline(path), missing
+
+
+def _find_included(folder: str, name: str, files: Mapping[str, str], anywhere: bool) -> str | None:
+    beside = posixpath.normpath(posixpath.join(folder, name))
+    if beside in files:
+        return beside
+    base = posixpath.basename(name)
+    is_sought = anywhere and base.endswith(_INCLUDED)
+    return next((one for one in sorted(files) if posixpath.basename(one) == base), None) if is_sought else None

@@ -15,10 +15,17 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection, reject
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
 from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
-from microcoder.data.tests.makers import ask_for_inputs, mutate_known, run_kit
-from microcoder.data.tests.making import seed_of, understand
-from microcoder.data.tests.validators import certify, read_validators, write_validators
-from microcoder.data.verify.plans import language_of
+from microcoder.data.tests.makers import (
+    ask_for_inputs,
+    certify,
+    mutate_known,
+    read_validators,
+    run_kit,
+    seed_of,
+    understand,
+    write_validators,
+)
+from microcoder.data.verify.execution import language_of
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Program
 
