@@ -122,9 +122,6 @@ class Endpoint:
             body: the request, in OpenAI's form.
             may_be_filtered: whether a reply without a choice, as some servers answer what their filter stops, is an
                 empty text; else it is an error.
-
-        Raises:
-            ConfigError: httpx is not installed, or what the server said, and what to check.
         """
         http = self._http  # says what to type where httpx is missing
         from httpx import RequestError
@@ -167,10 +164,6 @@ class Endpoint:
             schema: JSON schema of the reply.
             seed: in place of the settings' own.
             temperature: in place of the settings' own.
-
-        Raises:
-            BadReply: the reply is no JSON object, or lacks a required key.
-            ConfigError: the endpoint gave no answer at all.
         """
         if not isinstance(self.settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")

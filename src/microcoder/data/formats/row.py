@@ -229,9 +229,6 @@ class Row:
 
         Args:
             texts: a pattern of the files that must be text; others are left out where they are none.
-
-        Raises:
-            Malformed: this is no folder, or a file is no UTF-8.
         """
         found = self.values.get("files")
         if not isinstance(found, Mapping):

@@ -247,11 +247,7 @@ def _stream(value: Any) -> str:
 
 
 def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
-    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection.
-
-    Raises:
-        Malformed: from either.
-    """
+    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection."""
     try:
         tests = decode()
     except Malformed as error:

@@ -140,11 +140,6 @@ def run_step(step: Step, given: Sequence[str], paths: Sequence[str], runner: Run
     Yields:
         A shard's place in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
         first is asked for.
-
-    Raises:
-        DataError: the step lost, added or reordered rows.
-        EvaluatorFault: a worker process or a node was lost.
-        MicroCoderError: what a step itself raises, from a worker process as from this one.
     """
     if runner.kind == "ray":
         yield from run_on_nodes(step, given, paths, runner)
@@ -286,9 +281,6 @@ def run_steps(
         work: folder of the parts.
         runner: where to run.
         on_progress: called as each step advances.
-
-    Raises:
-        DataError: a step lost a row or made one up.
     """
     everything = (collect, *steps)
     plan = _plan(everything, shards, work)

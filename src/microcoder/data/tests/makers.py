@@ -77,12 +77,7 @@ class Validators:
         return [certify(made[number], self.certificate) for number in sorted(valid)]
 
     def ask(self, texts: Sequence[str], flags: tuple[str, ...] = ()) -> set[int]:
-        """Return the numbers of the texts that all programs accept.
-
-        Raises:
-            DataError: a program cannot be run here.
-            EvaluatorFault: likewise.
-        """
+        """Return the numbers of the texts that all programs accept."""
         valid = set(range(len(texts)))
         for place, program in enumerate(self.programs):
             own = self.arguments[place] if self.arguments else ()
