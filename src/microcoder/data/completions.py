@@ -76,7 +76,6 @@ class Endpoint:
         """Make a client.
 
         Args:
-            settings: where the model is.
             cache: folder where `ask` keeps replies under the hash of what was asked; a second run asks nothing.
         """
         self.settings = settings
@@ -157,14 +156,7 @@ class Endpoint:
         seed: int | None = None,
         temperature: float | None = None,
     ) -> dict[str, Any]:
-        """Return the model's reply to a chat, as the JSON object that the schema describes.
-
-        Args:
-            messages: the chat.
-            schema: JSON schema of the reply.
-            seed: in place of the settings' own.
-            temperature: in place of the settings' own.
-        """
+        """Return the model's reply to a chat, as the JSON object that the schema describes."""
         if not isinstance(self.settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
         changed = {"seed": seed, "temperature": temperature}

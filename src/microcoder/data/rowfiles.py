@@ -66,8 +66,6 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
     """Return the folder with an archive's content, which is whole or absent; links are left out, and logged.
 
     Args:
-        archive: a tar file, compressed or not, or a zip file.
-        into: where folders of archives are made.
         digest: of the archive's content; a changed archive gets a folder of its own.
     """
     place = hashlib.sha256(f"{archive.name}\0{digest}".encode()).hexdigest()[:12]

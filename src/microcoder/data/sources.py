@@ -203,7 +203,6 @@ def open_source(
         format_name: a key of `FORMATS`, or a reference to a reader of the user's own.
         name: begins the ids of its rows; the format's name where none is given.
         columns: fields that the format reads, and where the rows have them instead.
-        joins: files whose rows belong to these.
         licence: of rows that name none; where it is not given, what `LICENCES` says of a known data set.
     """
     found_format = load_format(format_name)

@@ -67,7 +67,6 @@ def read_published(
         name: `owner/name`, or a folder.
         revision: commit, tag or branch.
         subset: what the Hub calls a config.
-        split: of it.
         format_name: a format's name, or a reference to a reader of the user's own.
         is_trained_on: whether a benchmark is refused.
     """

@@ -47,7 +47,6 @@ def estimate_seconds(missing: Mapping[str, Missing], *, workers: int, package_sh
 
     Args:
         missing: rows and bytes that each step has still to do.
-        workers: processes at the same time.
         package_share: of the rows that are contest packages.
     """
     verify = _SECONDS_PER_ROW["verify"] * (1 - package_share) + _PACKAGE_SECONDS * package_share
@@ -90,12 +89,7 @@ class Built:
 
 
 def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
-    """Find all input, and what of the work is done.
-
-    Args:
-        config: the build.
-        last: the stage to end with.
-    """
+    """Find all input, and what of the work is done."""
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
     if (config.output / CARD).exists() and not (config.output / MARKER).exists() and not config.work_folder.exists():
@@ -238,9 +232,7 @@ def audit(
     Args:
         config: of a build; its output gets `report.md`, `summary.json` and `findings.jsonl`, a line a finding of a row.
         limit: rows to look at, drawn by the seed; a larger limit holds those of a smaller one.
-        seed: of the draw.
         runs_programs: whether the programs of rows and benchmarks are run.
-        on_progress: called as each step advances.
     """
     if limit is not None:
         config = config.model_copy(update={"rows_per_shard": 1})

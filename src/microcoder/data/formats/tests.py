@@ -108,10 +108,6 @@ def asserted_tests(
     """Return the tests of assertions about one function, as calls with JSON arguments.
 
     Args:
-        sources: bare assertions, or programs of them.
-        fn_name: the function's name.
-        code: starter code or solution: names the parameters.
-        called: other names under which the function is called.
         is_judged: assertions that are no such calls become claims (see `claims`), where otherwise they are left out
             and noted; the function need not be named.
     """

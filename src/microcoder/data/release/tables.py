@@ -295,9 +295,6 @@ def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[
     """Write `croissant.json`: the corpus's tables with their digests, and what it was built from.
 
     Args:
-        folder: of the corpus; its tables are there.
-        name: of the corpus.
-        licence: of all of it, as the card has it.
         sources: `name`, `url`, `version` (commit), `sha256` and `license` of each, where they are known.
     """
     files = [

@@ -107,12 +107,6 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
 
     Which groups of tests their flags are of is not always told: the group that most known inputs are valid in is the
     widest.
-
-    Args:
-        judge: runs them.
-        kit: of the package.
-        known: inputs that came with it.
-        dropped: counts why none is asked.
     """
     own = [one for one in kit.programs if one.role == "validator"]
     if not own:
