@@ -396,7 +396,7 @@ def ask_for_help(folder: Path) -> Values:
     found = {}
     for words in ("", *headings):
         with redirect_stdout(io.StringIO()) as out:
-            main([*words.split(), "--help-all" if words in ("train", "probe") else "--help"])
+            main([*words.split(), "--help-all" if words == "train" else "--help"])
         found[f"microcoder {words}".strip()] = digest(steady(out.getvalue(), folder))
         for key, rest in re.findall(r"^ *(?:[|\u2502] )?(--[\w.-]+)(.*)$", out.getvalue(), re.M):
             # Several commands take the keys of one configuration.

@@ -26,7 +26,7 @@ BUDGETS = {
     "judge": 60,
     "data/formats": 5210,
     "data": 1480,
-    "data/micro": 1120,
+    "data/micro": 1110,
     "data/clean": 2070,
     "data/verify": 1070,
     "data/inputs": 1070,
@@ -39,20 +39,20 @@ BUDGETS = {
     "data/benchmarks": 560,
     "data/build": 1150,
     "train": 590,
-    "train/algorithm": 1520,
-    "train/recipe": 840,
+    "train/algorithm": 1380,
+    "train/recipe": 820,
     "train/run": 3210,
-    "train/trl": 1270,
-    "train/verl": 1910,
+    "train/trl": 1250,
+    "train/verl": 1890,
     "lab": 10,
     "lab/flawed": 160,
     "lab/yardstick": 1200,
     "lab/studies": 3180,
-    "eval": 1080,
-    "view": 2040,
+    "eval": 1070,
+    "view": 2030,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2500,
+    "cli": 2410,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
@@ -259,8 +259,8 @@ def test_the_core_judges_a_row_of_a_data_set() -> None:
 
 VERBS = (
     "",
-    "judge", "serve", "doctor", "init", "probe", "train", "report", "view",
-    "audit-judge", "study", "study run", "study report", "eval", "eval show", "data", "data build",
+    "judge", "serve", "doctor", "init", "train", "report", "view",
+    "audit-judge", "study", "study run", "study report", "eval", "data", "data build",
 )  # fmt: skip
 
 

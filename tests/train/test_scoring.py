@@ -135,25 +135,6 @@ def test_a_masked_response_leaves_what_the_recipe_says(
     assert [bool(sample.masked_why) for sample in scored][:4] == [False, True, False, True]
 
 
-def test_programs_that_were_cut_off_are_judged_where_the_mask_asks(judge: Judge) -> None:
-    fails = rollout("```python\nprint(3 * int(input()))\n# and then", 10, is_truncated=True)
-    algorithm = AlgorithmConfig(masking=ConditionalMasking(rho=1.0, non_incorrect="correct_or_unfailed"))
-    rules = build_rules(algorithm, max_response_tokens=10)
-    (scored,) = score_rollouts([[*GROUP, fails]], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
-    # The group's own does not compile: it was cut off in the middle of a line.
-    assert [s.masked_why for s in scored] == ["", "truncated_correct", "", "truncated_incomplete", ""]
-    assert [s.verdict.outcome for s in scored[3:]] == [Outcome.NO_CODE] * 2
-    (scored,) = score_rollouts(
-        [[*GROUP, fails]],
-        [PROBLEM],
-        judge=judge,
-        rules=build_rules(AlgorithmConfig(masking=ConditionalMasking(rho=1.0)), max_response_tokens=10),
-        seed=0,
-        step=1,
-    )
-    assert scored[4].masked_why == "truncated_incomplete"
-
-
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

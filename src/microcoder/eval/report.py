@@ -221,8 +221,6 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
     manifest, questions = folder.read_manifest(), folder.read_questions()
     verdicts, samples = folder.read_verdicts(), folder.read_samples()
     if not verdicts:
-        if not folder.is_evaluation:
-            raise DataError(f"{folder.root} holds a training run, no evaluation; type: microcoder report {folder.root}")
         raise DataError(f"{folder.root} holds no verdict yet; type its command again to resume it")
     solved = solved_from(verdicts)
     counts = Counter(row["verdict"] for row in verdicts.values())

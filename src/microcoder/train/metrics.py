@@ -244,8 +244,6 @@ class EvaluationMetrics:
     num_unscored: int = metric("Unscored samples", unit="count", line="UNSCORED {}", is_rare=True)
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
-    sweep: list[Mapping[str, Any]] = field(default_factory=list)
-    """The same problems at other temperatures, if configured: temperature, accuracy, diversity, length, truncated."""
 
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""

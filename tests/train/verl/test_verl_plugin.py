@@ -82,9 +82,7 @@ def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
                 "extra_info": {"index": problem, "problem_id": f"p{problem}"},
                 "data_source": "microcoder",
                 "raw_prompt": [{"role": "user", "content": "?"}],
-                "extra_fields": {
-                    "reward_extra_info": {FIELD: Judged(verdict, Reward(reward, {}), None, "easy").as_json()}
-                },
+                "extra_fields": {"reward_extra_info": {FIELD: Judged(verdict, Reward(reward, {}), "easy").as_json()}},
             }
     return rows
 
@@ -299,7 +297,6 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
             ["+microcoder.evaluator={workers:2}"],
             "evaluator would do nothing .* add reward.reward_manager.name=microcoder",
         ),
-        (["+microcoder.masking={non_incorrect:correct_or_unfailed}"], "add reward.reward_manager.name=microcoder"),
         (
             ["reward.reward_manager.name=microcoder", "reward.reward_model.enable=true"],
             "leave them out, or the manager",

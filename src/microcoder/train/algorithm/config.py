@@ -132,8 +132,6 @@ class AlgorithmConfig(Config):
         loss = self.loss
         if engine == "trl":
             return None
-        if engine not in loss.engines:
-            return f'algorithm.loss = "{loss.kind}" is trl\'s; add --engine trl, or use "dapo" or "gspo"'
         if not isinstance(self.entropy, NoEntropyTerm) and isinstance(loss, DrGrpoLoss | LuspoLoss):
             return (
                 f'algorithm.entropy with loss = "{loss.kind}": verl sums entropy over a response as it does the loss, '

@@ -7,7 +7,7 @@ the advantage. A loss is computed by the engine; what it is divided by is said i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, Tag
 
@@ -20,8 +20,6 @@ Denominator = Literal["tokens", "responses"]
 class Loss(Config):
     """Properties of every policy loss."""
 
-    engines: ClassVar[tuple[Engine, ...]] = get_args(Engine)
-    """Which engines compute it."""
     divides_by: ClassVar[Denominator] = "tokens"
     """`tokens`: all unmasked tokens of the batch; `responses`: their number, so that each weighs the same."""
 
@@ -82,13 +80,6 @@ class DrGrpoLoss(TwoSidedLoss):
     kind: Literal["dr_grpo"]
 
 
-class BnpoLoss(TwoSidedLoss):
-    """TRL's: divided by the tokens of a pass, so `batch.micro_batch_rollouts` changes the result."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("trl",)
-    kind: Literal["bnpo"]
-
-
 class GspoLoss(ClippedLoss):
     """GSPO (arXiv 2507.18071): one ratio a response, s, clipped as a whole; the mean over responses."""
 
@@ -128,29 +119,14 @@ class SapoLoss(Loss):
     """tau at other advantages; higher is stricter."""
 
 
-class VespoLoss(Loss):
-    """VESPO (arXiv 2602.10693): weighs a response by its whole ratio W, e^l W^k e^(-l W), in the place of the clip."""
-
-    engines: ClassVar[tuple[Engine, ...]] = ("trl",)
-    kind: Literal["vespo"]
-    k_positive: float = Field(default=2.0, ge=0)
-    """k at advantages of 0 or more."""
-    lambda_positive: float = Field(default=3.0, gt=0)
-    k_negative: float = Field(default=3.0, ge=0)
-    """k at negative advantages."""
-    lambda_negative: float = Field(default=2.0, gt=0)
-
-
 AnyLoss = Annotated[
     Annotated[DapoLoss, Tag("dapo")]
     | Annotated[GrpoLoss, Tag("grpo")]
     | Annotated[DrGrpoLoss, Tag("dr_grpo")]
-    | Annotated[BnpoLoss, Tag("bnpo")]
     | Annotated[GspoLoss, Tag("gspo")]
     | Annotated[LuspoLoss, Tag("luspo")]
     | Annotated[CispoLoss, Tag("cispo")]
-    | Annotated[SapoLoss, Tag("sapo")]
-    | Annotated[VespoLoss, Tag("vespo")],
+    | Annotated[SapoLoss, Tag("sapo")],
     kind_or("dapo"),
 ]
 """`loss = "cispo"`, or with its options `loss = {kind = "cispo", max_ratio = 4}`."""

@@ -6,7 +6,7 @@ rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> adva
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from microcoder.judge.core.extract import USUAL, Extractor
@@ -34,8 +34,6 @@ class JudgedRollout:
     """By `Rules.reward`."""
     draw: float
     """Random number of the mask, see `draw_uniform`."""
-    draft: Verdict | None = None
-    """The judgement on an incomplete program, where the mask asked for it."""
     tier: str | None = None
     """Tier of its problem."""
 
@@ -85,16 +83,6 @@ def score_rollouts(
     """
     draw = partial(draw_uniform, seed=seed, step=step)
     judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=rules.extract)
-    wanted = {
-        (place, index): (replace(program, code=program.draft), problem)
-        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
-        for index, (rollout, program, _) in enumerate(judged_G)
-        if rules.masking.wants_draft(rollout, program, draw=draw(problem_id=problem.id, sample_index=index))
-    }
-    drafts: dict[tuple[int, int], Verdict] = {}
-    if wanted:
-        programs, problems = zip(*wanted.values(), strict=True)
-        drafts = dict(zip(wanted, judge.judge(programs, problems), strict=True))
     return [
         decide_group(
             [
@@ -102,14 +90,13 @@ def score_rollouts(
                     *judged,
                     rules.reward(problem, *judged, draw=draw(problem_id=REWARD_DRAW + problem.id, sample_index=index)),
                     draw(problem_id=problem.id, sample_index=index),
-                    drafts.get((place, index)),
                     problem.tier,
                 )
                 for index, judged in enumerate(judged_G)
             ],
             rules=rules,
         )
-        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
+        for problem, judged_G in zip(problems_P, judged_P_G, strict=True)
     ]
 
 
@@ -162,9 +149,7 @@ def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[Sco
         None if one.worth.total is None else one.worth.total + penalty
         for one, penalty in zip(judged_G, penalties_G, strict=True)
     ]
-    reasons_G = [
-        masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw, draft=one.draft) for one in judged_G
-    ]
+    reasons_G = [masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw) for one in judged_G]
     has_no_baseline = masking.excluded_from == "baseline"
     advantages_G = rules.advantage(
         [None if reason and has_no_baseline else r for r, reason in zip(rewards_G, reasons_G, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.sampling import DiversityWatch
-from microcoder.train.algorithm.schedules import Decline, follow_trend
+from microcoder.train.algorithm.schedules import Decline, find_latest_decline
 from microcoder.train.metrics import StepMetrics
 
 TRUNCATED_SHARE = 0.9
@@ -53,14 +53,14 @@ def find_alarms(
         history: the rows of the steps before.
         watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
-        num_steps: of the run; in a short one the window of a decline is shorter, unless a temperature answers it.
+        num_steps: of the run; in a short one the window of a decline is shorter.
         ideas: what the recipe's algorithm should do, see `AlgorithmConfig.ideas`.
     """
-    if num_steps is not None and not watch.answers:
+    if num_steps is not None:
         fitting = max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN)
         watch = watch.model_copy(update={"window_steps": min(watch.window_steps, fitting)})
     diversities = [*(row["diversity"] for row in history), metrics.diversity]
-    decline = follow_trend(diversities, watch=watch, breaks=breaks).decline
+    decline = find_latest_decline(diversities, watch=watch, breaks=breaks)
     rows = [*history[1 - IDLE_STEPS :], metrics.as_row()]
     idle = [idea for idea in ideas if len(rows) == IDLE_STEPS and not any(_acts(idea, row) for row in rows)]
     return [
@@ -117,7 +117,7 @@ def _of_diversity(decline: Decline, watch: DiversityWatch) -> Iterator[Alarm]:
         "diversity_falling",
         f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {watch.window_steps} steps; at this "
         f"rate it halves in {decline.steps_to_half}, and runs fail that way",
-        "train at a higher temperature (microcoder probe), or let rollout.diversity_watch.answers change to one",
+        'train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "diversity")',
     )
 
 

@@ -93,7 +93,7 @@ def count_memory(
     longest = max(response_tokens, config.evaluation.max_response_tokens or 0)
     heads = architecture.get("num_key_value_heads") or architecture["num_attention_heads"]
     token_bytes = 4 * architecture["num_hidden_layers"] * heads * head_size(architecture)
-    response = (vllm.max_model_tokens or prompt_tokens + longest) * token_bytes
+    response = (prompt_tokens + longest) * token_bytes
     cached, takes_turns, sample = None, True, {}
     if config.engine == "verl" and rollout.backend != "transformers":
         update["sampler, asleep"] = ASLEEP_GIB * _GIB
@@ -285,8 +285,7 @@ def _count_heldout(config: TrainConfig) -> tuple[int, int]:
         counts = None if problems.heldout is None else count_problems(problems.heldout)
         number = ASSUMED_HELDOUT_PROBLEMS if counts is None else counts.num_problems
     evaluations = 1 + steps // evaluation.every_steps + (steps % evaluation.every_steps > 0)
-    temperatures = 1 + len(evaluation.sweep_temperatures)
-    responses = evaluations * temperatures * number * evaluation.samples_per_problem
+    responses = evaluations * number * evaluation.samples_per_problem
     tokens = responses * (evaluation.max_response_tokens or rollout.longest_response_tokens)
     if isinstance(rollout.temperature, DiversityTemperature):
         probed = len(rollout.temperature.grid) * rollout.temperature.num_problems * rollout.num_samples

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.recipe.recipe import WEIGHT_BYTES, HuggingFaceModel, LoraAdapter, MicroModel
+from microcoder.train.recipe.recipe import (
+    MICRO_HEADS,
+    MICRO_INTERMEDIATE_SIZE,
+    WEIGHT_BYTES,
+    HuggingFaceModel,
+    LoraAdapter,
+    MicroModel,
+)
 from microcoder.train.run.checkpoints import model_folder
 
 Architecture = Mapping[str, Any]
@@ -39,7 +46,7 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
     """Return the shape of a recipe's model, from its files or the table; None if neither is known here."""
     if isinstance(model, MicroModel):
         dims = model.warm_start
-        values = (dims.hidden_size, dims.num_layers, dims.num_heads, dims.num_kv_heads, dims.intermediate_size)
+        values = (dims.hidden_size, dims.num_layers, MICRO_HEADS, MICRO_HEADS, MICRO_INTERMEDIATE_SIZE)
         return {
             "model_type": "qwen3",
             **dict(zip(_DIMENSIONS, values, strict=True)),

@@ -73,11 +73,8 @@ def load_tasks(config: TrainConfig) -> Tasks:
             f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
             "from one of the two files"
         )
-    asked_train, asked_heldout = (
-        [Task(_compared(p, comparison), ask(p)) for p in split]
-        for split, comparison in ((train, config.evaluator.comparison), (heldout, config.evaluation.comparison))
-    )
-    return Tasks(asked_train, asked_heldout, left_out)
+    asked_train = [Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train]
+    return Tasks(asked_train, [Task(problem, ask(problem)) for problem in heldout], left_out)
 
 
 def _read_problems(

@@ -21,7 +21,6 @@ from microcoder.train.algorithm.losses import (
     LuspoLoss,
     SapoLoss,
     TwoSidedLoss,
-    VespoLoss,
 )
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import TrainConfig
@@ -117,13 +116,6 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
         arguments |= {
             "sapo_temperature_pos": loss.temperature_positive,
             "sapo_temperature_neg": loss.temperature_negative,
-        }
-    if isinstance(loss, VespoLoss):
-        arguments |= {
-            "vespo_k_pos": loss.k_positive,
-            "vespo_lambda_pos": loss.lambda_positive,
-            "vespo_k_neg": loss.k_negative,
-            "vespo_lambda_neg": loss.lambda_negative,
         }
     if isinstance(entropy, EntropyBonus):
         arguments |= {"entropy_coef": entropy.coefficient}

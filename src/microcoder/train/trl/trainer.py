@@ -54,7 +54,6 @@ OPTIMIZER_METRICS = {
     "clip_ratio/low_mean": "clip_low_share",
     "clip_ratio/high_mean": "clip_high_share",
     "cispo_clip_ratio": "clip_high_share",
-    "vespo/phi_seq_mean": "response_weight",
     "entropy_coef": "entropy_coefficient",
 }
 
@@ -139,7 +138,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         limit = staged_value(self.config.rollout.length_limits, step=self.steps_done + 1)
         self.step_limit = limit
         self.rules = self._build_rules(limit)
-        set_sampling(self, temperature=self._step_temperature(), max_response_tokens=limit)
+        temperature = self.recorder.step_temperature(self.steps_done + 1)
+        set_sampling(self, temperature=temperature, max_response_tokens=limit)
         filtering = self.config.algorithm.group_filtering
         if isinstance(filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
@@ -182,13 +182,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         output["importance_sampling_ratio"] = corrected.weights
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
-
-    def _step_temperature(self) -> float:
-        """Decide on the process that has the recorded steps, and broadcast to the others."""
-        decided: list[Any] = [None]
-        if self.accelerator.is_main_process:
-            decided = [self.recorder.step_temperature(self.steps_done + 1)]
-        return broadcast_object_list(decided)[0]
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples = self.config.rollout.num_samples
@@ -253,22 +246,19 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def evaluate_policy(self) -> None:
         """Sample, judge and record the held-out problems with separate random state."""
         settings = self.config.evaluation
-        start, temperatures = time.perf_counter(), (settings.temperature, *settings.sweep_temperatures)
+        start = time.perf_counter()
         with self.clock.phase("evaluate"):
-            sampled_T = [
-                self._sample_apart(
-                    self.heldout_tasks,
-                    num_samples=settings.samples_per_problem,
-                    temperature=temperature,
-                    limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
-                    seed=settings.seed,
-                )
-                for temperature in temperatures
-            ]
+            scored_P_G = self._sample_apart(
+                self.heldout_tasks,
+                num_samples=settings.samples_per_problem,
+                temperature=settings.temperature,
+                limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
+                seed=settings.seed,
+            )
         if self.accelerator.is_main_process:
             seconds = time.perf_counter() - start
             metrics = self.recorder.record_evaluation(
-                sampled_T, step=self.steps_done, temperatures=temperatures, seconds=seconds
+                scored_P_G, step=self.steps_done, temperature=settings.temperature, seconds=seconds
             )
             if metrics is not None:
                 self.observer.evaluation(metrics)

@@ -76,13 +76,7 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
 def context_tokens(config: TrainConfig, *, longest_prompt_tokens: int) -> int:
     """Return how many tokens of prompt and response vLLM makes room for."""
     longest = max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
-    needed, given = longest_prompt_tokens + longest, config.rollout.vllm.max_model_tokens
-    if given is not None and given < needed:
-        raise ConfigError(
-            f"rollout.vllm.max_model_tokens = {given} cannot hold the longest prompt ({longest_prompt_tokens} tokens) "
-            f"and the longest response ({longest}); leave it out, or make it {needed} or more"
-        )
-    return given or needed
+    return longest_prompt_tokens + longest
 
 
 def check_model_length(config: TrainConfig, *, model_tokens: int | None, longest_prompt_tokens: int) -> None:

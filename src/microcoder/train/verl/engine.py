@@ -170,7 +170,7 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
 
 def probe(inputs: EngineInputs) -> None:
     """Refuse: verl would be started for it alone."""
-    raise ConfigError("engine verl probes as a run begins; type `microcoder train`, or probe with --engine trl")
+    raise ConfigError('engine verl probes as a run begins; use engine = "trl" for a probe alone')
 
 
 def export_model(config: TrainConfig, *, policy: str, checkpoint: Path, target: Path) -> None:

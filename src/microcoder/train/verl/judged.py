@@ -25,8 +25,6 @@ class Judged:
 
     verdict: Verdict
     worth: Reward
-    draft: Verdict | None
-    """Code of an incomplete program, where the mask may ask for it."""
     tier: str | None
 
     def as_json(self) -> str:
@@ -41,7 +39,7 @@ class Judged:
             outcome = Outcome.ACCEPTED if is_right else Outcome.WRONG_ANSWER
             if math.isnan(score):
                 outcome = Outcome.SANDBOX_FAULT
-            return cls(Verdict(outcome, (), 0), Reward(None if math.isnan(score) else score, {}), None, None)
+            return cls(Verdict(outcome, (), 0), Reward(None if math.isnan(score) else score, {}), None)
         return _JUDGED.validate_python(json.loads(text))
 
 

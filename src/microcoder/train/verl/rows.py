@@ -118,7 +118,6 @@ def decide(
                     one.judged.verdict,
                     one.judged.worth,
                     draw_uniform(seed=seed, step=step, problem_id=one.rollout.problem_id, sample_index=one.index),
-                    one.judged.draft,
                     one.judged.tier,
                 )
                 for one in group

@@ -240,17 +240,14 @@ class MicroCoder(PPOTrainer):
     # --- held-out problems, and the probe ----------------------------------------------------------------------
 
     def _validate(self) -> dict[str, Any]:
-        """Validate as verl does, and once more at each temperature of the sweep; record it."""
-        rollout, start = self.config.actor_rollout_ref.rollout, time.perf_counter()
-        temperatures = (rollout.val_kwargs.temperature, *self.settings.sweep_temperatures)
-        sampled = [self._sample_apart(temperature=one, num_samples=rollout.val_kwargs.n) for one in temperatures]
+        """Validate as verl does, and record it."""
+        asked, start = self.config.actor_rollout_ref.rollout.val_kwargs, time.perf_counter()
+        metrics, scored_P_G = self._sample_apart(temperature=asked.temperature, num_samples=asked.n)
+        seconds = time.perf_counter() - start
         self.recorder.record_evaluation(
-            [groups for _, groups in sampled],
-            step=self.global_steps,
-            temperatures=temperatures,
-            seconds=time.perf_counter() - start,
+            scored_P_G, step=self.global_steps, temperature=asked.temperature, seconds=seconds
         )
-        return sampled[0][0]
+        return metrics
 
     def _sample_apart(
         self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None

@@ -354,7 +354,6 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         max_response_tokens=rollout.max_response_tokens,
         validation_response_tokens=evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
-        sweep_temperatures=evaluation.sweep_temperatures,
         mismatch=rollout.mismatch if rollout.corrects_mismatch else None,
         rewards=config.rewards,
         extractor=config.extractor,
