@@ -182,7 +182,7 @@ def test_a_recipe_that_a_gpu_may_not_hold_is_shown_with_what_to_change(
     main([*words, "--dry-run", "--gpu-memory-gib", "79.6"])
     shown = capsys.readouterr()
     assert "this may not fit" in shown.err
-    assert "; try --" in shown.err
+    assert "enable_sleep_mode = true" in shown.err
     assert "optimizer" in shown.out
     main([*words, "--dry-run", "--gpu-memory-gib", "400"])
     assert "of 400" in capsys.readouterr().out

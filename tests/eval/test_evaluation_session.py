@@ -291,8 +291,7 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
 
 
 def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    from microcoder.train.run.inference import respond
-    from microcoder.train.run.weights import load_tokenizer
+    from microcoder.train.run.weights import load_tokenizer, respond
 
     base = tmp_path / "base"
     shutil.copytree(tiny_checkpoint, base)

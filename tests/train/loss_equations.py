@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from microcoder.train.algorithm.losses import (
+from microcoder.train.algorithm.config import (
     CispoLoss,
     ClippedLoss,
     DapoLoss,

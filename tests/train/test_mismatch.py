@@ -15,7 +15,7 @@ from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout, summarise_mismatch
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.trl.vllm_backend import check_model_length, context_tokens, name_lost_server, vllm_arguments
+from microcoder.train.trl.sampling import check_model_length, context_tokens, name_lost_server, vllm_arguments
 
 SAMPLER = torch.tensor([[-1.0, -2.0, -3.0], [-1.0, -1.0, 0.0]])
 TRAINER = SAMPLER + torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 9.0]])

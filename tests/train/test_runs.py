@@ -42,7 +42,6 @@ def rollout(**changes: object) -> dict[str, Any]:
         "advantage": 0.0,
         "masked_why": "",
         "lost": [("mask", 0.5)],
-        "tokens": [{"text": "é", "logp": -0.5, "sampler_logp": None, "entropy": 0.25, "ratio": 1.0}],
     }
     return row | changes
 

@@ -8,10 +8,8 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
-from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.doses import measure_doses
+from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, DrGrpoLoss
 from microcoder.train.algorithm.filtering import is_mixed
-from microcoder.train.algorithm.losses import DapoLoss, DrGrpoLoss
 from microcoder.train.algorithm.masking import (
     ConditionalMasking,
     LeaveOutOf,
@@ -20,7 +18,7 @@ from microcoder.train.algorithm.masking import (
     SoftPenalty,
     StopProperly,
 )
-from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+from microcoder.train.algorithm.scoring import build_rules, measure_doses, score_rollouts
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout
 from microcoder.train.run.mismatch import note_mismatch
 from microcoder.train.run.recorder import summarise_step

@@ -30,8 +30,8 @@ from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
 from microcoder.train.algorithm.advantages import normalise_group
 from microcoder.train.algorithm.schedules import scheduled_temperature
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.failures import explain_failure
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.session import check_run_directory, run_probe, run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine

@@ -179,7 +179,6 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
 
 
 def _explain_refusals(error: Any) -> str:
-    """Return a sentence on the options that a model of pydantic's refuses."""
     from microcoder.judge.core.errors import explain_fault
 
     faults = error.errors()

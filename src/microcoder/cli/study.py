@@ -193,7 +193,6 @@ def _print_json(value: object) -> None:
 
 
 def _describe(studies: Sequence[StudyFile], works: Sequence[Work], scale: str) -> Iterator[str]:
-    """Yield the claims with what their seeds can show, and the work."""
     from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.pages import describe_expectation, name_comparison
 

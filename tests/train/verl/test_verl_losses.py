@@ -10,7 +10,7 @@ from loss_equations import LOSSES, policy_loss
 from test_verl_translate import translated
 from verl_runs import needs_verl
 
-from microcoder.train.algorithm.losses import Loss
+from microcoder.train.algorithm.config import Loss
 
 pytestmark = needs_verl
 

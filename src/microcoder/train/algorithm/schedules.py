@@ -95,9 +95,6 @@ def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, 
     Each pass over the problems is a fresh permutation; no problem appears twice within a pass, so never twice in
     a step as long as a step is no larger than the problem set and passes are cut at its size. A pure function of
     its arguments: a resumed run asks the same problems.
-
-    Raises:
-        ValueError: a step is larger than the problem set.
     """
     if train_batch_size > num_problems:
         raise ValueError(f"train_batch_size={train_batch_size} is more than the {num_problems} problems there are")
@@ -118,9 +115,6 @@ def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: f
         schedule: the recipe's.
         step: training step, from 1.
         chosen: what the probe chose, for a schedule that leaves it to the probe.
-
-    Raises:
-        ValueError: the schedule needs a probe and there is no choice.
     """
     if isinstance(schedule, ConstantTemperature):
         return schedule.value

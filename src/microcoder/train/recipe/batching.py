@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.losses import ClippedLoss
+from microcoder.train.algorithm.config import ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking
 from microcoder.train.algorithm.sampling import StagedTemperature
 from microcoder.train.recipe.recipe import TrainConfig, largest_divisor

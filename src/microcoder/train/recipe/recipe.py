@@ -18,12 +18,10 @@ from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
 from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.losses import TwoSidedLoss
+from microcoder.train.algorithm.config import AlgorithmConfig, TwoSidedLoss
 from microcoder.train.algorithm.masking import SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
-from microcoder.train.recipe.judge import EvaluatorConfig
-from microcoder.train.recipe.prompts import PromptConfig
+from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
 from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
@@ -334,14 +332,6 @@ class CheckpointConfig(Config):
     """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
 
 
-class LoggingConfig(Config):
-    """Further records; loggers are the engine's own: `[trl] report_to`, `[verl] "trainer.logger"`."""
-
-    token_rollouts: int = Field(default=0, ge=0, le=64)
-    """Rollouts a step and process whose tokens are recorded with log-prob, entropy and ratio, for `microcoder view`:
-    two more forward passes over them. Engine trl."""
-
-
 class TrainConfig(Config):
     """A training run, whole."""
 
@@ -365,7 +355,6 @@ class TrainConfig(Config):
     evaluation: EvaluationConfig = EvaluationConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
-    logging: LoggingConfig = LoggingConfig()
     verl: Mapping[str, Any] = Field(default={}, validate_default=True)
     """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
     the recipe decides are refused."""
@@ -448,8 +437,6 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
-            if self.logging.token_rollouts:
-                yield 'logging.token_rollouts is for engine trl; leave it out on engine = "verl"'
             if self.trl:
                 yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
             return

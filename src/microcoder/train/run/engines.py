@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from microcoder.judge.fleet.protocols import BatchJudge
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.checkpoints import RunClock
-from microcoder.train.run.observer import Observer
+from microcoder.train.run.checkpoints import Observer, RunClock
 from microcoder.train.run.tasks import Tasks
 from microcoder.train.runs import RunDirectory
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from microcoder.judge.core.errors import MicroCoderError, TrainingError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.recipe.recipe import WEIGHT_BYTES, HuggingFaceModel, TrainConfig
-from microcoder.train.run.shapes import count_model
+from microcoder.train.run.estimate import count_model
 from microcoder.train.runs import RunDirectory
 
 _MIB = 2**20
@@ -114,7 +114,7 @@ def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory
         return _explain_disk(chain, config, run)
     reason = " ".join(str(error).split("\n")[0].split())[:200]
     if any(type(one).__name__ == "OutOfMemoryError" for one in chain) or _OUT_OF_MEMORY.search(said):
-        return f"out of memory ({reason}); {_how_to_shrink(config)}"
+        return f"out of memory ({reason}); {how_to_shrink(config)}"
     if _LOST_GPU.search(said):
         return f"the GPU failed ({reason}); look at `nvidia-smi` and at Xid lines of `dmesg`, or restart the machine"
     if _LOST_SAMPLER.search(said):
@@ -136,16 +136,27 @@ def _explain_disk(chain: list[BaseException], config: TrainConfig, run: RunDirec
     return f"the disk of {place} is full ({show_bytes(_free_bytes(place))} free); free some space"
 
 
-def _how_to_shrink(config: TrainConfig) -> str:
+def how_to_shrink(config: TrainConfig) -> str:
+    """Return which keys make a run need less memory, the mildest first."""
     ways = []
     if config.rollout.backend == "vllm" and config.rollout.vllm.mode == "colocate":
         share = config.rollout.vllm.gpu_memory_utilization
         ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {share}; resumes as well)")
+        if not config.rollout.vllm.enable_sleep_mode:
+            ways.append("set rollout.vllm.enable_sleep_mode = true")
+    if (
+        config.rollout.backend == "transformers"
+        and config.engine == "trl"
+        and isinstance(config.model, HuggingFaceModel)
+    ):
+        ways.append('use rollout.backend = "vllm"')
     if config.batch.micro_batch_rollouts > 1:
         ways.append(f"lower batch.micro_batch_rollouts (now {config.batch.micro_batch_rollouts}; resumes as well)")
     if isinstance(config.model, HuggingFaceModel):
         if not config.model.gradient_checkpointing:
             ways.append("set model.gradient_checkpointing = true (resumes as well)")
+        if config.optimizer.name.startswith("adamw_torch"):
+            ways.append('use optimizer.name = "adamw_8bit"')
         if config.model.lora is None:
             ways.append("train adapters ([model.lora])")
     ways.append(f"lower rollout.max_response_tokens (now {config.rollout.max_response_tokens})")

@@ -15,9 +15,9 @@ from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.train.algorithm.advantages import has_signal
 from microcoder.train.algorithm.diversity import measure_diversity
-from microcoder.train.algorithm.doses import loses_advantage, measure_doses
 from microcoder.train.algorithm.sampling import DiversityWatch, TemperatureSchedule
 from microcoder.train.algorithm.schedules import scheduled_temperature, transitions
+from microcoder.train.algorithm.scoring import loses_advantage, measure_doses
 from microcoder.train.metrics import (
     EvaluationMetrics,
     ScoredRollout,

@@ -13,8 +13,7 @@ from microcoder.data.benchmarks.published import PublishedProblems, read_heldout
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
-from microcoder.train.recipe.judge import OutputComparison
-from microcoder.train.recipe.prompts import build_asker, find_shared, read_examples
+from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared, read_examples
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 
 

@@ -47,7 +47,7 @@ from microcoder.train.recipe.recipe import (
     TrainConfig,
     WarmStartConfig,
 )
-from microcoder.train.run.observer import Observer
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.weights import model_source
 
 PAD, EOS, SEPARATOR = "<|pad|>", "<|eos|>", "<|sep|>"
@@ -350,7 +350,6 @@ def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[
 
 
 def _schedule(step: int, num_steps: int) -> float:
-    """Return the share of the peak learning rate at a step, from 1."""
     warm_up = max(1.0, 0.06 * num_steps)
     return min(1.0, step / warm_up) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps)))
 

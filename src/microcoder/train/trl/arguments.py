@@ -13,10 +13,11 @@ import trl
 from trl import GRPOConfig
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus
-from microcoder.train.algorithm.losses import (
+from microcoder.train.algorithm.config import (
+    AlgorithmConfig,
     CispoLoss,
     ClippedLoss,
+    EntropyBonus,
     GspoLoss,
     LuspoLoss,
     SapoLoss,
@@ -25,7 +26,7 @@ from microcoder.train.algorithm.losses import (
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.recipe.trl_options import RECIPE_KEYS
-from microcoder.train.trl.vllm_backend import vllm_arguments
+from microcoder.train.trl.sampling import vllm_arguments
 
 
 def build_arguments(

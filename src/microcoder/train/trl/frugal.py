@@ -89,7 +89,6 @@ class FrugalGRPOTrainer(GRPOTrainer):
         return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:
-        """Return the share of rows with an advantage in the denominator of TRL's loss."""
         if self.loss_type in ("dapo", "cispo"):
             return 1.0  # divided by a figure of the whole step
         if self.loss_type in ("grpo", "sapo", "dr_grpo", "luspo"):

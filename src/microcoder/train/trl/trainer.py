@@ -26,13 +26,13 @@ from microcoder.train.algorithm.scoring import Rules, build_rules, score_heldout
 from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
-from microcoder.train.run.chat import RolloutReader, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
 from microcoder.train.run.tasks import Task
+from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
 from microcoder.train.trl.sampling import (
     SampledGroup,
@@ -42,7 +42,6 @@ from microcoder.train.trl.sampling import (
     split_generated,
     start_sampler,
 )
-from microcoder.train.trl.token_figures import Watched, add_tokens, watch_tokens
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
 OPTIMIZER_METRICS = {
@@ -101,7 +100,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
         self._updates: list[dict[str, float]] = []
-        self._watched: Watched | None = None
         super().__init__(
             model=inputs.policy.model,
             args=arguments,
@@ -166,8 +164,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
-        if count := self.config.logging.token_rollouts:
-            self._watched = watch_tokens(self, output, count=count, step=self.steps_done + 1)
         return output
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
@@ -338,8 +334,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
-        if self._watched is not None:
-            self._scored_P_G, self._watched = add_tokens(self, self._watched, self._scored_P_G), None
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
             metrics = summarise_step(

@@ -28,9 +28,8 @@ from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.alarms import find_alarms, select_new
-from microcoder.train.run.checkpoints import RunClock, copy_model
+from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
 from microcoder.train.run.engines import EngineInputs
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.tasks import Task, Tasks
 from microcoder.train.run.warm import find_model
@@ -122,12 +121,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> str:
 
 
 def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any] = ()) -> None:
-    """Run verl, which resumes from its own latest checkpoint; Ctrl-C ends it at once.
-
-    Raises:
-        ConfigError: there are callbacks; verl has none.
-        TrainingError: verl failed.
-    """
+    """Run verl, which resumes from its own latest checkpoint; Ctrl-C ends it at once."""
     config, run, observer = inputs.config, inputs.run, inputs.observer
     if callbacks:
         raise ConfigError("engine verl takes no callbacks; leave them out, or use --engine trl")

@@ -27,8 +27,8 @@ from microcoder.train.algorithm.scoring import REWARD_DRAW
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.judging import connect
-from microcoder.train.verl.judged import FIELD, Judged, build_reader
 from microcoder.train.verl.names import COLUMN, problem_name
+from microcoder.train.verl.rows import FIELD, Judged, build_reader
 from microcoder.train.verl.settings import PluginSettings, read_settings, refuse_idle
 
 _PROBLEMS_KEPT = 256
