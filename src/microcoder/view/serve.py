@@ -94,6 +94,10 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
         DataError: a folder is no run, one of its files is damaged, or runs to compare asked other problems.
     """
     history = read_history(run_directory)
+    if history.manifest.get("kind") == "evaluation":
+        raise DataError(
+            f"{run_directory} is an evaluation, not a training run; type: microcoder report {run_directory}"
+        )
     for other in against:
         check_alike(history, read_history(other))
     collection = open_collection([run_directory, *against])
