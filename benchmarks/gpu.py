@@ -1,6 +1,6 @@
 """What one GPU does in ten steps: tokens a second, MFU, memory against the dry run's count, share of judging.
 
-    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] [--write docs/measurements.md]
+    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] [--write FILE.md]
     python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K tokens
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
 
@@ -300,7 +300,7 @@ def work(arguments: argparse.Namespace) -> None:
 
 
 def describe(figures: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> str:
-    """Return the section of docs/measurements.md."""
+    """Return the section that `--write` appends."""
     ours, plain = figures["ours"], figures["trl"]
     shape = "tiny, random weights" if arguments.tiny else f"{arguments.model or NAME + ' shape, random weights'}"
     rows = [

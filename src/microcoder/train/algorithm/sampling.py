@@ -37,7 +37,7 @@ class StagedTemperature(Config):
 
 
 class DiversityTemperature(Config):
-    """Chosen by a probe of the untrained model before the first step, then held (see docs/temperature.md)."""
+    """Chosen by a probe of the untrained model before the first step, then held (see docs/algorithms.md)."""
 
     kind: Literal["diversity"]
     grid: tuple[Annotated[float, Field(gt=0, le=4)], ...] = Field(
