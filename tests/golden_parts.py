@@ -371,7 +371,7 @@ def report(folder: Path) -> Values:
             if run.seed < 3 and (run.name, run.seed) != ("KL", 2):
                 write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
         words = ["--all", "--quick", "--runs", str(folder / "runs"), "-o", str(folder / "study")]
-        main(["study", "report", *words])
+        main(["study", "--report", *words])
     # The folder of a study's runs has a digest of the code that decides their results.
     places = [folder, *(path.name for path in (folder / "runs").iterdir())]
     found = {"said": digest(steady(out.getvalue(), *places))}

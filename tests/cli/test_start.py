@@ -154,7 +154,7 @@ def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsy
         ("train -c {folder}", "is a folder; pass -c PATH to a TOML file"),
         ("train -c {file}", "model is missing; add [model]; problems is missing; add [problems]"),
         ("view run --problems nofile", "--problems nofile does not exist; check the path"),
-        ("study report --all --against {folder}", "pass a folder that `microcoder study report --all` wrote"),
+        ("study --all --report --against {folder}", "pass a folder that `microcoder study --all --report` wrote"),
     ],
 )
 def test_a_mistake_is_one_line_with_what_to_type(

@@ -46,8 +46,8 @@ VERBS = {
     ),
     "eval": ("evaluate", "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP."),
     "data": ("app", "Build a corpus from raw problem sets, or audit one; export and publish it."),
-    "packages": ("app", "Install and list the third-party packages that programs may import."),
-    "study": ("app", "Run controlled experiments and test the paper's claims with them."),
+    "packages": ("packages", "Install and list the third-party packages that programs may import."),
+    "study": ("study", "Run controlled experiments and test the paper's claims with them."),
     "serve": ("serve", "Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md."),
 }
 """By name: the function or application in the module of that name, and what it does."""
