@@ -27,7 +27,6 @@ from microcoder.train.recipe.recipe import TrainConfig
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "train": TrainConfig,
-    "probe": TrainConfig,
     "eval": EvalConfig,
     "data": BuildConfig,
     "study": Study,

@@ -248,7 +248,7 @@ class Sandbox:
         if self._packages and not os.path.isdir(self._packages):
             raise EvaluatorFault(
                 f"{self._packages} with the packages that programs may import is gone; "
-                "type `microcoder packages install`, and start again"
+                "type `microcoder packages standard`, and start again"
             )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         os.ftruncate(self._log, 0)
