@@ -21,7 +21,7 @@ from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
 from microcoder.judge.run.supervisor import Run
-from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, Siblings, limits_for
+from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, limits_for
 
 _MAX_CALL_BYTES = 1 << 14
 """Encoded size; one message to the sandbox carries everything about a test."""
@@ -272,8 +272,6 @@ class PreparedProblem:
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
         self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
         self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
-        self.siblings = Siblings(time_scale)
-        """CPU times of accepted programs."""
         self.answers = AnswerMemory()
         """Whether a checker program decides about this problem's own answers."""
 

@@ -102,7 +102,7 @@ class Session:
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
         self._sandboxes = Sandboxes(options, inputs=inputs, packages=packages, turn=self._turn)
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), options.sibling_limit)
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
         self.sharing = Sharing(is_on=options.batch_tests)
         """Counts of tests that shared a process."""
         self.call_stack = ""
@@ -126,7 +126,6 @@ class Session:
             anew=self._anew,
             probed=self._probed,
             unrepeated=self._unrepeated,
-            lowered=record.lowered,
             missing_packages=self._missing_packages,
         )
 
@@ -167,9 +166,7 @@ class Session:
                     tries = self._judge_program(trial, is_wanted, tries)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
-        verdict = self._conclude(tries, total)
-        prepared.siblings.note(verdict)
-        return verdict
+        return self._conclude(tries, total)
 
     def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
@@ -324,8 +321,7 @@ class Session:
             return verdicts.compile_error(run, rejection)
         if trial.checking is not None:
             return self._check(trial.checking, run, trial.problem, test)
-        result, factor = trial.problem.judge(run, test), self._options.sibling_limit
-        return verdicts.held_to_siblings(result, run, factor) if factor else result
+        return trial.problem.judge(run, test)
 
     def _conclude(self, tries: Tries, total: int) -> Verdict:
         """The first failing test decides."""

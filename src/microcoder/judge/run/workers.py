@@ -133,8 +133,8 @@ class VerdictCache:
         return verdict
 
     def keep(self, key: Key, verdict: Verdict) -> None:
-        """Store a verdict, except sandbox faults and those that depend on other programs."""
-        if not verdict.is_scorable or verdict.is_relative:
+        """Store a verdict, except sandbox faults."""
+        if not verdict.is_scorable:
             return
         self._verdicts[key] = verdict
         while len(self._verdicts) > self._size:
@@ -275,7 +275,7 @@ class Workers:
         self.pace = pace or Pace()
         """Pace of this machine."""
         self._gate = gate or Gate()
-        self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
+        self._gate.open(size, self._replace)
         self._builds = BuildCache(options.build_seconds)
         self._builds.time_scale = self.time_scale
         headers = HeaderShelf(layers=options.layers, nice=options.nice)
@@ -291,7 +291,7 @@ class Workers:
             )
             for _ in range(most_workers(size))
         ]
-        """One for each thread: those whose programs run, and those whose programs stand aside."""
+        """One for each thread: those whose programs run, and those whose programs are idle."""
         self._threads: list[threading.Thread] = []
 
     @property
@@ -349,7 +349,7 @@ class Workers:
             self._start_thread()
 
     def _replace(self) -> None:
-        """Have another take over the place of one whose program stands aside."""
+        """Have another take over the place of one whose program is idle."""
         with self._lock:
             if not self._work.empty():
                 self._call_up()

@@ -12,7 +12,6 @@ from microcoder.judge import JudgeOptions, StopRule
 from microcoder.judge.core.config import Config
 from microcoder.judge.languages import add_language
 from microcoder.judge.languages.packages import STANDARD
-from microcoder.judge.run.timing import LEAST_FACTOR
 
 OutputComparison = Literal["robust", "strict"]
 
@@ -62,10 +61,6 @@ class EvaluatorConfig(SandboxConfig):
     comparison: OutputComparison = "robust"
     """How training answers are compared: by each problem's checker or, for ablation, `strict`: exact text, nearly as in
     LiveCodeBench, for problems without a checker program."""
-    sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
-    """Limit a test's CPU time to this many times that of the slowest accepted answer to its problem, once two are
-    accepted (at least 0.5 s, at most the problem's limit); None: only the problem's limit. Rewards then depend on each
-    other."""
 
     def _contradictions(self) -> Iterator[str]:
         if (self.backend == "http") != bool(self.url):
@@ -73,9 +68,5 @@ class EvaluatorConfig(SandboxConfig):
                 'backend = "http" and url go together; pass both, such as --evaluator.backend http '
                 "--evaluator.url http://127.0.0.1:8077, or neither"
             )
-        if self.backend == "http" and (
-            self.workers is not None or self.nice or self.unsafe_sandbox or self.sibling_limit is not None
-        ):
-            yield (
-                'backend = "http" leaves workers, nice, sibling_limit and unsafe_sandbox to the service; leave them out'
-            )
+        if self.backend == "http" and (self.workers is not None or self.nice or self.unsafe_sandbox):
+            yield 'backend = "http" leaves workers, nice and unsafe_sandbox to the service; leave them out'
