@@ -130,11 +130,7 @@ class Session:
         )
 
     def open(self) -> Isolation:
-        """Start the plain sandbox.
-
-        Raises:
-            EvaluatorFault: it does not start, or does not hold.
-        """
+        """Start the plain sandbox."""
         sandbox = self._sandboxes.open()
         self.call_stack = sandbox.call_stack
         return sandbox.isolation
@@ -146,11 +142,7 @@ class Session:
     def judge(
         self, program: Program, prepared: PreparedProblem, is_wanted: Callable[[], bool] = lambda: True
     ) -> Verdict:
-        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
-
-        Raises:
-            Abandoned: no caller waits for the verdict any more.
-        """
+        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
@@ -210,14 +202,7 @@ class Session:
     def _judge_tests(
         self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
     ) -> Tries:
-        """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them.
-
-        Args:
-            trial: the program.
-            is_wanted: asked before each test, or each process of several.
-            tries: where they are noted.
-            is_only_try: give every test a process of its own, and count its first run.
-        """
+        """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them."""
         tests = trial.problem.tests
         while len(tries.results) < len(tests) and not tries.is_doubtful:
             if not is_wanted():
@@ -390,11 +375,7 @@ class Session:
         is_function: bool = False,
         answer: str = "",
     ) -> tuple[Loaded | None, str]:
-        """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text.
-
-        Raises:
-            EvaluatorFault: a compiler, an interpreter or a promised package is missing on this machine.
-        """
+        """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text."""
         if not language.is_built:
             provided = self._sandboxes.packages.provide(language.find_interpreter())
             problems = (provided.find_problem(source, is_function=is_function) for source in (code, answer))
@@ -448,11 +429,7 @@ class Session:
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
     ) -> Comparison:
-        """Return a checker program's decision on an output; runs it again if our machine may have ended it.
-
-        Raises:
-            CheckerFailed: it gives no decision.
-        """
+        """Return a checker program's decision on an output; runs it again if our machine may have ended it."""
         checker: Checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)

@@ -215,9 +215,6 @@ class Sandbox:
             record: takes what is decided about time.
             turn: its worker's place, given back while a test idles.
             nice: how far programs stand back from others, 0 to 19; never less than the calling process.
-
-        Raises:
-            EvaluatorFault: it does not start.
         """
         self._interpreter = interpreter or current_interpreter()
         self._packages = packages
@@ -311,9 +308,6 @@ class Sandbox:
             task: what to run.
             limits: what it may use.
             series: takes what the other tests did; such a task has no streams with names.
-
-        Raises:
-            SandboxDied: the fork server broke, or an earlier run raised anything; close this sandbox and take another.
         """
         has_wire = (bool(task.fn_name) and series is None) or self._toolchain is not None
         names = ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr")

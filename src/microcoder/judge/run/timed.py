@@ -50,18 +50,9 @@ class TimedRuns:
         *,
         is_only_try: bool = False,
     ) -> Run:
-        """Run a test and return its result with CPU time as on an idle machine.
+        """Run a test, alone or with a series, and return its result with CPU time as on an idle machine.
 
-        Args:
-            kind: of the sandbox.
-            task: what to run.
-            prepared: the problem it is a test of.
-            series: further tests that are to share its process; if it is run again, it is alone.
-            is_only_try: run it again only to time what it did.
-
-        Raises:
-            SandboxDied: the sandbox broke twice.
-            EvaluatorFault: it does not start, or the disk is full in an only try.
+        Whose run is the only try is run again only to time what it did.
         """
         self.losses, self._is_only_try = [], is_only_try
         self.record.reasons.clear()
@@ -86,12 +77,7 @@ class TimedRuns:
         self.record.reasons.append(reason)
 
     def measure_time_scale(self) -> float:
-        """Return the factor on CPU limits on this machine, and learn its pace.
-
-        Raises:
-            EvaluatorFault: the sandbox does not start.
-            SandboxDied: it broke twice.
-        """
+        """Return the factor on CPU limits on this machine, and learn its pace."""
         self._pace.learn(MEMORY_PROGRAM, self._time(MEMORY_PROGRAM))
 
         def measure() -> float:

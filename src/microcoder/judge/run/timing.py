@@ -220,13 +220,7 @@ def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool
 
 
 def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
-    """Return what a test took too much of, CPU time or wall time; empty if it is within its limits.
-
-    Args:
-        result: how it ended.
-        limits: what it might use.
-        is_signalled: the kernel's own signal for CPU time ended it.
-    """
+    """Return what a test took too much of, CPU time or wall time; empty if it is within its limits."""
     cpu_seconds = result.cpu_us / 1e6
     if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
@@ -270,9 +264,6 @@ def extend(
         limit_seconds: its wall limit.
         counted_seconds: its wall time so far, less what the watch itself could not follow.
         real_seconds: its wall time so far.
-
-    Raises:
-        EvaluatorFault: the machine let it wait far too long.
     """
     if real_seconds > _STUCK_FACTOR * limit_seconds:
         raise EvaluatorFault(f"the machine is stuck: a test did not end within {real_seconds:.0f} s")

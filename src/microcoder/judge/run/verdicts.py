@@ -129,14 +129,7 @@ def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
 def find_failure(
     run: Run, limits: Limits, memory_limit_mib: int, out_of_memory: str = ""
 ) -> tuple[Outcome, str] | None:
-    """Return why a test failed before its output is looked at, or None.
-
-    Args:
-        run: what the test left behind.
-        limits: what it might use.
-        memory_limit_mib: resident memory it might use.
-        out_of_memory: what a program of its language says when memory ends, besides Python's own words.
-    """
+    """Return why a test failed before its output is looked at, or None; with its language's words for no memory."""
     result = run.result
     wire_bytes = len(run.wire or b"")
     for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):

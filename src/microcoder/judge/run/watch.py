@@ -41,11 +41,7 @@ class Attendance:
         self._cpu_seconds = 0.0
 
     def reply(self, question: bytes, descriptor: int) -> float:
-        """Return the answer to a question about the process of a pidfd; closes the pidfd.
-
-        Raises:
-            EvaluatorFault: the machine is stuck.
-        """
+        """Return the answer to a question about the process of a pidfd; closes the pidfd."""
         asked = time.monotonic()
         pid = pid_of(descriptor)
         os.close(descriptor)
