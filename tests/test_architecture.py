@@ -16,11 +16,11 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2630,
-    "judge/sandbox": 4110,
-    "judge/compare": 1420,
+    "judge/core": 2540,
+    "judge/sandbox": 4030,
+    "judge/compare": 1370,
     "judge/languages": 1130,
-    "judge/run": 6210,
+    "judge/run": 5790,
     "judge/fleet": 2610,
     "judge/serve": 1830,
     "judge": 60,
@@ -39,7 +39,7 @@ BUDGETS = {
     "data/build": 1110,
     "train": 570,
     "train/algorithm": 1350,
-    "train/recipe": 770,
+    "train/recipe": 780,
     "train/run": 3060,
     "train/trl": 1140,
     "train/verl": 1850,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1960,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2410,
+    "cli": 2390,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
