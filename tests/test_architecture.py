@@ -39,7 +39,7 @@ BUDGETS = {
     "data/build": 1110,
     "train": 570,
     "train/algorithm": 1350,
-    "train/recipe": 780,
+    "train/recipe": 770,
     "train/run": 3060,
     "train/trl": 1140,
     "train/verl": 1850,
