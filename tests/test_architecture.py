@@ -16,17 +16,17 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2630,
-    "judge/sandbox": 4110,
-    "judge/compare": 1420,
+    "judge/core": 2540,
+    "judge/sandbox": 4030,
+    "judge/compare": 1370,
     "judge/languages": 1130,
-    "judge/run": 6210,
+    "judge/run": 5830,
     "judge/fleet": 2610,
     "judge/serve": 1830,
     "judge": 60,
     "data/formats": 4830,
     "data": 1670,
-    "data/micro": 1120,
+    "data/micro": 1110,
     "data/clean": 1970,
     "data/verify": 1000,
     "data/inputs": 1050,
@@ -37,21 +37,21 @@ BUDGETS = {
     "data/release": 740,
     "data/benchmarks": 540,
     "data/build": 1070,
-    "train": 590,
-    "train/algorithm": 1520,
-    "train/recipe": 840,
-    "train/run": 3210,
-    "train/trl": 1270,
-    "train/verl": 1910,
+    "train": 570,
+    "train/algorithm": 1350,
+    "train/recipe": 770,
+    "train/run": 3060,
+    "train/trl": 1140,
+    "train/verl": 1850,
     "lab": 10,
     "lab/flawed": 160,
     "lab/yardstick": 1200,
     "lab/studies": 3180,
-    "eval": 1080,
-    "view": 2040,
+    "eval": 1060,
+    "view": 1960,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2500,
+    "cli": 2390,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
@@ -258,8 +258,8 @@ def test_the_core_judges_a_row_of_a_data_set() -> None:
 
 VERBS = (
     "",
-    "judge", "serve", "doctor", "init", "probe", "train", "report", "view",
-    "audit-judge", "study", "study run", "study report", "eval", "eval show", "data", "data build",
+    "judge", "serve", "doctor", "init", "train", "report", "view",
+    "audit-judge", "study", "eval", "data", "data build",
 )  # fmt: skip
 
 
@@ -286,7 +286,7 @@ def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None
 
 
 def test_statistics_of_studies_without_their_extra_say_what_to_install() -> None:
-    for words in (["run", "001", "--dry-run"], ["report", "001"]):
+    for words in (["001", "--dry-run"], ["--report", "001"]):
         result = run_without_extras(f"from microcoder.cli import main; main(['study', *{words!r}])")
         assert result.returncode == 2
         assert f"type: {how_to_install('insights')}\n" in result.stderr

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def audit(
-    source: str,
+    source: str = "",
     /,
     *,
     form: Annotated[str, Parameter(name=["--format"])] = "",
@@ -46,7 +46,7 @@ def audit(
     """Report what a build would turn away of a published dataset, and why; turns nothing away. Resumes.
 
     Failing references, wrong programs that pass, tests shown in the statement, missing checkers and licences, lost
-    bounds, duplicates, benchmark contamination. See docs/dataset-audit.md.
+    bounds, duplicates, benchmark contamination. See docs/dataset-audit.md. Without a source it lists the formats.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def audit(
         A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a
         source in that config, which is read with its columns and joins.
     form
-        Its format; `microcoder data formats` lists them.
+        Its format; `microcoder data audit` alone lists them.
     config
         Config of a build. Repeat to override it with further ones. Its benchmarks are checked for, too.
     inside
@@ -82,6 +82,11 @@ def audit(
     from microcoder.data.build.session import audit as look
     from microcoder.data.tests.answers import GenerateSettings
 
+    if not source:
+        from microcoder.data.formats.rows import FORMATS
+
+        print("\n".join(f"{name:24} {known.about}" for name, known in sorted(FORMATS.items())))
+        return
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: use 1 or more, or leave it out for all rows")
     named = tuple(_read_benchmark(text) for text in benchmark)
@@ -120,7 +125,7 @@ def _ask_for_format(source: str, inside: str) -> str:
     said = f"its first row looks like {guess}" if guess else f"use one of {', '.join(sorted(FORMATS))}"
     inside = f" --inside {inside}" if inside else ""
     typed = f"microcoder data audit {source}{inside} --format {guess or 'FORMAT'}"
-    return f"--format is missing; {said}. Type: {typed} (microcoder data formats says what each is)"
+    return f"--format is missing; {said}. Type: {typed} (microcoder data audit alone says what each is)"
 
 
 def _read_benchmark(text: str) -> SourceSettings:
@@ -162,16 +167,6 @@ def build(
         Stage to end with; only after `verify` is the corpus written.
     """
     _run(overrides, config, last=until, dry_run=dry_run, json=json)
-
-
-@app.command
-def formats() -> None:
-    """List the supported source formats."""
-    require_data()
-    from microcoder.data.formats.rows import FORMATS
-
-    for name, known in sorted(FORMATS.items()):
-        print(f"{name:24} {known.about}")
 
 
 @app.command

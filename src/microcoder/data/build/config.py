@@ -38,7 +38,7 @@ class SourceSettings(Config):
     inside: str = ""
     """A file or folder in it, such as one of several data sets of an archive."""
     format: str
-    """The adapter that reads it; `microcoder data formats` lists them."""
+    """The adapter that reads it; `microcoder data audit` alone lists them."""
     name: str = ""
     """Prefix of its rows' ids; the format's name where none is given."""
     columns: dict[str, str] = Field(default_factory=dict)

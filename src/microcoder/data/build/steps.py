@@ -291,7 +291,7 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
         if len(problems) == num_before:
             raise DataError(
                 f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {num_rows} rows is of the format "
-                f"{benchmark.format!r}{first}; check its path, inside and format (microcoder data formats)"
+                f"{benchmark.format!r}{first}; check its path, inside and format (list: microcoder data audit)"
             )
     return problems
 

@@ -69,14 +69,14 @@ class SharedGate(Gate):
         self._keys: list[_Key] = []
         """Those that are not in use."""
 
-    def enter(self, *, is_long: bool = False) -> None:
+    def enter(self) -> None:
         """Wait for a place."""
-        super().enter(is_long=is_long)
+        super().enter()
         self._join()
 
-    def enter_late(self) -> None:
-        """Wait for a place between two tests of a long program."""
-        super().enter_late()
+    def enter_again(self) -> None:
+        """Wait for a place after a slice."""
+        super().enter_again()
         self._join()
 
     def leave(self) -> None:
@@ -95,9 +95,9 @@ class SharedGate(Gate):
         with super().alone(), self._mine.alone():
             yield
 
-    def is_wanted_by_short(self) -> bool:
-        """Whether a program without a slice so far waits for a place here, or one waits anywhere to run alone."""
-        return super().is_wanted_by_short() or self._mine.is_door_closed()
+    def is_wanted(self) -> bool:
+        """Whether a program waits that has had no slice, or anywhere one that is to run alone."""
+        return super().is_wanted() or self._mine.is_door_closed()
 
     def _join(self) -> None:
         try:
