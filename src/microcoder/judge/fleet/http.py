@@ -54,10 +54,10 @@ _ASK_AGAIN_SECONDS = 0.25
 _KNOWN_EVERY_SECONDS = 600.0
 _KNOWN = {
     "print(sum(map(int, input().split())))": Outcome.ACCEPTED,
-    "a, b = map(int, input().split())\nprint(a + b + (a == 3))": Outcome.WRONG_ANSWER,
-    "a, b = map(int, input().split())\nprint(a + b)\nassert a != 3": Outcome.RUNTIME_ERROR,
+    "a, b = map(int, input().split())\nprint(a + b + 1)": Outcome.WRONG_ANSWER,
+    "a, b = map(int, input().split())\nprint(a + b)\nassert a < b": Outcome.RUNTIME_ERROR,
 }
-"""Programs that add, or do so but for the second test: a service is asked about them now and then."""
+"""Programs that add, or nearly so: a service is asked about them now and then."""
 _LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
 _LOG = logging.getLogger(__name__)
 
@@ -175,40 +175,27 @@ class _Service(Place):
             Unserved: it did not judge them, or gave a false verdict.
         """
         self.known_at = time.monotonic()
-        first, second = random.sample(range(10**6, 10**9), 2)
-        tests = (
-            TestCase(input=f"{first} 2\n", output=f"{first + 2}\n"),
-            TestCase(input=f"3 {second}", output=f"{second + 3}"),
-        )
-        most_tests, most_programs = (
-            int(min(self.limits.get(name, len(_KNOWN)) for name in names))
-            for names in (("max_tests", "max_total_tests"), ("max_batch", "max_queued"))
-        )
+        number = random.randrange(10**6, 10**9)
         problem = Problem(
             id="known",
-            # The last one tells them apart.
-            tests=tests[-min(2, most_tests) :],
+            tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
             time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
             memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
         )
-        items = [Item(QueuedProgram(Program(code), NumberedProblem(0, problem, 0))) for code in _KNOWN]
-        size = min(len(items), most_programs)
-        for start in range(0, len(items), size):
-            asked = items[start : start + size]
-            async for line in self.ask(asked):
-                if isinstance(line, Landed) and line.index < len(asked):
-                    work, verdict = asked[line.index].work, line.verdict
-                    right = _KNOWN[work.program.code]
-                    if verdict.outcome not in _KNOWN.values():
-                        why = f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"
+        for code, right in _KNOWN.items():
+            outcome = None
+            # One by one, as the smallest service takes them.
+            async for line in self.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem, 0)))]):
+                if isinstance(line, Landed):
+                    outcome = line.verdict.outcome
+                    if outcome not in _KNOWN.values():
+                        why = f"{outcome} for a program with a known verdict: {line.verdict.detail}"
                         raise Unserved(500, why[:300])
-                    if verdict.outcome is not right:
-                        why = f"FALSE verdicts: {verdict.outcome} for a program that is {right}"
-                        raise Unserved(0, why, is_false=True)
-                    work.finish(verdict)
+                    if outcome is not right:
+                        raise Unserved(0, f"FALSE verdicts: {outcome} for a program that is {right}", is_false=True)
                 yield line
-        if any(item.work.is_wanted() for item in items):
-            raise Unserved(0, "its answer ended before its end", was_taken=True)
+            if outcome is None:
+                raise Unserved(0, "its answer ended before its end", was_taken=True)
 
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines.
@@ -482,27 +469,23 @@ class JudgeClient(RemoteJudge[_Service]):
         services = list(self._places.values())
         give_up = time.monotonic() + patience_seconds
         while True:
-            missing: list[_Service] = []
-            abouts: list[dict[str, Any]] = []
             found = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
+            missing = [service for service, answer in zip(services, found, strict=True) if isinstance(answer, Unserved)]
             for service, answer in zip(services, found, strict=True):
-                if isinstance(answer, dict):
-                    abouts.append(answer)
-                elif isinstance(answer, Unserved):
+                if isinstance(answer, Unserved):
                     service.trouble = str(answer)
-                    missing.append(service)
-                else:
+                elif isinstance(answer, BaseException):
                     raise answer
             if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
                 break
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
-        if not abouts:
+        if len(missing) == len(services):
             raise EvaluatorFault(self._troubles())
         for service in missing:
             if not service.num_failures:
                 self._note_outage(service)
                 service.num_failures = 1
-        return abouts[0]
+        return next(answer for answer in found if isinstance(answer, dict))
 
 
 def _longest_seconds(problem: Problem, time_scale: float) -> float:

@@ -32,29 +32,6 @@ def find_nodes() -> dict[str, int]:
     return {name: number for name, number in counted.items() if number}
 
 
-def start_actor(kind: type, node: str, *arguments: Any, num_processors: float = 0, **options: Any) -> Any:
-    """Start an actor on a node; Ray neither moves it nor starts it again.
-
-    Args:
-        kind: its class.
-        node: where.
-        *arguments: what it is made with.
-        num_processors: what Ray reserves for it.
-        **options: of `ray.remote`.
-    """
-    there = NodeAffinitySchedulingStrategy(node, soft=False)
-    remote = ray.remote(num_cpus=num_processors, max_restarts=0, scheduling_strategy=there, **options)(kind)
-    return remote.remote(*arguments)
-
-
-def kill_actor(handle: Any) -> None:
-    """End an actor, whatever it does; one that is gone already, with its cluster or alone, is no error."""
-    # Otherwise Ray would start another cluster, to end an actor there.
-    if ray.is_initialized():
-        with suppress(RayError, ValueError, RuntimeError):
-            ray.kill(handle)
-
-
 _PATIENCE = {
     "RAY_raylet_start_wait_time_s": "300",
     "RAY_gcs_server_port_wait_time_s": "300",
@@ -145,6 +122,13 @@ class _Node(Place):
                 new[known.number] = known.reference
         self._judge.num_problems_sent += len(new)
         self.handle.give.remote(programs, new, list(self._sent.forget()))
+
+    def kill(self) -> None:
+        """End the actor, whatever it does; one that is gone already, with its cluster or alone, is no error."""
+        # Otherwise Ray would start another cluster, to end an actor there.
+        if ray.is_initialized():
+            with suppress(RayError, ValueError, RuntimeError):
+                ray.kill(self.handle)
 
 
 class RayJudge(RemoteJudge[_Node]):
@@ -288,13 +272,13 @@ class RayJudge(RemoteJudge[_Node]):
 
     def _kill_all(self) -> None:
         for node in self._places.values():
-            kill_actor(node.handle)
+            node.kill()
         self._places.clear()
 
     def _lose_node(self, node: _Node, why: str) -> None:
         self.num_losses += 1
         self._forget(node)
-        kill_actor(node.handle)
+        node.kill()
         self._lose(node, why)
 
     def _forget(self, node: _Node) -> None:
@@ -318,12 +302,12 @@ class RayJudge(RemoteJudge[_Node]):
             workers = self._workers_per_node
             if self._processors_per_worker:
                 workers = min(workers or num_processors, num_processors)
-            handle = start_actor(
-                NodeJudge,
-                name,
-                {"workers": workers, **self._options},
-                num_processors=(workers or 0) * self._processors_per_worker,
+            # Ray neither moves it nor starts it again.
+            actor = ray.remote(
+                num_cpus=(workers or 0) * self._processors_per_worker,
+                max_restarts=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False),
                 concurrency_groups={"give": 1, "collect": 1},
-            )
-            node = self._places[name] = _Node(name, handle, self)
+            )(NodeJudge)
+            node = self._places[name] = _Node(name, actor.remote({"workers": workers, **self._options}), self)
             self._begin(self._tend(node))

@@ -118,7 +118,7 @@ def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
 
 
 def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Path:
-    """Make a folder, whole or not at all; with its lock held."""
+    """Make a folder, whole or not at all; its lock is held."""
     _LOG.warning(
         "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
         ", ".join(profile.pins),

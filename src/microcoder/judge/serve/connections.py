@@ -1,11 +1,11 @@
 """Limits on connections: how long they may take to send a request, and how many there may be.
 
-| a connection                                                  | what happens to it                                 |
-|---------------------------------------------------------------|----------------------------------------------------|
-| sends no whole request head in time                           | closed; 408 if it had begun to                     |
-| is kept open after an answer and asks nothing                 | closed after the idle time                         |
-| does not read its answer                                      | reset                                              |
-| is one more than there may be                                 | the longest idle one makes room; with none: 503    |
+| a connection                                   | what happens to it                                 |
+|------------------------------------------------|----------------------------------------------------|
+| sends no whole request head in time            | closed                                             |
+| is kept open after an answer and asks nothing  | closed after the idle time, by uvicorn             |
+| does not read its answer                       | reset, by the kernel                               |
+| is one more than there may be                  | the longest waiting one makes room; with none: 503 |
 
 Without these, a thousand sockets that never send a byte hold every descriptor, and the service answers nobody.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import socket
 import time
 from typing import Any
 
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.serve.metrics import ServiceMetrics
+from microcoder.judge.serve.service import ServiceMetrics
 from microcoder.judge.serve.settings import ServiceSettings
 
 ACCEPTED_AT_ONCE = 32
@@ -56,12 +57,14 @@ class Connections:
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
         self._app, self._metrics, self._most = app, metrics, most
-        self.settings = settings
-        self._open: set[Connection] = set()
+        self._settings = settings
+        self._waiting: dict[Connection, float] = {}
+        """Connections without a request under way and until when one has to come; the longest waiting first."""
+        self._busy: set[Connection] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its connection is busy meanwhile."""
-        connection = scope.get("state", {}).get("connection")
+        connection: Connection | None = scope.get("state", {}).get("connection")
         if connection is None:
             await self._app(scope, receive, send)
             return
@@ -69,116 +72,69 @@ class Connections:
         async def note_and_send(message: Message) -> None:
             # Before it is sent: the next request may come before this call is over.
             if message["type"] == "http.response.body" and not message.get("more_body", False):
-                connection.wait_for("idle")
+                self.note_waiting(connection, self._settings.idle_seconds + self._settings.head_seconds)
             await send(message)
 
-        connection.wait_for(None)
+        self.forget(connection)
+        if not connection.transport.is_closing():
+            self._busy.add(connection)
         await self._app(scope, receive, note_and_send)
 
+    async def watch(self) -> None:
+        """End connections that wait for too long; one that trickles in has no more time than one that does not come."""
+        while True:
+            await asyncio.sleep(self._settings.head_seconds / 10)
+            for connection in [one for one, give_up in self._waiting.items() if give_up < time.monotonic()]:
+                self._end(connection, "no_head")
+
     def admit(self, connection: Connection) -> bool:
-        """Accept a connection, if need be in place of the longest idle one; return whether there was room."""
-        if len(self._open) >= self._most:
-            self.count_closed("no_room")
-            oldest = min((each for each in self._open if each.waits_for), key=lambda each: each.since, default=None)
-            if oldest is None:
-                return False
-            self.forget(oldest)
-            oldest.transport.abort()
-        self._open.add(connection)
-        self._metrics.connections.set(len(self._open))
+        """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
+        is_full = len(self._waiting) + len(self._busy) >= self._most
+        if is_full and self._waiting:
+            self._end(next(iter(self._waiting)), "no_room")
+        elif is_full:
+            self._metrics.connections_closed.labels("no_room").inc()
+            return False
+        self.note_waiting(connection, self._settings.head_seconds)
+        # What is not taken for so long is reset.
+        not_read = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self._settings.body_seconds))
+        connection.transport.get_extra_info("socket").setsockopt(*not_read)
         return True
 
+    def note_waiting(self, connection: Connection, seconds: float) -> None:
+        """Wait for a request of a connection that is open."""
+        self.forget(connection)
+        if not connection.transport.is_closing():
+            self._waiting[connection] = time.monotonic() + seconds
+            self._metrics.connections.set(len(self._waiting) + len(self._busy))
+
     def forget(self, connection: Connection) -> None:
-        """Count a connection out; one that was not accepted, or was counted out already, changes nothing."""
-        self._open.discard(connection)
-        self._metrics.connections.set(len(self._open))
+        """Count a connection out; one that was not taken, or was counted out already, changes nothing."""
+        self._waiting.pop(connection, None)
+        self._busy.discard(connection)
+        self._metrics.connections.set(len(self._waiting) + len(self._busy))
 
-    def count_closed(self, why: str) -> None:
-        """Count a connection that the service ended."""
+    def _end(self, connection: Connection, why: str) -> None:
         self._metrics.connections_closed.labels(why).inc()
+        self.forget(connection)
+        connection.transport.abort()
 
 
-class Connection(asyncio.Protocol):
-    """The deadlines of one connection; HTTP itself is read by uvicorn's protocol, which gets all that comes."""
+class Connection(H11Protocol):
+    """A connection that is counted; HTTP is read by uvicorn."""
 
     def __init__(self, known: Connections, *, app_state: dict[str, Any], **options: Any) -> None:
-        self._http = H11Protocol(app_state={**app_state, "connection": self}, **options)
+        super().__init__(app_state={**app_state, "connection": self}, **options)
         self._known = known
-        self._deadline: asyncio.TimerHandle | None = None
-        self._reading_deadline: asyncio.TimerHandle | None = None
-        self._has_begun = False
-        self.waits_for: str | None = "head"
-        """The head of its first request, or "idle" for the next one; None while a request is answered."""
-        self.since = time.monotonic()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, if there is room."""
-        self.transport = transport
-        self._http.connection_made(transport)
-        if self._known.admit(self):
-            self.wait_for("head")
-        else:
-            self._end("503 Service Unavailable", "too many connections; send it again later", "Retry-After: 1\r\n")
-
-    def data_received(self, data: bytes) -> None:
-        """Take what the client sends."""
-        self._has_begun = True
-        # Not begun anew by further bytes: a head that trickles in has no more time than one that does not come.
-        if self.waits_for == "idle":
-            self.wait_for("head", has_begun=True)
-        self._http.data_received(data)
-
-    def eof_received(self) -> None:
-        """Take the end of what the client sends."""
-        self._http.eof_received()
+        super().connection_made(transport)
+        if not self._known.admit(self):
+            transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
+            transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        self.wait_for(None)
-        self.resume_writing()
         self._known.forget(self)
-        self._http.connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        """Wait for a client that does not read."""
-        self._http.pause_writing()
-        self._reading_deadline = asyncio.get_running_loop().call_later(
-            self._known.settings.body_seconds, self._give_up, "not_read"
-        )
-
-    def resume_writing(self) -> None:
-        """Send on."""
-        self._http.resume_writing()
-        if self._reading_deadline is not None:
-            self._reading_deadline.cancel()
-            self._reading_deadline = None
-
-    def wait_for(self, what: str | None, *, has_begun: bool = False) -> None:
-        """Wait for a request's head, or idle, from now on and for as long as that may take; for None answer one."""
-        self.waits_for, self.since, self._has_begun = what, time.monotonic(), has_begun
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        if what is not None and not self.transport.is_closing():
-            settings = self._known.settings
-            seconds, why = (settings.head_seconds, "no_head") if what == "head" else (settings.idle_seconds, "idle")
-            self._deadline = asyncio.get_running_loop().call_later(seconds, self._give_up, why)
-
-    def _give_up(self, why: str) -> None:
-        if self.transport.is_closing():
-            return
-        self._known.count_closed(why)
-        if why == "not_read":
-            self.transport.abort()
-        elif self._has_begun:
-            self._end("408 Request Timeout", f"no request head within {self._known.settings.head_seconds:g} s")
-        else:
-            self.transport.close()
-
-    def _end(self, status: str, why: str, headers: str = "") -> None:
-        body = f"{why}\n"
-        self.transport.write(
-            f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
-            f"{headers}Connection: close\r\n\r\n{body}".encode()
-        )
-        self.transport.close()
+        super().connection_lost(exc)
