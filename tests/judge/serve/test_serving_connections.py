@@ -17,7 +17,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.serve.connections import bound_connections
+from microcoder.judge.serve.guard import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
 from .conftest import Running, serving  # pyrefly: ignore[missing-import]

@@ -147,13 +147,7 @@ class _Service(Place):
             self._client._begin(self._client._ask(self, batch))
 
     async def ask_about(self) -> dict[str, Any]:
-        """Return what it is and takes.
-
-        Raises:
-            Unserved: it is not there now.
-            TokenRefused: it wants another token.
-            ConfigError: it is no judge.
-        """
+        """Return what it is and takes."""
         try:
             answer = await self._client._http.get(f"{self.url}/v1/about")
             await _accept(answer)
@@ -169,11 +163,7 @@ class _Service(Place):
             raise kind(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
 
     async def ask_known(self) -> AsyncGenerator[Landed | Load]:
-        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines.
-
-        Raises:
-            Unserved: it did not judge them, or gave a false verdict.
-        """
+        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines."""
         self.known_at = time.monotonic()
         number = random.randrange(10**6, 10**9)
         problem = Problem(
@@ -198,11 +188,7 @@ class _Service(Place):
                 raise Unserved(0, "its answer ended before its end", was_taken=True)
 
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
-        """Have programs judged by one request; yield its lines.
-
-        Raises:
-            Unserved: it refused, or said nothing more before all was judged.
-        """
+        """Have programs judged by one request; yield its lines."""
         was_taken = False
         give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         try:

@@ -117,12 +117,7 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         return self._enqueue([QueuedProgram(program, known[id(problem)]) for program, problem in pairs])
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; a cancelled future is not begun any more. It raises what `judge` does.
-
-        Raises:
-            DataError: the program is in another language than its problem, or the problem's tests cannot be read.
-            EvaluatorFault: this is closed.
-        """
+        """Judge one program in the background; a cancelled future is not begun any more. Raises as `judge`."""
         check_language(program, problem, "the program")
         (future,) = self._enqueue([QueuedProgram(program, self._know(problem))])
         return future

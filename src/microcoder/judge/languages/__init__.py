@@ -102,11 +102,7 @@ def _names(language: Language) -> list[str]:
 
 
 def read_language(path: Path) -> Language:
-    """Read a language file of the user's own.
-
-    Raises:
-        ConfigError: it is not there, is no TOML, or a key in it is wrong; which line.
-    """
+    """Read a language file of the user's own."""
     try:
         language = _read(path)
     except OSError as error:
@@ -147,11 +143,7 @@ def add_language(path: str | Path) -> Language:
 
 
 def find_language(name: str, version: str = "") -> Language:
-    """Return a language by its name or one of its aliases, in a version or in the one that is usual here.
-
-    Raises:
-        DataError: there is no such language, or not in this version.
-    """
+    """Return a language by its name or one of its aliases, in a version or in the one that is usual here."""
     len(LANGUAGES)
     return _find(name, version)[0]
 
@@ -183,20 +175,12 @@ def _find(name: str, version: str) -> tuple[Language, str]:
 
 
 def language_of(problem: Problem) -> Language:
-    """Return the language, and its version, that a problem's programs are written in.
-
-    Raises:
-        DataError: there is no such language or version.
-    """
+    """Return the language, and its version, that a problem's programs are written in."""
     return find_language(problem.language, problem.language_version)
 
 
 def check_language(program: Program, problem: Problem, what: str) -> None:
-    """Refuse a program that is written in another language than its problem wants.
-
-    Raises:
-        DataError: it is; `what` names the program.
-    """
+    """Refuse a program that is written in another language than its problem wants."""
     if program.language == problem.language:
         return
     wanted, written = language_of(problem), find_language(program.language)

@@ -22,8 +22,7 @@ from starlette.types import ASGIApp
 import microcoder
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.serve import api, dialects
-from microcoder.judge.serve.connections import ACCEPTED_AT_ONCE, Connection, Connections, bound_connections
-from microcoder.judge.serve.guard import Guard
+from microcoder.judge.serve.guard import ACCEPTED_AT_ONCE, Connection, Connections, Guard, bound_connections
 from microcoder.judge.serve.reading import Refused, refusal_of
 from microcoder.judge.serve.service import Service
 

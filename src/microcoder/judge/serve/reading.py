@@ -98,11 +98,7 @@ class ValueCounter:
         self.num_values = 0
 
     def add(self, piece: bytes) -> int:
-        """Count a piece; return how many values it adds.
-
-        Raises:
-            Refused: there are too many.
-        """
+        """Count a piece; return how many values it adds."""
         piece = self._begun + piece
         # A backslash at the end belongs to what comes next; so does each of a pair.
         self._begun = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""

@@ -139,10 +139,6 @@ class Service:
         Yields:
             None as soon as they are taken, and whenever nothing has landed for a while; a program's position and its
             verdict as it lands.
-
-        Raises:
-            Refused: it is too large, something in it cannot be judged, there is no room, or it took too long.
-            DataError: a problem's tests cannot be read.
         """
         each = list({id(problem): problem for problem in problems}.values())
         called = [test for problem in each if problem.fn_name is not None for test in problem.tests]
@@ -169,12 +165,7 @@ class Service:
             self._leave(len(programs))
 
     async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
-        """Run one program without judging it; a client may wait for less than the service's limit.
-
-        Raises:
-            Refused: it asks for too much, there is no room, or it took longer than the client waits.
-            DataError: it cannot be run.
-        """
+        """Run one program without judging it; a client may wait for less than the service's limit."""
         self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
         longest = self.settings.max_wall_seconds
         if invocation.wall_seconds is not None and not 0 < invocation.wall_seconds <= longest:
