@@ -79,7 +79,7 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         assert running.post("/v1/judge", too_many).status_code == 413
         programs = alternate("over", 60)
         told: list[int] = []
-        with JudgeClient(running.url, batch_size=2, connections=8) as client:
+        with JudgeClient(running.url) as client:
             verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda index, verdict: told.append(index))
         assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
         assert sorted(told) == list(range(60))
@@ -123,7 +123,7 @@ def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int)
                 os.kill(found[place], signal.SIGKILL)
                 killed.append(found[place])
 
-    with JudgeClient(running.url, batch_size=8) as client:
+    with JudgeClient(running.url) as client:
         verdicts = client.judge(programs, [PROBLEM] * 20, on_verdict=note)
     assert killed
     assert sorted(told) == list(range(20))
@@ -135,7 +135,7 @@ def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int)
 def test_the_client_says_what_the_judge_says(running: Running) -> None:
     codes = [ADD, "print(3)", "1 / 0", None, ADD]
     programs = [Program(code, reason="" if code else "cut") for code in codes]
-    with JudgeClient(running.url, batch_size=2) as client:
+    with JudgeClient(running.url) as client:
         verdicts = client.judge(programs, [PROBLEM] * 5)
         assert client.about()["workers"] == 2
         assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
@@ -185,7 +185,6 @@ def test_the_client_tells_a_fault_from_a_refusal(judge: Judge, running: Running)
             assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
     for options in (
         {"url": "judge:8077"},
-        {"url": "http://x", "batch_size": 0},
         {"url": []},
         {"url": ["http://x"] * 2},
     ):
@@ -201,7 +200,7 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         Judge(workers=1, time_scale=1.0, cache_size=0) as second,
         serving(first, grace_seconds=0) as stays,
         serving(second, grace_seconds=0) as goes,
-        JudgeClient([stays.url, goes.url], batch_size=4) as client,
+        JudgeClient([stays.url, goes.url]) as client,
         ThreadPoolExecutor(1) as pool,
     ):
         port, url = goes.server.port, goes.url

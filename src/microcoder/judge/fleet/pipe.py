@@ -434,11 +434,7 @@ class Processes(Fleet[_Process]):
         self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
 
     def _start_another(self) -> bool:
-        """Start a process if there is more work than those that start will have places for.
-
-        Returns:
-            Whether any process runs, or may come to run.
-        """
+        """Start a process if those that start have too few places; return whether any runs, or may come to run."""
         starting = sum(member.size for member in self.members if member.is_started and not member.workers)
         rests = self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
         if len(self._queue) > starting and not rests:

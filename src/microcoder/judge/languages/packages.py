@@ -225,7 +225,7 @@ def provide_packages(profile: PackageProfile, interpreter: Interpreter) -> Provi
                 _missing[digest] = (
                     f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: "
                     "programs that import them stay unscored; type "
-                    f"`microcoder packages install {profile.path or profile.name}` ({fault})"
+                    f"`microcoder packages {profile.path or profile.name}` ({fault})"
                 )
                 _LOG.warning("microcoder: %s", _missing[digest])
         return ProvidedPackages(profile, str(found)) if found else ProvidedPackages(profile, "", _missing[digest])
@@ -312,11 +312,7 @@ class PackageProfile(Record):
         """Return the first package that a program imports, or None.
 
         A source that is long, or that the Python around the judge cannot parse (a newer one's, say), imports what its
-        lines with `import` or `from` name.
-
-        Args:
-            code: its source.
-            is_function: it may also use the names that function-call programs find without an import.
+        lines with `import` or `from` name. A function may also use the names that it finds without an import.
         """
         if not any(word in code for package in self.packages for word in (*package.modules, *package.prelude)):
             return None
