@@ -10,6 +10,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.run import turns
 from microcoder.judge.run.turns import Gate, WorkerTurn, most_workers
 
 from .conftest import ADD, make_problem  # pyrefly: ignore[missing-import]
@@ -45,7 +46,11 @@ def landing(judging: Judge, programs: list[Program], **options: object) -> list[
 
 # On a busy machine the short ones take seconds: a sleeper ends by a clock that goes on, an endless one waits its turn.
 @pytest.mark.parametrize(("slow", "seconds"), [(SLEEPER, 4.0), (ENDLESS, 0.4)])
-def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(slow: str, seconds: float) -> None:
+def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(
+    slow: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a very busy machine twenty short programs take longer than a long one waits for them.
+    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 600.0)
     with Judge(workers=1, time_scale=1) as judging:
         landed = landing(judging, copies(slow, 3) + copies(ADD, 20), time_limit_seconds=seconds)
         statistics = judging.statistics
