@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -271,14 +270,9 @@ def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: J
 
 def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> None:
     one_test = PROBLEM.model_copy(update={"tests": PROBLEM.tests[:1]})
-    cases: tuple[dict[str, Any], ...] = (
-        {"max_batch": 1, "max_tests": 1, "max_total_tests": 1},
-        {"max_batch": 2},
-        {"max_queued": 1},
-    )
-    for limits in cases:
-        with serving(judge, grace_seconds=0, **limits) as small, JudgeClient(small.url, patience_seconds=5) as client:
-            assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
+    limits = {"max_batch": 1, "max_tests": 1, "max_total_tests": 1, "max_queued": 1}
+    with serving(judge, grace_seconds=0, **limits) as small, JudgeClient(small.url, patience_seconds=5) as client:
+        assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
 
 
 def test_what_a_judge_sits_on_is_judged_by_an_idle_one(

@@ -226,18 +226,16 @@ class Judge(Judging):
     def _enqueue(self, program: Program, problem: KnownProblem, future: Future[Verdict]) -> None:
         """Start judging a program unless its verdict is known or on its way."""
         key = problem.key_of(program)
+        new: Work | None = None
         with self._lock:
             self._check_open()
-            known = self._cache.find(key)
-            job = self._in_flight.get(key)
-            new: Work | None = None
-            if known is not None or job is not None:
-                self._from_cache += 1
-            if job is None and known is None:
-                job = self._in_flight[key] = _Job(key, problem, [])
-                new = job.work = Work(program, problem, None, job.is_wanted, partial(self._finish, job))
-            if job is not None and known is None:
+            known, job = self._cache.find(key), self._in_flight.get(key)
+            if known is None:
+                if job is None:
+                    job = self._in_flight[key] = _Job(key, problem, [])
+                    new = job.work = Work(program, problem, None, job.is_wanted, partial(self._finish, job))
                 job.waiting.append(future)
+            self._from_cache += new is None
         if known is not None:
             _settle([future], known)
             return
