@@ -19,10 +19,10 @@ BUDGETS = {
     "judge/core": 2540,
     "judge/sandbox": 4030,
     "judge/compare": 1370,
-    "judge/languages": 1130,
+    "judge/languages": 1060,
     "judge/run": 5830,
-    "judge/fleet": 2610,
-    "judge/serve": 1830,
+    "judge/fleet": 2460,
+    "judge/serve": 1460,
     "judge": 60,
     "data/formats": 4830,
     "data": 1670,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1960,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2390,
+    "cli": 2370,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
