@@ -24,7 +24,7 @@ BUDGETS = {
     "judge/fleet": 2460,
     "judge/serve": 1460,
     "judge": 60,
-    "data/formats": 4830,
+    "data/formats": 5110,
     "data": 1670,
     "data/micro": 1110,
     "data/clean": 1970,

@@ -142,7 +142,7 @@ app = App(name="data", help="Build a corpus from raw problem sets, or audit one;
 app.command(audit)
 
 _REASONS_SHOWN = 8
-_PACKAGES = frozenset({"kattis"})
+_PACKAGES = frozenset({"kattis", "polygon"})
 """Formats with many programs a problem, compiled ones among them: their verification takes longer."""
 _DRY_RUN = "Print the resolved config, the work left and an estimate of its time, and stop."
 DryRun = Annotated[bool, Parameter(negative="", help=_DRY_RUN)]

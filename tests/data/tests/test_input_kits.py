@@ -67,6 +67,50 @@ PACKAGE = {
     "input_validators/check/validator.h": "#include <iostream>\n#include <string>\n",
 }
 
+GENERATORS_YAML = """
+solution: /submissions/accepted/a.py
+random_salt: pepper
+generators:
+  pair: [pair.py, tools.py]
+data:
+  sample:
+    data:
+      - '1':
+          in: "1 2"
+  secret:
+    data:
+      - small: pair {seed} 5
+      - counted: {generate: "pair {count} 9", count: 2}
+      - deep:
+          data:
+            big: pair.py {seed:2} 100
+      - copied: {copy: manual/edge}
+      - gone: nowhere 5
+"""
+
+
+def test_bapctools_generators_are_read() -> None:
+    kit = read_kit(
+        {
+            "generators/generators.yaml": GENERATORS_YAML,
+            "generators/pair.py": "import sys, tools\nprint(sys.argv[1:])\n",
+            "generators/tools.py": "x = 1\n",
+            "generators/manual/edge.in": "3 4\n",
+        }
+    )
+    seed = int(hashlib.sha512(b"pepperpair {seed} 5").hexdigest(), 16) % 2**31
+    recipes = [(one.group, one.generator, one.arguments, one.text) for one in kit.recipes]
+    assert recipes[:4] == [
+        ("sample", "", (), "1 2\n"),
+        ("secret", "pair", (str(seed), "5"), ""),
+        ("secret", "pair", ("1", "9"), ""),
+        ("secret", "pair", ("2", "9"), ""),
+    ]
+    assert recipes[4][:2] == ("secret/deep", "pair.py")
+    assert recipes[5] == ("secret", "", (), "3 4\n")
+    assert {one.name for one in kit.programs} == {"pair", "pair.py"}
+    assert kit.left_out == ("generators/nowhere: no program in a language that is known",)
+
 
 def test_a_script_is_read_line_by_line() -> None:
     kit = read_kit(PACKAGE)

@@ -1,4 +1,4 @@
-"""What contest packages make and check their inputs with: input validators, Kodsport's script `generator`.
+"""What contest packages make and check their inputs with: BAPCtools' `generators.yaml`, Kodsport's script `generator`.
 
 Nothing is executed here. A program of several files becomes one: C++ headers are put in the place of their includes
 (also `testlib.h`, where the package has it), Python modules beside a script go with it as texts. A validator in
@@ -27,7 +27,7 @@ from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.syntax import parse_source
 
 _INPUT_FOLDERS = ("input_validators", "input_validator", "input_format_validators")
-TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "manual-tests/**", "manual_tests/**")
+TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "generators/**", "manual-tests/**", "manual_tests/**")
 """What is read of a package for it, besides its `data`."""
 
 _CHECKTESTDATA = "checktestdata"
@@ -36,6 +36,7 @@ _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">].*$', re.MULTILINE)
 _INCLUDED = (".h", ".hpp", ".hh", ".cpp", ".cc")
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
+_SEED = re.compile(r"\{seed(?::[^}]*)?\}")
 _SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
@@ -102,8 +103,11 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
     for name in sorted(files):
         found = _FLAGS.search(files[name]) if posixpath.basename(name) in ("testdata.yaml", "test_group.yaml") else None
         reading.flags += [tuple(found[1].strip().strip("'\"").split())] if found else []
-    scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
-    _Script(reading).read(next(scripts, ""))
+    if "generators/generators.yaml" in files:
+        _read_yaml(reading, files["generators/generators.yaml"])
+    else:
+        scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
+        _Script(reading).read(next(scripts, ""))
     return reading.kit()
 
 
@@ -132,12 +136,15 @@ class KitReading:
         if program := self._read(path, path, "validator"):
             self.validators.append(program)
 
-    def add_generator(self, name: str, path: str) -> None:
-        """Read a generator, once: a file or a folder."""
-        if name not in self.generators and (program := self._read(name, path, "generator")):
+    def add_generator(self, name: str, path: str, beside: Sequence[str] = ()) -> bool:
+        """Read a generator, once, and whether it is there: a file or a folder, and further modules of its own."""
+        if name not in self.generators and (program := self._read(name, path, "generator", beside)):
             self.generators[name] = program
+        return name in self.generators
 
-    def _read(self, name: str, path: str, role: Literal["generator", "validator"]) -> InputProgram | None:
+    def _read(
+        self, name: str, path: str, role: Literal["generator", "validator"], beside: Sequence[str] = ()
+    ) -> InputProgram | None:
         """Return a program with the files that it names in one text."""
         entry = path if path in self.files else self._find_main(path)
         language = _language_of(entry)
@@ -150,7 +157,7 @@ class KitReading:
             if language in ("cpp", "c"):
                 code, missing = inline_includes(entry, {**_find_header(), **self.files}, anywhere=True)
             elif language == "python":
-                code = self._bundle(entry)
+                code = self._bundle(entry, beside)
             elif language == _CHECKTESTDATA:
                 code, language = translate_checktestdata(code), "python"
             if missing:
@@ -168,11 +175,11 @@ class KitReading:
         named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(folder).name, "main")]
         return (named or mains or sources or [""])[0]
 
-    def _bundle(self, path: str) -> str:
+    def _bundle(self, path: str, beside: Sequence[str]) -> str:
         """Return a script with the modules beside it that it imports, as texts."""
         folder = posixpath.dirname(path)
         near = [one for one in self.files if posixpath.dirname(one) == folder and one.endswith(".py")]
-        modules = {PurePosixPath(one).stem: self.files[one] for one in near if one != path}
+        modules = {PurePosixPath(one).stem: self.files[one] for one in (*near, *beside) if one != path}
         needed: dict[str, str] = {}
         waiting = [self.files[path]]
         while waiting:
@@ -181,6 +188,67 @@ class KitReading:
                     needed[name] = modules[name]
                     waiting.append(modules[name])
         return _BUNDLE.format(modules=needed, code=self.files[path]) if needed else self.files[path]
+
+
+def _read_yaml(reading: KitReading, text: str) -> None:
+    """Read BAPCtools' `generators.yaml`: groups and tests by name, below `data` or in lists of such."""
+    # PyYAML comes with the data extra; rows that are no folders do without.
+    from microcoder.data.formats.text import read_yaml
+
+    try:
+        settings = read_yaml(text)
+    except ValueError as error:
+        reading.left_out.append(f"generators.yaml: {error}"[:200])
+        return
+    if not isinstance(settings, Mapping):
+        return
+    of_files, salt = settings.get("generators"), str(settings.get("random_salt") or "")
+
+    def read(data: object, group: str) -> None:
+        for item in data if isinstance(data, list) else [data]:
+            for name, value in item.items() if isinstance(item, Mapping) else ():
+                read_one(str(name or "test"), value, group)
+
+    def read_one(name: str, value: object, group: str) -> None:
+        settings = value if isinstance(value, Mapping) else {"generate": value}
+        if "data" in settings or settings.get("type") == "directory":
+            read(settings.get("data"), f"{group}/{name}".strip("/"))
+        elif isinstance(settings.get("in"), str):
+            reading.recipes.append(InputRecipe(group=group, text=f"{str(settings['in']).rstrip()}\n"))
+        elif isinstance(settings.get("copy"), str):
+            copy(f"{settings['copy']}.in", group)
+        elif isinstance(command := settings.get("generate"), str):
+            if command.strip().endswith(".in") and len(command.split()) == 1:
+                copy(command.strip(), group)
+            else:
+                for count in _counts(settings.get("count", 1)):
+                    call(command.replace("{count}", str(count)).replace("{name}", name), group)
+
+    def copy(name: str, group: str) -> None:
+        path = posixpath.normpath(posixpath.join("generators", name))
+        if path in reading.files:
+            reading.recipes.append(InputRecipe(group=group, text=reading.files[path]))
+        else:
+            reading.left_out.append(f"{path}: not there")
+
+    def call(command: str, group: str) -> None:
+        seed = int(hashlib.sha512((salt + command).encode()).hexdigest(), 16) % (1 << 31)
+        name, *arguments = _SEED.sub(str(seed), command).split() or [""]
+        listed = of_files.get(name) if isinstance(of_files, Mapping) else None
+        path, *beside = [posixpath.normpath(posixpath.join("generators", str(one))) for one in listed or [name]]
+        if reading.add_generator(name, name.lstrip("/") if name.startswith("/") else path, beside):
+            reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(arguments)))
+
+    read(settings.get("data"), "")
+
+
+def _counts(value: object) -> Sequence[int]:
+    if isinstance(value, int):
+        return range(1, min(value, 100) + 1)
+    if isinstance(value, list):
+        return [one for one in value if isinstance(one, int)]
+    found = re.fullmatch(r"(-?\d+)\.\.=(-?\d+)", str(value))
+    return range(int(found[1]), min(int(found[2]), int(found[1]) + 100) + 1) if found else [1]
 
 
 class _Script:

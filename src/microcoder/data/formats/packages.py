@@ -32,6 +32,18 @@ _MOST = 1e12
 """More is no limit but a slip."""
 _ORDER = ("checker", "tests", "time_limit_seconds", "statement_found", "solutions")
 """Of notes in the lineage."""
+_STANDARD: dict[str, Checker] = {
+    **dict.fromkeys(("wcmp", "ncmp", "icmp", "hcmp", "caseicmp", "casencmp", "casewcmp"), Checker(type="tokens")),
+    **dict.fromkeys(("yesno", "nyesno"), Checker(type="tokens", case_sensitive=False)),
+    "uncmp": Checker(type="unordered", by="tokens"),
+    "lcmp": Checker(),
+    "fcmp": Checker(type="exact"),
+    "rcmp": Checker(type="float", tolerance=1.5e-6),
+    "rcmp4": Checker(type="float", tolerance=1e-4),
+    "rcmp6": Checker(type="float", tolerance=1e-6),
+    "rcmp9": Checker(type="float", tolerance=1e-9),
+}
+"""testlib's own checkers, by name."""
 
 
 @dataclass(slots=True)
@@ -142,8 +154,10 @@ class Package:
 
     def read_checker(self, path: str) -> Checker:
         """Return the checker of a source that takes input, output and answer."""
-        if path not in self.files:
-            return self.flag("needs_checker", f"{path or 'its source'} is not in the package")
+        known = standard_checker(path)
+        if known is not None and INCLUDES_TESTLIB.search(self.files[path]):
+            self.notes.append(("checker", f"{path} is testlib's own"))
+            return known
         code, missing = inline_includes(path, self.files)
         language = language_of(path)
         if language not in ("cpp", "python"):
@@ -193,6 +207,11 @@ def read_amount(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if 0 < number < _MOST else None
+
+
+def standard_checker(name: str) -> Checker | None:
+    """Return what one of testlib's own checkers does, by its name such as `std::wcmp.cpp`; None for another."""
+    return _STANDARD.get(name.removeprefix("std::").rpartition("/")[2].removesuffix(".cpp").lower())
 
 
 def language_code(name: str) -> str:
