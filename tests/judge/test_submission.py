@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 
@@ -12,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microcoder.judge import Judge
-from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Verdict
-from microcoder.judge.run.inputs import InputShelf
 from microcoder.judge.run.timing import MAX_SCALE, REFERENCE_CPU_SECONDS, measure_scale
 from microcoder.judge.run.workers import Slots
 
-from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
 
 PROBLEM = make_problem(("1 2", "3"))
 
@@ -52,13 +50,6 @@ def test_a_verdict_is_kept_for_the_next_identical_pair() -> None:
     assert again is first
     assert other_limit.is_accepted
     assert (statistics.judged, statistics.from_cache, statistics.faults) == (2, 1, 0)
-
-
-def test_without_a_cache_each_is_judged_anew() -> None:
-    with Judge(workers=1, cache_size=0) as judging:
-        verdicts = [run(judging, ADD, PROBLEM) for _ in range(3)]
-        assert judging.statistics.judged == 3
-    assert all(verdict.is_accepted for verdict in verdicts)
 
 
 def test_the_cache_forgets_what_was_used_longest_ago() -> None:
@@ -137,15 +128,8 @@ def test_closing_ends_what_was_submitted() -> None:
     assert [future.result(timeout=20).outcome for future in futures] == [Outcome.SANDBOX_FAULT] * 3
     with pytest.raises(EvaluatorFault, match="closed"):
         judging.submit(Program(ADD), PROBLEM)
-
-
-def test_wrong_arguments_are_said_before_anything_runs(judge_one: Judge) -> None:
-    with pytest.raises(DataError, match="the program is in 'cpp'"):
-        judge_one.submit(Program("", language="cpp"), PROBLEM)
-    with pytest.raises(ConfigError, match=r"time_scale = 0"):
-        Judge(time_scale=0)
-    with pytest.raises(ConfigError, match=r"max_waiting = 0"):
-        Judge(max_waiting=0)
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judging.judge([], [])
 
 
 def test_problems_that_took_long_start_first_the_next_time() -> None:
@@ -181,24 +165,10 @@ def test_the_scale_decides_the_limit() -> None:
     assert verdict.isolation == judging.isolation.level
 
 
-def test_a_large_input_is_shared_and_read_from_its_start_by_each() -> None:
+def test_a_large_input_is_read_from_its_start_by_each() -> None:
     numbers = " ".join(map(str, range(200_000)))
     problem = make_problem((numbers, str(sum(range(200_000)))), (numbers + " 1", str(sum(range(200_000)) + 1)))
     with Judge(workers=2) as judging:
         codes = [f"print(sum(map(int, input().split())))  # {n}" for n in range(6)] + ["import os\nos.ftruncate(0, 0)"]
         verdicts = judging.judge([Program(code) for code in codes], [problem] * 7)
-        assert len(workers_of(judging)._inputs._files) == 2
     assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 6 + [Outcome.RUNTIME_ERROR]
-
-
-def test_the_shelf_of_inputs_stays_within_its_bounds() -> None:
-    shelf = InputShelf()
-    before = len(os.listdir("/proc/self/fd"))
-    for number in range(200):
-        content = number.to_bytes(4, "big") * 70_000
-        descriptor = shelf.open(content)
-        assert os.pread(descriptor, 4, 0) == number.to_bytes(4, "big")
-        os.close(descriptor)
-    assert len(os.listdir("/proc/self/fd")) - before <= 64
-    shelf.close()
-    assert len(os.listdir("/proc/self/fd")) == before

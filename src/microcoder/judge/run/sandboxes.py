@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict, TypeVar
+from typing import TypeVar
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.languages import find_language
 from microcoder.judge.languages.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_profile
 from microcoder.judge.run.builds import find_toolchain
-from microcoder.judge.run.inputs import InputShelf
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.runtimes import find_room
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
-from microcoder.judge.run.timing import TimeRecord
+from microcoder.judge.run.timing import WorkerRecord
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.sandbox.protocol import NO_RUNTIME
 
@@ -45,15 +44,6 @@ class SandboxKind:
     """The language whose runtime it gives room to; empty if programs are Python's or binaries."""
 
 
-class _Common(TypedDict):
-    """Arguments that all sandboxes of a worker share."""
-
-    layers: tuple[str, ...]
-    record: TimeRecord
-    turn: WorkerTurn
-    nice: int
-
-
 class Sandboxes:
     """Started when they are first used, ended when anything goes wrong in them; for one thread."""
 
@@ -61,7 +51,6 @@ class Sandboxes:
         self,
         options: JudgeOptions | None = None,
         *,
-        inputs: InputShelf | None = None,
         packages: PackageShelf | None = None,
         turn: WorkerTurn | None = None,
     ) -> None:
@@ -69,7 +58,6 @@ class Sandboxes:
         self.packages = packages or PackageShelf(load_profile(STANDARD))
         self._options = options or JudgeOptions()
         self._turn = turn or WorkerTurn()
-        self._inputs = inputs or InputShelf()
         self._started: dict[SandboxKind, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
@@ -77,10 +65,8 @@ class Sandboxes:
         self._is_closed = False
         self.level = ""
         """Isolation of the latest sandbox."""
-        self.retries = 0
-        """Uses that were begun again because the sandbox died."""
-        self.record = TimeRecord()
-        """Decisions about the time of its tests."""
+        self.record = WorkerRecord()
+        """Counts of the worker; here, uses that were begun again because the sandbox died."""
 
     def open(self) -> Sandbox:
         """Start and return the plain one."""
@@ -88,21 +74,15 @@ class Sandboxes:
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T]) -> T:
         """Call an action with a sandbox of a kind, and again with a fresh one if it dies or the machine refuses it."""
-        try:
-            return action(self._find(kind))
-        except (SandboxDied, OSError):
-            if self._is_closed:
-                raise
-            self._discard(kind)
-            self.retries += 1
+        for is_last in (False, True):
             try:
                 return action(self._find(kind))
-            except BaseException:
+            except BaseException as error:
                 self._discard(kind)
-                raise
-        except BaseException:
-            self._discard(kind)
-            raise
+                if is_last or self._is_closed or not isinstance(error, (SandboxDied, OSError)):
+                    raise
+                self.record.retries += 1
+        raise AssertionError("the last try returned or raised")
 
     def renew(self) -> None:
         """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
@@ -152,22 +132,19 @@ class Sandboxes:
         raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: SandboxKind) -> Sandbox:
-        layers, nice = self._options.layers, self._options.nice
-        common: _Common = {"layers": layers, "record": self.record, "turn": self._turn, "nice": nice}
-        if kind.builds:
-            toolchain = find_toolchain(find_language(kind.builds))
-            sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
-        else:
-            interpreter = find_interpreter(kind.version)
-            sandbox = Sandbox(
-                interpreter=interpreter,
-                packages=self.packages.provide(interpreter).folder,
-                preload=kind.preload,
-                runtime=find_room(find_language(kind.runs)).as_message() if kind.runs else NO_RUNTIME,
-                scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large else _SCRATCH_MIB,
-                inputs=self._inputs,
-                **common,
-            )
+        interpreter = find_interpreter(kind.version)
+        sandbox = Sandbox(
+            interpreter=interpreter,
+            packages="" if kind.builds else self.packages.provide(interpreter).folder,
+            preload=kind.preload,
+            toolchain=find_toolchain(find_language(kind.builds)) if kind.builds else None,
+            runtime=find_room(find_language(kind.runs)).as_message() if kind.runs else NO_RUNTIME,
+            scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large or kind.builds else _SCRATCH_MIB,
+            layers=self._options.layers,
+            record=self.record,
+            turn=self._turn,
+            nice=self._options.nice,
+        )
         self.level = sandbox.isolation.level
         try:
             sandbox.isolation.require(unsafe=self._options.unsafe)

@@ -31,9 +31,7 @@ class TimedRuns:
         self._pace = pace
         self._has_rerun = self._is_only_try = False
         self.record = sandboxes.record
-        """Decisions about time."""
-        self.retries = 0
-        """Tests that were run again because something else than a limit killed them."""
+        """Counts of the worker, and decisions about time."""
         self.losses: list[Loss] = []
         """Runs of the latest test that do not count."""
 
@@ -66,7 +64,7 @@ class TimedRuns:
             # Another output would be another try.
             return min(run, again, key=lambda run: run.cpu_seconds) if _left_the_same(run, again) else run
         if run.result.signal and not is_only_try and was_killed(run, prepared.find_failure(run)):
-            self.retries += 1
+            self.record.retries += 1
             self.losses.append(Loss(Repeat.KILLED))
             with self._turn.shared():
                 return self._run(kind, task, prepared.limits, slowdown)
@@ -140,13 +138,13 @@ class TimedRuns:
                     raise EvaluatorFault(str(full)) from None
                 raise
 
-        num_deaths = self._sandboxes.retries
+        num_deaths = self.record.retries
         try:
             return self._sandboxes.use(kind, run)
         finally:
             # Where isolation is degraded a program may be the cause. Who is judged anew has been doubted already.
             loss = Loss(Repeat.SANDBOX_DIED, 0.0 if self._is_only_try else math.inf)
-            self.losses += [loss] * (self._sandboxes.retries - num_deaths)
+            self.losses += [loss] * (self.record.retries - num_deaths)
 
 
 def _left_the_same(one: Run, other: Run) -> bool:

@@ -20,60 +20,18 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
 
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value
 from microcoder.judge.core.types import CHECKER_FAULT, Checker, Outcome, TestResult, Verdict
 from microcoder.judge.run import timing
 from microcoder.judge.run.supervisor import Run
-from microcoder.judge.run.timing import Limits
+from microcoder.judge.run.timing import Counts, Limits
 from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counts of a judge's sandboxes."""
-
-    retries: int = 0
-    """Tests that were run again because the sandbox failed."""
-    reruns: int = 0
-    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
-    extended: int = 0
-    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
-    blind: int = 0
-    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
-    shared: int = 0
-    """Tests that were accepted in a process that they shared."""
-    fallbacks: int = 0
-    """Shared processes that ended before their time, if a test behind the first was not accepted."""
-    differences: int = 0
-    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
-    whose output is luck: please report others."""
-    anew: int = 0
-    """Programs that were judged anew, a process a test, twice, since a test that was repeated ended otherwise."""
-    probed: int = 0
-    """Accepted programs of which, as a sample, some tests were run again."""
-    unrepeated: int = 0
-    """Probed programs that were not accepted again: luck, or a fault of ours."""
-    aside: int = 0
-    """Times that an idle program gave up its place."""
-    missing_packages: int = 0
-    """Programs that stayed unscored because they import a promised package that is not installed here."""
-
-
-# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
-_values_of: Callable[[Counts], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Counts)))
-
-
-def sum_counts(counts: Iterable[Counts]) -> Counts:
-    """Return the sum of each."""
-    return Counts(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Statistics(Counts):
     """Counts of a judge and its sandboxes."""
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from microcoder.judge.sandbox import batch, dialects, folders, functions, isolation, layers, runner, seccomp
+from microcoder.judge.sandbox import batch, folders, functions, isolation, layers, runner, seccomp
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
 from microcoder.judge.sandbox.limits import LimitSetter
 from microcoder.judge.sandbox.protocol import (
@@ -20,6 +20,7 @@ from microcoder.judge.sandbox.protocol import (
     CONFIG,
     FAILED,
     MAX_MESSAGE,
+    PLAIN,
     READY,
     STDERR_FILE,
     STDOUT_FILE,
@@ -70,7 +71,7 @@ class ForkServer:
             self._setup = isolation.isolate(config, self._control)
             self._prelude = functions.build_prelude()
             self._library = batch.Library(self._prelude)
-            self._dialect_names = dialects.build_names()
+            self._dialect_names = runner.build_dialect_names()
             self._stack = CallStack()
             self._builds = bool(config["builds"])
             self._scratch_bytes = config["scratch_mib"] << 20
@@ -218,7 +219,7 @@ class ForkServer:
             sys.set_int_max_str_digits(int_digits)
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
         packed, code = (runner.pack_code(source, cache), None) if shared else (b"", runner.load_code(source, cache))
-        names = None if dialect == dialects.PLAIN else self._dialect_names
+        names = None if dialect == PLAIN else self._dialect_names
         first_own = self._first_own
         if shared:
             # Moved out of each other's way first: one may have the number that another is to have.
