@@ -31,7 +31,7 @@ $(TRAINS): pyproject.toml constraints.txt | $(BIN)/python
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) '.[data,train,serve,ray,dev]'
 	@# What programs of the tests may import, in a folder of its own.
-	$(BIN)/microcoder packages install
+	$(BIN)/microcoder packages standard
 	@# What is large is compiled here, once, and not by all workers of the tests at the same time.
 	$(BIN)/python -c 'import microcoder.judge.serve.app, microcoder.train.trl.trainer, peft'
 	@touch $@ $(TRAINS)

@@ -1,6 +1,6 @@
 """What one GPU does in ten steps: tokens a second, MFU, memory against the dry run's count, share of judging.
 
-    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] [--write docs/measurements.md]
+    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] [--write FILE.md]
     python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K tokens
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
 
@@ -79,7 +79,7 @@ def make_model(folder: Path, *, tiny: bool) -> None:
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     from microcoder.data.micro import generate_demonstrations
-    from microcoder.train.run.shapes import KNOWN
+    from microcoder.train.run.estimate import KNOWN
     from microcoder.train.run.warm import train_tokenizer
 
     texts = (d.statement + d.response for d in generate_demonstrations(num=500, seed=0))
@@ -130,7 +130,7 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     """Train by `run_training`; the figures are those of the run's own metrics."""
     from transformers import TrainerCallback
 
-    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.session import run_training
     from microcoder.train.runs import RunDirectory
 
@@ -175,7 +175,7 @@ def run_trl(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[str
     from microcoder.judge.core.types import Program
     from microcoder.train.algorithm.schedules import order_problems
     from microcoder.train.recipe.batching import cut_batches
-    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.tasks import load_tasks
     from microcoder.train.trl.arguments import build_arguments
     from microcoder.train.trl.engine import load_policy
@@ -268,8 +268,7 @@ def work(arguments: argparse.Namespace) -> None:
 
     from microcoder.judge.core.config import load_config
     from microcoder.train.recipe.recipe import TrainConfig
-    from microcoder.train.run.estimate import count_memory
-    from microcoder.train.run.shapes import count_model
+    from microcoder.train.run.estimate import count_memory, count_model
 
     has_gpu = torch.cuda.is_available()
     config = load_config(TrainConfig, overrides=recipe(arguments.model, arguments))
@@ -301,7 +300,7 @@ def work(arguments: argparse.Namespace) -> None:
 
 
 def describe(figures: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> str:
-    """Return the section of docs/measurements.md."""
+    """Return the section that `--write` appends."""
     ours, plain = figures["ours"], figures["trl"]
     shape = "tiny, random weights" if arguments.tiny else f"{arguments.model or NAME + ' shape, random weights'}"
     rows = [

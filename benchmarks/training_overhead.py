@@ -38,9 +38,8 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     from microcoder.train.algorithm.schedules import order_problems
     from microcoder.train.recipe.batching import cut_batches
     from microcoder.train.recipe.recipe import TrainConfig
-    from microcoder.train.run.checkpoints import RunClock
+    from microcoder.train.run.checkpoints import Observer, RunClock
     from microcoder.train.run.engines import EngineInputs
-    from microcoder.train.run.observer import Observer
     from microcoder.train.run.tasks import load_tasks
     from microcoder.train.runs import RunDirectory
     from microcoder.train.trl.arguments import build_arguments

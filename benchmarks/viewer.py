@@ -32,6 +32,7 @@ from microcoder.judge.core.files import append_row, write_json
 from microcoder.train.metrics import StepMetrics
 from microcoder.train.runs import RunDirectory, write_rollouts
 from microcoder.view import ViewerServer, open_collection, write_bundle
+from microcoder.view.index import Needle
 
 NUM_STEPS, NUM_PROBLEMS, NUM_SAMPLES = 196, 64, 8
 NUM_DISTINCT = 14
@@ -232,7 +233,7 @@ def main() -> None:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             measure(browser, server.url)
             parts = collection["large"].parts(collection["large"].index())
-            timed("read the texts, once", lambda: collection.searcher.warm(parts))
+            timed("read the texts, once", lambda: collection.searcher.find(parts, Needle("nowhere")))
             held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print(f"{held:,.0f} MiB held at most")
             browser.open(f"{server.url}#view=rollouts&run=large&order=first")

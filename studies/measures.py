@@ -21,8 +21,8 @@ from microcoder.lab.studies.features import holding_temperature
 from microcoder.lab.studies.measure import Job, MeasuredValue
 from microcoder.train.algorithm.masking import repeats
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.probe import Probe
 from microcoder.train.run.session import run_probe, run_training
 from microcoder.train.run.tasks import Task, load_tasks
@@ -199,7 +199,7 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
 
 def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[TokenizedResponse]:
     """Return the responses whose text is read back as equally many tokens; whole ones end with the tokenizer's end."""
-    from microcoder.train.run.chat import render_chat
+    from microcoder.train.run.weights import render_chat
 
     responses = []
     for row in rows:

@@ -93,9 +93,6 @@ def tiny_checkpoint(shared_cache: Path) -> Path:
     config = WarmStartConfig(
         hidden_size=64,
         num_layers=2,
-        num_heads=2,
-        num_kv_heads=2,
-        intermediate_size=128,
         vocab_size=768,
         num_demonstrations=4000,
         num_steps=200,

@@ -24,7 +24,7 @@ from golden_values import ROOT, Skipped, Values, digest, flatten, say_verdict, s
 from microcoder import Checker, Problem, Program, Verdict, extract_program
 from microcoder.cli import main
 from microcoder.data.formats.candidates import Rejection
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.rows import FORMATS
 from microcoder.judge import Invocation, Judge, compare_output
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.types import Outcome
@@ -371,7 +371,7 @@ def report(folder: Path) -> Values:
             if run.seed < 3 and (run.name, run.seed) != ("KL", 2):
                 write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
         words = ["--all", "--quick", "--runs", str(folder / "runs"), "-o", str(folder / "study")]
-        main(["study", "report", *words])
+        main(["study", "--report", *words])
     # The folder of a study's runs has a digest of the code that decides their results.
     places = [folder, *(path.name for path in (folder / "runs").iterdir())]
     found = {"said": digest(steady(out.getvalue(), *places))}
@@ -396,7 +396,7 @@ def ask_for_help(folder: Path) -> Values:
     found = {}
     for words in ("", *headings):
         with redirect_stdout(io.StringIO()) as out:
-            main([*words.split(), "--help-all" if words in ("train", "probe") else "--help"])
+            main([*words.split(), "--help-all" if words == "train" else "--help"])
         found[f"microcoder {words}".strip()] = digest(steady(out.getvalue(), folder))
         for key, rest in re.findall(r"^ *(?:[|\u2502] )?(--[\w.-]+)(.*)$", out.getvalue(), re.M):
             # Several commands take the keys of one configuration.

@@ -24,35 +24,34 @@ BUDGETS = {
     "judge/fleet": 2600,
     "judge/serve": 1830,
     "judge": 60,
-    "data/formats": 5210,
-    "data": 1480,
-    "data/micro": 1120,
-    "data/clean": 2070,
-    "data/verify": 1070,
-    "data/inputs": 1070,
+    "data/formats": 4890,
+    "data": 1700,
+    "data/micro": 1110,
+    "data/clean": 1980,
+    "data/verify": 1010,
+    "data/inputs": 1060,
     "data/filter": 1160,
-    "data/difficulty": 250,
-    "data/tests": 1430,
+    "data/tests": 1420,
     "data/behaviour": 970,
-    "data/pipeline": 790,
-    "data/release": 760,
+    "data/pipeline": 770,
+    "data/release": 750,
     "data/benchmarks": 560,
-    "data/build": 1150,
-    "train": 590,
-    "train/algorithm": 1520,
-    "train/recipe": 830,
-    "train/run": 3210,
-    "train/trl": 1270,
-    "train/verl": 1910,
+    "data/build": 1110,
+    "train": 570,
+    "train/algorithm": 1350,
+    "train/recipe": 770,
+    "train/run": 3060,
+    "train/trl": 1140,
+    "train/verl": 1850,
     "lab": 10,
     "lab/flawed": 160,
     "lab/yardstick": 1200,
     "lab/studies": 3180,
-    "eval": 1080,
-    "view": 2040,
+    "eval": 1060,
+    "view": 1960,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2480,
+    "cli": 2390,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
@@ -71,8 +70,8 @@ HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl
 PROCESSES = {"subprocess", "multiprocessing", "pty"}
 FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
 MAY_START_PROCESSES = {
-    "data/clean/tex.py": "reads TeX by pandoc",
-    "data/pipeline/workers.py": "takes shards through the steps of a build, a process a core",
+    "data/clean/cleaning.py": "reads TeX by pandoc",
+    "data/pipeline/engine.py": "takes shards through the steps of a build, a process a core",
     "lab/studies/workers.py": "starts the training processes of a study",
     "lab/yardstick/session.py": "starts the throw-away process of a judge under test",
     "lab/yardstick/inside/containment.py": "runs in that process, and closes it off",
@@ -259,8 +258,8 @@ def test_the_core_judges_a_row_of_a_data_set() -> None:
 
 VERBS = (
     "",
-    "judge", "serve", "doctor", "init", "probe", "train", "report", "view",
-    "audit-judge", "study", "study run", "study report", "eval", "eval show", "data", "data build",
+    "judge", "serve", "doctor", "init", "train", "report", "view",
+    "audit-judge", "study", "eval", "data", "data build",
 )  # fmt: skip
 
 
@@ -287,7 +286,7 @@ def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None
 
 
 def test_statistics_of_studies_without_their_extra_say_what_to_install() -> None:
-    for words in (["run", "001", "--dry-run"], ["report", "001"]):
+    for words in (["001", "--dry-run"], ["--report", "001"]):
         result = run_without_extras(f"from microcoder.cli import main; main(['study', *{words!r}])")
         assert result.returncode == 2
         assert f"type: {how_to_install('insights')}\n" in result.stderr

@@ -25,5 +25,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, default=HERE.parents[1] / "docs" / "insights")
     options = parser.parse_args()
     path = HERE / f"{options.study}.toml"
-    main(["study", "run", str(path), "--runs", str(options.runs), *(["--jobs", options.jobs] if options.jobs else [])])
+    main(["study", str(path), "--runs", str(options.runs), *(["--jobs", options.jobs] if options.jobs else [])])
     print(REPORTS[options.study](load_study(path), root=options.runs, output=options.output))

@@ -94,7 +94,7 @@ def _read(file: StudyFile, root: Path) -> dict[str, Paid]:
     for run in _finished(file, root):
         found[run.name][run.seed] = read_payments(RunDirectory(run.folder))
     if not found[file.study.reference]:
-        raise DataError(f"no finished run of {file.name} in {root}; type: microcoder study run {file.path}")
+        raise DataError(f"no finished run of {file.name} in {root}; type: microcoder study {file.path}")
     return found
 
 

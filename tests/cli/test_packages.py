@@ -25,9 +25,9 @@ def own_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_profiles_are_listed(own_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["packages", "list"])
+    main(["packages"])
     shown = capsys.readouterr().out
-    assert "not installed; type: microcoder packages install standard" in shown
+    assert "not installed; type: microcoder packages standard" in shown
     assert "  numpy==" in shown
     assert f"kept in {own_root / 'packages'}, for Python {CURRENT_VERSION}" in shown
 
@@ -36,7 +36,7 @@ def test_a_profile_is_installed_for_the_pythons_asked_for(own_root: Path, capsys
     pins = own_root / "own.txt"
     pins.write_text("sortedcontainers==2.4.0\n")
     make_wheel(own_root, "sortedcontainers", "2.4.0", "SortedList = sorted\n")
-    main(["packages", "install", str(pins), "--python", CURRENT_VERSION])
+    main(["packages", str(pins), "--python", CURRENT_VERSION])
     folder = Path(capsys.readouterr().out.split(": ")[1].strip())
     assert (folder / "sortedcontainers" / "__init__.py").read_text() == "SortedList = sorted\n"
     about = json.loads((folder / "profile.json").read_text())
@@ -55,7 +55,7 @@ def test_what_cannot_be_had_is_said_in_one_line(
 ) -> None:
     (own_root / "own.txt").write_text(pins)
     with pytest.raises(SystemExit) as ended:
-        main(["packages", "install", str(own_root / "own.txt")])
+        main(["packages", str(own_root / "own.txt")])
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
     left = [path for path in own_root.glob("packages/*") if path.suffix != ".lock"]
@@ -67,5 +67,5 @@ def test_doctor_says_what_is_missing(own_root: Path) -> None:
     found = examine(SandboxFlags(packages=str(own_root / "own.txt")))
     packages = found["environment"]["packages"]
     assert packages["pins"] == ["sortedcontainers==0.0.2"]
-    assert f"type `microcoder packages install {own_root / 'own.txt'}`" in packages["missing"]
+    assert f"type `microcoder packages {own_root / 'own.txt'}`" in packages["missing"]
     assert CURRENT_VERSION in found["versions"]["python"]

@@ -51,15 +51,15 @@ def test_an_evaluation_is_shown_as_its_tables(tmp_path: Path, capsys: pytest.Cap
         append_row(folder.questions, {"problem_id": name, "platform": "kattis", "difficulty": "easy"})
         append_row(folder.samples, Sample(name, 0, None, "print(1)", "whole answer").as_record())
         append_row(folder.verdicts, {"problem_id": name, "sample_index": 0, "verdict": verdict})
-    main(["eval", "show", str(tmp_path)])
+    main(["report", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "2 problems x 1 samples" in printed
     assert "50.0" in printed
-    main(["eval", "show", str(tmp_path), "--json"])
+    main(["report", str(tmp_path), "--json"])
     assert json.loads(capsys.readouterr().out)["outcomes"] == {"accepted": 1, "wrong_answer": 1}
     with pytest.raises(SystemExit):
-        main(["report", str(tmp_path)])
-    assert "is an evaluation, not a training run" in capsys.readouterr().err
+        main(["report", str(tmp_path), "--pass-at", "0"])
+    assert "--pass-at 0: use 1 or more" in capsys.readouterr().err
 
 
 def test_a_missing_extra_says_what_to_install(tmp_path: Path) -> None:

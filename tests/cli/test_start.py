@@ -127,7 +127,6 @@ def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
     ("command", "keys"),
     [
         ("train --help-all", ("--algorithm.masking.rho = ", "[rollout]")),
-        ("probe --help-all", ("--rollout.temperature.kind = ", "[model]")),
         ("eval --help-all", ("--generation.model", "[benchmark]")),
         ("eval", ("--generation.model", "[benchmark]")),
         ("data build", ("--filter.", "[verify]")),
@@ -149,13 +148,13 @@ def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsy
         ("train recipe.toml", "no recipe; type: microcoder train -c recipe.toml"),
         ("train -c x.toml --dryrun", "unknown option --dryrun; did you mean --dry-run?"),
         ("eval", "nothing to evaluate; type: microcoder eval -c CONFIG.toml"),
-        ("eval show run --pass-at 0", "--pass-at 0: use 1 or more"),
+        ("report run --pass-at 5", "--pass-at is for evaluations, and run is none"),
         ("audit-judge --judge nosuch", "unknown judge 'nosuch'; use one of microcoder, "),
         ("audit-judge --out {file}", "cannot be written (File exists); choose another folder"),
         ("train -c {folder}", "is a folder; pass -c PATH to a TOML file"),
         ("train -c {file}", "model is missing; add [model]; problems is missing; add [problems]"),
         ("view run --problems nofile", "--problems nofile does not exist; check the path"),
-        ("study report --all --against {folder}", "pass a folder that `microcoder study report --all` wrote"),
+        ("study --all --report --against {folder}", "pass a folder that `microcoder study --all --report` wrote"),
     ],
 )
 def test_a_mistake_is_one_line_with_what_to_type(

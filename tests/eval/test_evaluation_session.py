@@ -151,13 +151,13 @@ def test_show_renders_a_folder_and_a_comparison(
 ) -> None:
     run(file_config(tmp_path, benchmark, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
     run(file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}), tmp_path / "new")
-    main(["eval", "show", str(tmp_path / "old")])
+    main(["report", str(tmp_path / "old")])
     assert "33.3 [" in capsys.readouterr().out
-    main(["eval", "show", str(tmp_path / "old"), str(tmp_path / "new")])
+    main(["report", str(tmp_path / "new"), "--against", str(tmp_path / "old")])
     shown = capsys.readouterr().out
     assert "old -> new: 3 problems of both, paired" in shown
     assert "+66.7" in shown
-    main(["eval", "show", str(tmp_path / "old"), str(tmp_path / "new"), "--json"])
+    main(["report", str(tmp_path / "new"), "--against", str(tmp_path / "old"), "--json"])
     assert json.loads(capsys.readouterr().out)["difference"]["num_problems"] == 3
 
 
@@ -291,8 +291,7 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
 
 
 def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    from microcoder.train.run.inference import respond
-    from microcoder.train.run.weights import load_tokenizer
+    from microcoder.train.run.weights import load_tokenizer, respond
 
     base = tmp_path / "base"
     shutil.copytree(tiny_checkpoint, base)
@@ -341,7 +340,6 @@ def test_models_that_are_not_here_are_named(tmp_path: Path, benchmark: Path) -> 
         (["--benchmark.path", "x", "--generation.modle", "m"], "did you mean generation.model?"),
         (["--benchmark.path", "x", "--generation.model", "m", "--pass_at", "[9]"], "more than the 4 samples"),
         (["--benchmark.path", "x", "--generation.kind", "endpoint", "--generation.base_url", "x"], "base_url"),
-        (["show", "nothing"], "holds no evaluation"),
     ],
 )
 def test_users_mistakes_are_reported_without_a_traceback(

@@ -217,7 +217,7 @@ def test_a_command_makes_it_and_doctor_shows_it(
     for module in (packages, doctor):
         monkeypatch.setattr(module, "LANGUAGES", {**LANGUAGES, "cpp": small})
     monkeypatch.setattr(packages, "find_language", lambda name: small)
-    packages.headers()
+    packages.packages(headers=("all",))
     folder = find_header(CPP, IO)
     assert folder is not None
     assert capsys.readouterr().out == f"cpp 20, {IO}: {folder}\n"

@@ -88,7 +88,7 @@ def test_a_promise_that_is_not_kept_scores_nothing(nothing_to_be_had: str, caplo
     for verdict in faults:
         assert verdict.outcome is Outcome.SANDBOX_FAULT
         assert "sortedcontainers, and the packages of profile own are missing" in verdict.detail
-        assert "microcoder packages install" in verdict.detail
+        assert "microcoder packages standard" in verdict.detail
     outcomes = [verdict.outcome for verdict in scored]
     assert outcomes == [Outcome.ACCEPTED] * 2 + [Outcome.RUNTIME_ERROR] * 2 + [Outcome.ACCEPTED]
     # A long one is cut in the log.
@@ -247,4 +247,4 @@ def test_a_judge_goes_on_when_its_packages_are_taken_away(tmp_path: Path, monkey
         )
         verdict = run(judging, PLAIN + "  ", SUM)
     assert verdict.outcome is Outcome.SANDBOX_FAULT
-    assert "is gone; type `microcoder packages install`" in verdict.detail
+    assert "is gone; type `microcoder packages standard`" in verdict.detail

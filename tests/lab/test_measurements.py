@@ -192,20 +192,20 @@ def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
         main(["study", *words, "study.toml", "--quick", "--runs", "runs"])
         return capsys.readouterr().out
 
-    first = json.loads(call("run", "--jobs", "1", "--json"))
+    first = json.loads(call("--jobs", "1", "--json"))
     # Four seeds are narrow enough: the other three are not needed.
     assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 4, 4)
-    assert json.loads(call("run", "--jobs", "1", "--json"))["next"] == []
+    assert json.loads(call("--jobs", "1", "--json"))["next"] == []
     assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 4
-    told = json.loads(call("report", "--json"))
+    told = json.loads(call("--report", "--json"))
     effect = told["studies"]["study"]["effects"][told["claims"][0]["primary"]]
     assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == ("supported", 4, 80)
-    call("report", "-o", "pages")
+    call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** The difference in score between high and low was +0." in page
     assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
     # Other seeds are other work.
-    again = json.loads(call("run", "--seeds-from", "50", "--dry-run", "--json"))
+    again = json.loads(call("--seeds-from", "50", "--dry-run", "--json"))
     assert (again["num_finished"], len(again["next"])) == (0, 4)
 
 
@@ -222,7 +222,7 @@ def test_a_process_that_dies_is_tried_once_more_and_an_interrupted_study_ends_it
     )
     (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
     (tmp_path / "study.toml").write_text(STUDY.replace("FILE", "measure.py"))
-    command = [sys.executable, "-m", "microcoder", "study", "run", "study.toml", "--quick", "--runs", "runs"]
+    command = [sys.executable, "-m", "microcoder", "study", "study.toml", "--quick", "--runs", "runs"]
     study = subprocess.Popen([*command, "--jobs", "1"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while not (found := [path for path in tmp_path.glob("runs/*/*/pid") if path.read_text()]):
         assert study.poll() is None

@@ -55,7 +55,7 @@ def study(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> St
 
 @pytest.fixture(scope="module")
 def finished(study: StudyFile) -> dict[str, Work]:
-    """The runs of one seed, done as `microcoder study run` does them."""
+    """The runs of one seed, done as `microcoder study` does them."""
     root, ended = study.path.parent / "runs", []
     chosen = {run.name: run for run in plan_runs(study, scale=MICRO, root=root) if run.seed == 1}
     planned = [(study, list(chosen.values()))]

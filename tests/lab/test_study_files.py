@@ -166,7 +166,7 @@ def test_a_study_is_found_by_a_part_of_its_name(tmp_path: Path, capsys: pytest.C
         with pytest.raises(ConfigError, match=f"{told} is called '{name}'; studies: 001_first, 002_second"):
             find_studies(name, folder=tmp_path)
     with pytest.raises(SystemExit):
-        main(["study", "run"])
+        main(["study"])
     assert "name one study, or pass --all" in capsys.readouterr().err
 
 
@@ -175,9 +175,9 @@ def test_a_dry_run_at_full_scale_prints_the_command_of_every_run(
 ) -> None:
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit):
-        main(["study", "run", "temperature", "--scale", "qwen3-4b"])
+        main(["study", "temperature", "--scale", "qwen3-4b"])
     assert "add --dry-run to print their commands" in capsys.readouterr().err
-    main(["study", "run", "temperature", "--scale", "qwen3-4b", "--dry-run"])
+    main(["study", "temperature", "--scale", "qwen3-4b", "--dry-run"])
     lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("microcoder train")]
     runs = plan_runs(find_studies("temperature")[0], scale="qwen3-4b", root=Path("runs/studies"))
     assert [line[-1] for line in lines] == [str(run.folder) for run in runs]

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def report(folder: Path, name: str, *words: str) -> None:
-    main(["study", "report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
+    main(["study", "--report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
 
 
 def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: p
     assert "- **B1**: " in page
     assert "| 2 of at most 10 |" in page
     assert "batch.train_batch_size = " in page
-    assert "microcoder study run 007_batch_size --quick" in page
+    assert "microcoder study 007_batch_size --quick" in page
 
 
 def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> None:
@@ -77,7 +77,7 @@ def test_the_published_pages_are_what_the_published_records_say(
     monkeypatch.chdir(ROOT)
     published = ROOT / "docs" / "insights"
     shutil.copy(published / "what-we-learnt.md", tmp_path)
-    main(["study", "report", "--all", "--quick", "--runs", str(published / "results.json"), "-o", str(tmp_path)])
+    main(["study", "--report", "--all", "--quick", "--runs", str(published / "results.json"), "-o", str(tmp_path)])
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert len(written) == 11
     assert [name for name, text in written.items() if text != (published / name).read_text()] == []
@@ -100,7 +100,7 @@ def test_the_plan_says_what_the_seeds_can_show(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    main(["study", "run", "batch_size", "--dry-run"])
+    main(["study", "batch_size", "--dry-run"])
     told = capsys.readouterr().out
     assert "B1 (" in told
     assert "seeds give a half width of" in told
@@ -114,6 +114,6 @@ def test_without_runs_it_says_what_to_type(
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
         report(tmp_path, "a", "batch_size")
-    assert "type `microcoder study run`; runs of other code exist, choose one with --code: 0123abcd" in (
+    assert "type `microcoder study`; runs of other code exist, choose one with --code: 0123abcd" in (
         capsys.readouterr().err
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
-from microcoder.train.algorithm.losses import (
-    BnpoLoss,
+from microcoder.train.algorithm.config import (
     CispoLoss,
     ClippedLoss,
     DapoLoss,
@@ -18,7 +15,6 @@ from microcoder.train.algorithm.losses import (
     LuspoLoss,
     SapoLoss,
     TwoSidedLoss,
-    VespoLoss,
 )
 
 LOSSES: dict[str, Loss] = {
@@ -26,13 +22,11 @@ LOSSES: dict[str, Loss] = {
     "dapo, dual clip": DapoLoss(dual_clip=1.7),
     "grpo": GrpoLoss(kind="grpo"),
     "dr_grpo": DrGrpoLoss(kind="dr_grpo"),
-    "bnpo": BnpoLoss(kind="bnpo"),
     # The published clips are so narrow that nearly all made-up ratios would be outside.
     "gspo": GspoLoss(kind="gspo", clip_low=0.2, clip_high=0.3),
     "luspo": LuspoLoss(kind="luspo", clip_low=0.2, clip_high=0.3),
     "cispo": CispoLoss(kind="cispo", max_ratio=1.5),
     "sapo": SapoLoss(kind="sapo"),
-    "vespo": VespoLoss(kind="vespo"),
 }
 
 
@@ -61,13 +55,11 @@ def policy_loss(
         token_losses(loss, now, then, advantage) if counted else 0 * now
         for now, then, advantage, counted in zip(logps, old, advantages, counts, strict=True)
     ]
-    return reduce_rows(
-        loss, rows, counts=counts, tokens_per_update=tokens_per_update, max_response_tokens=max_response_tokens
-    )
+    return reduce_rows(loss, rows, tokens_per_update=tokens_per_update, max_response_tokens=max_response_tokens)
 
 
 def reduce_rows(
-    loss: Loss, rows: list[torch.Tensor], *, counts: list[bool], tokens_per_update: float, max_response_tokens: int
+    loss: Loss, rows: list[torch.Tensor], *, tokens_per_update: float, max_response_tokens: int
 ) -> torch.Tensor:
     """Return the one number that a loss makes of its tokens'."""
     sums, number = torch.stack([row.sum() for row in rows]), len(rows)
@@ -77,8 +69,6 @@ def reduce_rows(
         return sums.sum() / number
     if loss.kind == "dr_grpo":
         return sums.sum() / (number * max_response_tokens)
-    if loss.kind == "bnpo":
-        return sums.sum() / max(1, sum(len(row) for row, counted in zip(rows, counts, strict=True) if counted))
     return sums.sum() / tokens_per_update
 
 
@@ -92,13 +82,9 @@ def token_losses(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: f
         return _clip(loss, ratios, advantage)
     if isinstance(loss, CispoLoss):
         return -ratios.clamp(max=loss.max_ratio).detach() * advantage * now
-    if isinstance(loss, SapoLoss):
-        tau = loss.temperature_positive if advantage > 0 else loss.temperature_negative
-        return -advantage * 4 / tau * torch.sigmoid(tau * (ratios - 1))
-    assert isinstance(loss, VespoLoss)
-    k, weight = (loss.k_positive, loss.lambda_positive) if advantage >= 0 else (loss.k_negative, loss.lambda_negative)
-    whole = math.exp((now - then).sum().item())
-    return -(math.exp(weight) * whole**k * math.exp(-weight * whole)) * advantage * now
+    assert isinstance(loss, SapoLoss)
+    tau = loss.temperature_positive if advantage > 0 else loss.temperature_negative
+    return -advantage * 4 / tau * torch.sigmoid(tau * (ratios - 1))
 
 
 def _clip(loss: ClippedLoss, ratios: torch.Tensor, advantage: float) -> torch.Tensor:

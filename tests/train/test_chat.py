@@ -7,8 +7,8 @@ from transformers import PreTrainedTokenizerFast
 
 from microcoder import ConfigError
 from microcoder.judge.core.types import Prompt, Turn
-from microcoder.train.run.chat import check_options, encode_prompts, opens_thinking, render_chat
 from microcoder.train.run.warm import CHAT_TEMPLATE, train_tokenizer
+from microcoder.train.run.weights import check_options, encode_prompts, opens_thinking, render_chat
 
 QWEN_LIKE = (
     "{%- for message in messages %}<|im_start|>{{ message.role }}\n"

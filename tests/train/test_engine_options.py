@@ -24,10 +24,7 @@ def test_options_of_verl_need_verl(changes: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("engine", "changes", "message"),
     [
-        ("verl", {"algorithm.loss": "bnpo"}, 'loss = "bnpo" is trl\'s; add --engine trl'),
-        ("verl", {"algorithm.loss": "vespo"}, "add --engine trl"),
         ("verl", {"algorithm.entropy": "{kind = 'bonus', coefficient = 0.1}", "algorithm.loss": "luspo"}, "verl sums"),
-        ("verl", {"logging.token_rollouts": "2"}, "logging.token_rollouts is for engine trl"),
     ],
 )
 def test_what_an_engine_lacks_of_an_algorithm_is_refused_by_name(

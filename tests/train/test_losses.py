@@ -21,7 +21,7 @@ from microcoder.train.trl.trainer import MicroCoderTrainer
 
 PROMPT_TOKENS = 2
 PLAIN = {"algorithm.masking.kind": "none", "problems.tiers": '["easy"]', "rollout.temperature.value": "0.5"}
-OF_TRL = sorted(name for name, loss in LOSSES.items() if "trl" in loss.engines)
+OF_TRL = sorted(LOSSES)
 
 
 class GivenLogps(MicroCoderTrainer):
@@ -115,7 +115,12 @@ class Batch:
                 counted * ((theirs - ours).exp() - (theirs - ours) - 1)
                 for ours, theirs, counted in zip(logps, reference, self.counts.tolist(), strict=True)
             ]
-            loss = loss + algorithm.kl_coefficient * reduce_rows(algorithm.loss, kl, **denominators)
+            loss = loss + algorithm.kl_coefficient * reduce_rows(
+                algorithm.loss,
+                kl,
+                tokens_per_update=denominators["tokens_per_update"],
+                max_response_tokens=denominators["max_response_tokens"],
+            )
         if isinstance(algorithm.entropy, EntropyBonus):
             counted = [row for row, counts in zip(entropies, self.counts.tolist(), strict=True) if counts]
             loss = loss - algorithm.entropy.coefficient * (torch.cat(counted).mean() if counted else 0.0)

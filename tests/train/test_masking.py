@@ -36,10 +36,9 @@ def conditional(
     verdict: Verdict,
     *,
     draw: float = 0.0,
-    draft: Verdict | None = None,
     non_incorrect: str = "correct_or_incomplete",
 ) -> str | None:
-    return rule(non_incorrect).why_masked(rollout, program, verdict, draw=draw, draft=draft)
+    return rule(non_incorrect).why_masked(rollout, program, verdict, draw=draw)
 
 
 def test_truncated_correct_and_incomplete_responses_are_masked_with_their_reason() -> None:
@@ -65,31 +64,6 @@ def test_each_condition_alone_keeps_the_advantage(
 def test_correct_only_keeps_incomplete_responses_in_the_loss() -> None:
     assert conditional(TRUNCATED, CUT_OFF, NO_CODE, non_incorrect="correct") is None
     assert conditional(TRUNCATED, CODE, ACCEPTED, non_incorrect="correct") == "truncated_correct"
-
-
-def test_an_incomplete_program_that_failed_a_test_can_be_incorrect() -> None:
-    draft = replace(CUT_OFF, draft="print(1")
-    does_not_compile = Verdict(Outcome.COMPILE_ERROR, (), 3)
-    fault = Verdict(Outcome.SANDBOX_FAULT, (), 3)
-    masked = "truncated_incomplete"
-    for judged, expected in ((WRONG, None), (ACCEPTED, masked), (does_not_compile, masked), (fault, masked)):
-        why = conditional(TRUNCATED, draft, NO_CODE, draft=judged, non_incorrect="correct_or_unfailed")
-        assert why == expected, judged
-    # Equation 2 does not ask.
-    assert conditional(TRUNCATED, draft, NO_CODE, draft=WRONG) == masked
-    assert conditional(TRUNCATED, CODE, WRONG, non_incorrect="correct_or_unfailed") is None
-
-
-def test_drafts_are_judged_where_the_mask_depends_on_them_alone() -> None:
-    def asks(rollout: Rollout, program: Program, draw: float, non_incorrect: str) -> bool:
-        return rule(non_incorrect).wants_draft(rollout, program, draw=draw)
-
-    draft = replace(CUT_OFF, draft="print(1)")
-    assert asks(TRUNCATED, draft, 0.0, "correct_or_unfailed")
-    assert not asks(TRUNCATED, draft, 0.0, "correct_or_incomplete")
-    assert not asks(TRUNCATED, draft, 0.3, "correct_or_unfailed")
-    assert not asks(TRUNCATED, CUT_OFF, 0.0, "correct_or_unfailed")
-    assert not asks(replace(TRUNCATED, is_truncated=False), draft, 0.0, "correct_or_unfailed")
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))

@@ -15,7 +15,7 @@ from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout, summarise_mismatch
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.trl.vllm_backend import check_model_length, context_tokens, name_lost_server, vllm_arguments
+from microcoder.train.trl.sampling import check_model_length, context_tokens, name_lost_server, vllm_arguments
 
 SAMPLER = torch.tensor([[-1.0, -2.0, -3.0], [-1.0, -1.0, 0.0]])
 TRAINER = SAMPLER + torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 9.0]])
@@ -95,7 +95,6 @@ def config(**changes: str) -> TrainConfig:
         ({"rollout.backend": "transformers", "rollout.vllm.mode": "server"}, "add --rollout.backend vllm"),
         ({"rollout.backend": "transformers", "rollout.mismatch.correction": "off"}, "add --rollout.backend vllm"),
         ({"rollout.vllm.mode": "server", "rollout.vllm.enable_sleep_mode": "true"}, "does nothing in mode .server."),
-        ({"rollout.vllm.mode": "server", "rollout.vllm.max_model_tokens": "99"}, "--max-model-len"),
         ({"rollout.vllm.server_base_url": "http://x:1"}, 'add rollout.vllm.mode = "server"'),
         ({"rollout.mismatch.correction": "off", "rollout.mismatch.mode": "mask"}, "leave them out"),
         ({"rollout.mismatch.threshold": "0.5"}, "must be more than 1"),
@@ -111,9 +110,6 @@ def test_room_is_made_for_the_run_and_not_for_the_model() -> None:
     longer = config(**{"evaluation.max_response_tokens": "16384"})
     assert context_tokens(config(), longest_prompt_tokens=700) == 8192 + 700
     assert context_tokens(longer, longest_prompt_tokens=700) == 16384 + 700
-    assert context_tokens(config(**{"rollout.vllm.max_model_tokens": "9000"}), longest_prompt_tokens=700) == 9000
-    with pytest.raises(ConfigError, match="make it 8892 or more"):
-        context_tokens(config(**{"rollout.vllm.max_model_tokens": "8500"}), longest_prompt_tokens=700)
     with pytest.raises(ConfigError, match="positions end at 4096"):
         check_model_length(config(), model_tokens=4096, longest_prompt_tokens=700)
 

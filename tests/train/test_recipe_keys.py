@@ -99,12 +99,13 @@ def test_one_value_is_a_list_of_it() -> None:
         TrainConfig,
         overrides={
             **OWN_MODEL,
-            "evaluation.sweep_temperatures": "0.5",
+            "model.lora.rank": "8",
+            "rollout.temperature": "{kind = 'diversity', grid = 0.5}",
             "model.lora.target_modules": "q_proj",
             "rewards": "format",
         },
     )
-    assert config.evaluation.sweep_temperatures == (0.5,)
+    assert getattr(config.rollout.temperature, "grid", None) == (0.5,)
     assert [reward.name for reward in config.rewards] == ["format"]
     adapter = build_adapter(config)
     assert adapter is not None

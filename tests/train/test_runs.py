@@ -42,7 +42,6 @@ def rollout(**changes: object) -> dict[str, Any]:
         "advantage": 0.0,
         "masked_why": "",
         "lost": [("mask", 0.5)],
-        "tokens": [{"text": "é", "logp": -0.5, "sampler_logp": None, "entropy": 0.25, "ratio": 1.0}],
     }
     return row | changes
 
@@ -50,7 +49,7 @@ def rollout(**changes: object) -> dict[str, Any]:
 def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) -> None:
     rows = [
         rollout(),
-        rollout(tier="easy", reward=1.0, program="print(1)", tests=[], masked_why="truncated", tokens=None),
+        rollout(tier="easy", reward=1.0, program="print(1)", tests=[], masked_why="truncated"),
     ]
     path = RunDirectory(tmp_path).rollout_file(3)
     write_rollouts(path, rows)

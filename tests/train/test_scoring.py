@@ -8,10 +8,8 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
-from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.doses import measure_doses
+from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, DrGrpoLoss
 from microcoder.train.algorithm.filtering import is_mixed
-from microcoder.train.algorithm.losses import DapoLoss, DrGrpoLoss
 from microcoder.train.algorithm.masking import (
     ConditionalMasking,
     LeaveOutOf,
@@ -20,7 +18,7 @@ from microcoder.train.algorithm.masking import (
     SoftPenalty,
     StopProperly,
 )
-from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+from microcoder.train.algorithm.scoring import build_rules, measure_doses, score_rollouts
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout
 from microcoder.train.run.mismatch import note_mismatch
 from microcoder.train.run.recorder import summarise_step
@@ -133,25 +131,6 @@ def test_a_masked_response_leaves_what_the_recipe_says(
     assert [sample.advantage for sample in scored] == pytest.approx(advantages)
     assert [sample.counts for sample in scored] == counts
     assert [bool(sample.masked_why) for sample in scored][:4] == [False, True, False, True]
-
-
-def test_programs_that_were_cut_off_are_judged_where_the_mask_asks(judge: Judge) -> None:
-    fails = rollout("```python\nprint(3 * int(input()))\n# and then", 10, is_truncated=True)
-    algorithm = AlgorithmConfig(masking=ConditionalMasking(rho=1.0, non_incorrect="correct_or_unfailed"))
-    rules = build_rules(algorithm, max_response_tokens=10)
-    (scored,) = score_rollouts([[*GROUP, fails]], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
-    # The group's own does not compile: it was cut off in the middle of a line.
-    assert [s.masked_why for s in scored] == ["", "truncated_correct", "", "truncated_incomplete", ""]
-    assert [s.verdict.outcome for s in scored[3:]] == [Outcome.NO_CODE] * 2
-    (scored,) = score_rollouts(
-        [[*GROUP, fails]],
-        [PROBLEM],
-        judge=judge,
-        rules=build_rules(AlgorithmConfig(masking=ConditionalMasking(rho=1.0)), max_response_tokens=10),
-        seed=0,
-        step=1,
-    )
-    assert scored[4].masked_why == "truncated_incomplete"
 
 
 @pytest.mark.parametrize(

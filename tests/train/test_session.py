@@ -28,10 +28,10 @@ from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
 from microcoder.train.algorithm.advantages import normalise_group
-from microcoder.train.algorithm.schedules import step_temperature
+from microcoder.train.algorithm.schedules import scheduled_temperature
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.failures import explain_failure
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.session import check_run_directory, run_probe, run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
@@ -223,16 +223,9 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     run_training(config, run_directory=whole.root, observer=Observer())
     rows = whole.read_metrics()
     assert [row["max_response_tokens"] for row in rows] == [20, 20, 28, 28, 28, 28]
-    diversities = [row["diversity"] for row in rows]
+    chosen = probe.choice.temperature
     assert [row["temperature"] for row in rows] == [
-        step_temperature(
-            config.rollout.temperature,
-            config.rollout.diversity_watch,
-            step=step,
-            diversities=diversities,
-            chosen=probe.choice.temperature,
-        )
-        for step in range(1, 7)
+        scheduled_temperature(config.rollout.temperature, step=step, chosen=chosen) for step in range(1, 7)
     ]
     assert max(row["filtered_groups"] for row in rows) > 0
     assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))

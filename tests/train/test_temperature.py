@@ -1,4 +1,4 @@
-"""The sampling temperature of a step: schedules, the probe's choice, and answers to a declining diversity."""
+"""The sampling temperature of a step: schedules, the probe's choice, and a declining diversity."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from microcoder.train.algorithm.sampling import (
     StagedTemperature,
     TemperatureStage,
 )
-from microcoder.train.algorithm.schedules import find_decline, follow_trend, scheduled_temperature, step_temperature
+from microcoder.train.algorithm.schedules import find_decline, find_latest_decline, scheduled_temperature
 from microcoder.train.run.probe import ProbePoint, choose_temperature
 
 STAGED = StagedTemperature(
     kind="staged", stages=(TemperatureStage(from_step=1, value=0.6), TemperatureStage(from_step=140, value=1.2))
 )
 PROBED = DiversityTemperature(kind="diversity")
-WATCH = DiversityWatch(window_steps=10, min_drop=0.05, answers=(1.2, 1.8))
 FALLING = [0.6 - 0.01 * step for step in range(40)]
 
 
@@ -98,26 +97,16 @@ def test_a_decline_lies_on_the_least_squares_line(values: list[float]) -> None:
         assert np.corrcoef(np.arange(12), values)[0, 1] < -0.7
 
 
-def test_each_decline_is_answered_once_by_a_higher_temperature_that_stays() -> None:
-    temperatures = [
-        step_temperature(ConstantTemperature(value=0.6), WATCH, step=step, diversities=FALLING) for step in range(1, 41)
-    ]
-    # Ten falling steps show a decline; the answer holds, and ten more are needed for the next.
-    assert temperatures == [0.6] * 10 + [1.2] * 10 + [1.8] * 20
-
-
-def test_without_answers_a_decline_changes_nothing_but_is_seen() -> None:
+def test_a_decline_is_not_read_across_a_jump_of_the_temperature() -> None:
     watch = DiversityWatch(window_steps=10)
-    assert step_temperature(PROBED, watch, step=40, diversities=FALLING, chosen=0.9) == 0.9
-    assert follow_trend(FALLING, watch=watch).decline is not None
-    assert follow_trend(FALLING, watch=watch, breaks=[35]).decline is None
+    assert find_latest_decline(FALLING, watch=watch) is not None
+    assert find_latest_decline(FALLING, watch=watch, breaks=[35]) is None
+    assert find_latest_decline(FALLING, watch=watch, breaks=[30, 50]) is not None
 
 
 def test_contradictions_are_refused() -> None:
     with pytest.raises(ValueError, match="must ascend"):
         DiversityTemperature(kind="diversity", grid=(1.0, 0.5))
-    with pytest.raises(ValueError, match="must ascend"):
-        DiversityWatch(answers=(1.5, 1.0))
     stages = (LengthStage(from_step=5, max_response_tokens=4096),)
     with pytest.raises(ValueError, match="each must be later and longer"):
         RolloutConfig(length_stages=stages)

@@ -14,15 +14,13 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.checkpoints import RunClock
+from microcoder.train.run.checkpoints import Observer, RunClock
 from microcoder.train.run.engines import EngineInputs
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.session import load_tasks
-from microcoder.train.runs import RunDirectory, read_rollouts
+from microcoder.train.runs import RunDirectory
 from microcoder.train.trl import engine
 from microcoder.train.trl.engine import load_policy
 from microcoder.train.trl.sampling import set_sampling
-from microcoder.train.trl.token_figures import add_tokens, watch_tokens
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 RECIPE = {
@@ -234,37 +232,3 @@ def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, j
         for row, mask in zip(output["completion_ids"], output["completion_mask"], strict=True)
     ]
     assert ids == [sample.rollout.token_ids for sample in scored]
-
-
-def test_figures_of_a_few_rollouts_tokens_are_recorded_and_change_nothing(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge, rollout_batch: dict[str, torch.Tensor]
-) -> None:
-    steps = {}
-    for count in (0, 3):
-        run = RunDirectory(tmp_path / str(count))
-        torch.manual_seed(0)
-        trainer = build_trainer(tiny_checkpoint, run.root, judge, **{"logging.token_rollouts": str(count)})
-        trainer.train()
-        steps[count] = [read_rollouts(run.rollout_file(step)) for step in (1, 2)]
-    without, watched = (
-        [[{**row, "tokens": None, "tests": None} for row in step] for step in steps[count]] for count in (0, 3)
-    )
-    assert without == watched
-    assert [sum(row["tokens"] is not None for row in step) for step in steps[3]] == [3, 3]
-    for row in (row for step in steps[3] for row in step if row["tokens"]):
-        tokens = row["tokens"]
-        assert len(tokens) == row["num_tokens"]
-        assert row["completion"].strip() in "".join(token["text"] for token in tokens)
-        assert all(token["logp"] <= 0 and token["entropy"] >= 0 and token["ratio"] > 0 for token in tokens)
-    watched = watch_tokens(trainer, rollout_batch, count=2, step=1)
-    policy: Any = trainer.model
-    with torch.no_grad():
-        for weights in policy.parameters():
-            weights.mul_(1.05)
-    after = watch_tokens(trainer, rollout_batch, count=2, step=1)
-    samples = [sample for group in add_tokens(trainer, watched, trainer._scored_P_G) for sample in group]
-    for number, row in enumerate(watched.rows):
-        length = int(rollout_batch["completion_mask"][row].sum())
-        ratios = torch.tensor([token.ratio for token in samples[row].tokens])
-        torch.testing.assert_close(ratios, (after.logps - watched.logps).exp()[number, :length])
-        assert (ratios - 1).abs().max() > 1e-3

@@ -203,16 +203,11 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Chromium, tmp_path: 
         server.shutdown()
 
 
-def test_statements_programs_and_tokens_are_drawn(page: Chromium, tmp_path: Path) -> None:
+def test_statements_and_programs_are_drawn(page: Chromium, tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=1)
     statement = "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n```\nraw <b>\n```"
-    figures = {"entropy": 0.1, "sampler_logp": None}
-    tokens = [
-        {"text": "We ", "logp": 0.0, "ratio": 1.0, **figures},
-        {"text": "add", "logp": -0.5, "ratio": 1.1, **figures},
-    ]
     program = "def f(x):  # twice\n    return 'a' * 2\n"
-    edit_rollouts(run, 1, lambda row: {**row, "prompt": statement, "program": program, "tokens": tokens})
+    edit_rollouts(run, 1, lambda row: {**row, "prompt": statement, "program": program})
     with ViewerServer(open_collection([run]), port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
@@ -226,9 +221,3 @@ def test_statements_programs_and_tokens_are_drawn(page: Chromium, tmp_path: Path
     assert ["code-word", "def"] in kinds
     assert ["code-comment", "# twice"] in kinds
     assert ["code-string", "'a'"] in kinds
-    assert page.text("#text-tokens") == "We add"
-    page.run("document.getElementById('text-tokens').focus()")
-    page.press("ArrowRight")
-    page.press("ArrowRight")
-    told = page.run("document.getElementById('text-tokens').previousSibling.textContent")
-    assert told.startswith('Token 2 of 2 "add": log-prob -0.50, entropy 0.10, ratio 1.10, ')

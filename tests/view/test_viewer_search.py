@@ -15,7 +15,7 @@ from viewer_runs import records_of, write_training
 from microcoder.judge.core.errors import DataError
 from microcoder.train.runs import RunDirectory
 from microcoder.view import open_collection
-from microcoder.view.search import IndexPart, Needle, Searcher, list_matches
+from microcoder.view.index import IndexPart, Needle, Searcher, list_matches
 
 TEXTS: list[dict[str, str | None]] = [
     {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},

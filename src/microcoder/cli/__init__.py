@@ -28,10 +28,9 @@ VERBS = {
         "Write a recipe for your own model and problems, with the published settings and what fits your GPU.",
     ),
     "train": ("train", "Train a model by a recipe; the same command resumes an interrupted run."),
-    "probe": ("probe", "Sample the untrained model over a grid of temperatures and choose the one to train at."),
     "report": (
         "report",
-        "Write the report of a training run and print its path: the viewer's page, on its overview, from disk.",
+        "Report on a training run, by the viewer's page on disk, or on an evaluation, by tables; or compare two.",
     ),
     "view": (
         "view",
@@ -45,29 +44,28 @@ VERBS = {
         "audit_judge",
         "Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.",
     ),
-    "eval": ("app", "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP."),
+    "eval": ("evaluate", "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP."),
     "data": ("app", "Build a corpus from raw problem sets, or audit one; export and publish it."),
-    "packages": ("app", "Install and list the third-party packages that programs may import."),
-    "study": ("app", "Run controlled experiments and test the paper's claims with them."),
+    "packages": ("packages", "Install and list the third-party packages that programs may import."),
+    "study": ("study", "Run controlled experiments and test the paper's claims with them."),
     "serve": ("serve", "Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md."),
 }
 """By name: the function or application in the module of that name, and what it does."""
 
 CONFIGS = {
-    **dict.fromkeys(("train", "probe"), "microcoder.train.recipe.recipe:TrainConfig"),
+    "train": "microcoder.train.recipe.recipe:TrainConfig",
     "eval": "microcoder.eval.config:EvalConfig",
     "data build": "microcoder.data.build.config:BuildConfig",
 }
 """By command: the configuration whose keys it takes as flags."""
 
-_USUAL = (
+USUAL_KEYS = {"train": (
     *("engine", "num_steps", "seed", "model.path", "model.lora.rank", "problems.train", "problems.heldout"),
     *("rollout.num_samples", "rollout.max_response_tokens", "rollout.temperature.value", "rollout.backend"),
     *("batch.train_batch_size", "batch.ppo_mini_batch_size", "batch.micro_batch_rollouts"),
     *("algorithm.advantage", "algorithm.masking.rho", "optimizer.learning_rate", "evaluation.every_steps"),
     *("evaluator.workers", "checkpoint.every_steps"),
-)
-USUAL_KEYS = {"train": _USUAL, "probe": _USUAL}
+)}  # fmt: skip
 """Keys that `--help` lists, where it does not list all; `--help-all` does."""
 
 _NUMBERS = {int: "a whole number", float: "a number"}
@@ -181,7 +179,6 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
 
 
 def _explain_refusals(error: Any) -> str:
-    """Return a sentence on the options that a model of pydantic's refuses."""
     from microcoder.judge.core.errors import explain_fault
 
     faults = error.errors()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def audit(
-    source: str,
+    source: str = "",
     /,
     *,
     form: Annotated[str, Parameter(name=["--format"])] = "",
@@ -46,7 +46,7 @@ def audit(
     """Report what a build would turn away of a published dataset, and why; turns nothing away. Resumes.
 
     Failing references, wrong programs that pass, tests shown in the statement, missing checkers and licences, lost
-    bounds, duplicates, benchmark contamination. See docs/dataset-audit.md.
+    bounds, duplicates, benchmark contamination. See docs/dataset-audit.md. Without a source it lists the formats.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def audit(
         A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a
         source in that config, which is read with its columns and joins.
     form
-        Its format; `microcoder data formats` lists them.
+        Its format; `microcoder data audit` alone lists them.
     config
         Config of a build. Repeat to override it with further ones. Its benchmarks are checked for, too.
     inside
@@ -78,10 +78,15 @@ def audit(
     """
 
     require_data()
-    from microcoder.data.build.audit import audit as look
     from microcoder.data.build.config import BuildConfig, SourceSettings
+    from microcoder.data.build.session import audit as look
     from microcoder.data.tests.answers import GenerateSettings
 
+    if not source:
+        from microcoder.data.formats.rows import FORMATS
+
+        print("\n".join(f"{name:24} {known.about}" for name, known in sorted(FORMATS.items())))
+        return
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: use 1 or more, or leave it out for all rows")
     named = tuple(_read_benchmark(text) for text in benchmark)
@@ -113,14 +118,14 @@ def audit(
 
 
 def _ask_for_format(source: str, inside: str) -> str:
-    from microcoder.data.formats.catalogue import FORMATS
+    from microcoder.data.formats.rows import FORMATS
     from microcoder.data.sources import find_format
 
     guess = find_format(Path(source) / inside)
     said = f"its first row looks like {guess}" if guess else f"use one of {', '.join(sorted(FORMATS))}"
     inside = f" --inside {inside}" if inside else ""
     typed = f"microcoder data audit {source}{inside} --format {guess or 'FORMAT'}"
-    return f"--format is missing; {said}. Type: {typed} (microcoder data formats says what each is)"
+    return f"--format is missing; {said}. Type: {typed} (microcoder data audit alone says what each is)"
 
 
 def _read_benchmark(text: str) -> SourceSettings:
@@ -137,7 +142,7 @@ app = App(name="data", help="Build a corpus from raw problem sets, or audit one;
 app.command(audit)
 
 _REASONS_SHOWN = 8
-_PACKAGES = frozenset({"kattis", "polygon"})
+_PACKAGES = frozenset({"kattis"})
 """Formats with many programs a problem, compiled ones among them: their verification takes longer."""
 _DRY_RUN = "Print the resolved config, the work left and an estimate of its time, and stop."
 DryRun = Annotated[bool, Parameter(negative="", help=_DRY_RUN)]
@@ -162,16 +167,6 @@ def build(
         Stage to end with; only after `verify` is the corpus written.
     """
     _run(overrides, config, last=until, dry_run=dry_run, json=json)
-
-
-@app.command
-def formats() -> None:
-    """List the supported source formats."""
-    require_data()
-    from microcoder.data.formats.catalogue import FORMATS
-
-    for name, known in sorted(FORMATS.items()):
-        print(f"{name:24} {known.about}")
 
 
 @app.command
@@ -219,7 +214,7 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.data.release.publishing import push as upload
+    from microcoder.data.release.tables import push as upload
 
     done = upload(corpus, repo=repo, is_private=private)
     print(f"{done.num_problems} problems pushed to {done.address}")
@@ -308,6 +303,6 @@ def require_data() -> None:
     missing = [name for name in ("pyarrow", "ftfy", "py3langid") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
-    from microcoder.data.clean.tex import find_pandoc
+    from microcoder.data.clean.cleaning import find_pandoc
 
     find_pandoc()

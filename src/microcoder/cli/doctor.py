@@ -143,5 +143,5 @@ def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: s
     if problem:
         return [f"    no headers kept precompiled, so each program takes longer to build: {problem}"]
     return [
-        f"    no headers kept precompiled yet: judges make them as needed, `microcoder packages headers {name}` now"
+        f"    no headers kept precompiled yet: judges make them as needed, `microcoder packages --headers {name}` now"
     ]

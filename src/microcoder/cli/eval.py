@@ -5,9 +5,6 @@ from __future__ import annotations
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import App, Parameter
 
 from microcoder.cli.display import StepDisplay
 from microcoder.cli.options import DryRun, Json, Overrides, Recipes, parse_overrides, print_resolved
@@ -15,10 +12,7 @@ from microcoder.eval.config import EvalConfig
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 
-app = App(name="eval", help="Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.")
 
-
-@app.default
 def evaluate(
     *overrides: Overrides,
     config: Recipes = (),
@@ -26,9 +20,10 @@ def evaluate(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Evaluate a model, or answers from a file; the same command resumes an interrupted run.
+    """Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.
 
-    Any key of the config can be given as a flag: `--benchmark.path test6.jsonl --generation.model Qwen/Qwen3-4B`.
+    The same command resumes an interrupted run. Any key of the config can be given as a flag:
+    `--benchmark.path test6.jsonl --generation.model Qwen/Qwen3-4B`.
     See docs/evaluation.md for benchmarks and formats, docs/reference.md for all keys.
 
     Parameters
@@ -62,43 +57,4 @@ def evaluate(
         print(json_module.dumps({"run_dir": str(target), **results}))
     else:
         print(render_results(results))
-        print(f"\nwritten to {target}; type `microcoder eval show {target}` to see this again")
-
-
-@app.command
-def show(
-    run: Path,
-    other: Path | None = None,
-    /,
-    *,
-    pass_at: Annotated[tuple[int, ...], Parameter(negative="")] = (),
-    json: Json = False,
-) -> None:
-    """Show the results of an evaluation, or compare two.
-
-    Parameters
-    ----------
-    run
-        A folder that `microcoder eval` wrote; it may be unfinished.
-    other
-        A second folder: shows the difference, other minus run, paired by problem.
-    pass_at
-        Additional k of pass@k.
-    """
-    from microcoder.eval.report import EvaluationFolder, compare, render_comparison, render_results, summarise
-
-    for k in pass_at:
-        if k < 1:
-            raise ConfigError(f"--pass-at {k}: use 1 or more")
-    results = summarise(EvaluationFolder(run), pass_at=pass_at)
-    if other is None:
-        print(json_module.dumps(results) if json else render_results(results))
-        return
-    others = summarise(EvaluationFolder(other), pass_at=pass_at)
-    difference = compare(EvaluationFolder(run), EvaluationFolder(other), pass_at=pass_at)
-    if json:
-        print(json_module.dumps({"before": results, "after": others, "difference": difference}))
-        return
-    for figures in (results, others):
-        print(f"# {figures['name']}\n\n{render_results(figures)}\n")
-    print(f"# change\n\n{render_comparison(difference)}")
+        print(f"\nwritten to {target}; type `microcoder report {target}` to see this again")

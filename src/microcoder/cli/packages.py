@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.judge.languages.packages import (
     PROFILES,
-    STANDARD,
     find_folder,
     find_roots,
     install_packages,
@@ -18,20 +17,19 @@ from microcoder.judge.languages.packages import (
 )
 from microcoder.judge.run.builds import list_headers, make_header
 
-app = App(name="packages", help="Install and list the third-party packages that programs may import.")
 
-
-@app.command
-def install(
-    profile: str = STANDARD,
+def packages(
+    profile: str = "",
     /,
     *,
     python: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    headers: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
 ) -> None:
-    """Install the packages of a profile in a folder of their own, as a judge does when it first needs them.
+    """Install and list the third-party packages that programs may import.
 
-    The folder is MICROCODER_PACKAGES if that is set; otherwise a system-wide one for root, one in the home folder for
-    other users.
+    With a profile it installs its packages in a folder of their own, as a judge does when it first needs them:
+    MICROCODER_PACKAGES if that is set; otherwise a system-wide one for root, one in the home folder for other users.
+    Without, it lists the profiles with their packages and where they are installed.
 
     Parameters
     ----------
@@ -39,37 +37,20 @@ def install(
         One of standard, atcoder, none, or the path of a file of pinned packages (.txt or .toml).
     python
         Versions of Python to install for, such as 3.13; by default the one that MicroCoder runs on.
+    headers
+        Precompile common headers of these languages, such as cpp17 cpp20, or of `all` with such headers, as a judge
+        does at the fifth program that includes one. Programs then build in about a quarter of the time. The headers are
+        stored beside the packages.
     """
-    chosen = load_profile(profile)
-    for version in python or (CURRENT_VERSION,):
-        folder = install_packages(chosen, find_interpreter(version)) if chosen.packages else "nothing to install"
-        print(f"{chosen.label} for Python {version}: {folder}")
-
-
-@app.command(name="list")
-def list_profiles() -> None:
-    """List the profiles with their packages and where they are installed."""
-    interpreter = find_interpreter(CURRENT_VERSION)
-    for profile in PROFILES.values():
-        folder = find_folder(profile, interpreter) if profile.packages else "needs nothing"
-        print(f"{profile.label}: {folder or f'not installed; type: microcoder packages install {profile.name}'}")
-        for pin in profile.pins:
-            print(f"  {pin}")
-    print(f"kept in {' or '.join(map(str, find_roots()))}, for Python {CURRENT_VERSION}")
-
-
-@app.command
-def headers(*languages: str) -> None:
-    """Precompile common headers, as a judge does at the fifth program that includes one.
-
-    Programs then build in about a quarter of the time. The headers are stored beside the packages.
-
-    Parameters
-    ----------
-    languages
-        Such as cpp17 cpp20; by default every language with such headers, in its default version.
-    """
-    for name in languages or [name for name, language in LANGUAGES.items() if language.precompiled]:
+    if profile:
+        chosen = load_profile(profile)
+        for version in python or (CURRENT_VERSION,):
+            folder = install_packages(chosen, find_interpreter(version)) if chosen.packages else "nothing to install"
+            print(f"{chosen.label} for Python {version}: {folder}")
+    elif not headers:
+        _list_profiles()
+    known = [name for name, language in LANGUAGES.items() if language.precompiled]
+    for name in known if headers == ("all",) else headers:
         language = find_language(name)
         found = list_headers(language)
         if not found:
@@ -77,3 +58,13 @@ def headers(*languages: str) -> None:
             print(f"{language.label}: nothing to make: {why}")
         for header, folder in found.items():
             print(f"{language.label}, {header}: {folder or make_header(language, header)}")
+
+
+def _list_profiles() -> None:
+    interpreter = find_interpreter(CURRENT_VERSION)
+    for profile in PROFILES.values():
+        folder = find_folder(profile, interpreter) if profile.packages else "needs nothing"
+        print(f"{profile.label}: {folder or f'not installed; type: microcoder packages {profile.name}'}")
+        for pin in profile.pins:
+            print(f"  {pin}")
+    print(f"kept in {' or '.join(map(str, find_roots()))}, for Python {CURRENT_VERSION}")

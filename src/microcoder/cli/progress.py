@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from microcoder.cli.display import Display, describe_seconds, printable
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, describe_row
-from microcoder.train.run.observer import Observer
+from microcoder.train.run.checkpoints import Observer
 
 if TYPE_CHECKING:
     from rich.console import Console

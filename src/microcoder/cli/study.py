@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from microcoder.cli.display import StepDisplay
 from microcoder.cli.options import Flag, Json
@@ -20,8 +20,6 @@ from microcoder.judge.core.installation import how_to_install
 if TYPE_CHECKING:
     from microcoder.lab.studies.design import StudyFile
     from microcoder.lab.studies.work import Work
-
-app = App(name="study", help="Run controlled experiments and test the paper's claims with them.")
 
 _NAME = "A study file, or a name (or a part of one) in studies/."
 Name = Annotated[str | None, Parameter(show_default=False, help=_NAME)]
@@ -52,17 +50,23 @@ _DEFAULTS = Chosen()
 Choice = Annotated[Chosen, Parameter(name="*")]
 
 
-@app.command
-def run(
+def study(
     name: Name = None,
     /,
     *,
     chosen: Choice = _DEFAULTS,
     jobs: int | None = None,
     dry_run: Flag = False,
+    report: Flag = False,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    code: str | None = None,
+    against: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Do the missing runs of a study, several in parallel; the same command resumes an interrupted study.
+    """Run controlled experiments and test the paper's claims with them.
+
+    Does the missing runs of a study, several in parallel; the same command resumes an interrupted study. With --report
+    it tests the claims with the finished runs: one page per study, and an index of all claims.
 
     Parameters
     ----------
@@ -70,7 +74,28 @@ def run(
         Runs in parallel; by default one per core.
     dry_run
         Print each claim's design and statistical power and the runs, at a model's scale as commands, and stop.
+    report
+        Write the pages of the finished runs; nothing is run.
+    output
+        With --report: folder of the pages and figures, by default docs/insights; with --all also of the index.
+    code
+        With --report: code digest of the runs to use (a folder in `runs`); by default that of the installed code.
+    against
+        With --report: another report, such as that of other seeds: print which conclusions these runs repeat, and write
+        no page.
+    json
+        Print one JSON object instead of text; with --report the results, and no page is written.
     """
+    idle = {"--jobs": jobs, "--dry-run": dry_run} if report else {"-o": output, "--code": code, "--against": against}
+    if flag := next((flag for flag, value in idle.items() if value), None):
+        raise ConfigError(f"{flag} does nothing {'with' if report else 'without'} --report; leave one of them out")
+    if report:
+        _report(name, chosen, output or Path("docs/insights"), code, against, json=json)
+    else:
+        _run(name, chosen, jobs, dry_run=dry_run, json=json)
+
+
+def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, json: bool) -> None:
     from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.work import distinct_work, plan_work
     from microcoder.lab.studies.workers import default_jobs, do_work, missing_work
@@ -102,7 +127,7 @@ def run(
         return
     require_training()
     _write_catalogue([work for _, found in planned for work in found])
-    command = ["microcoder", "study", "run", *([name] if name else ["--all"]), "--scale", scale]
+    command = ["microcoder", "study", *([name] if name else ["--all"]), "--scale", scale]
     ended: list[Work] = []
     with StepDisplay(unit="runs and measurements") as display:
 
@@ -121,30 +146,9 @@ def run(
         raise TrainingError(f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}")
 
 
-@app.command
-def report(
-    name: Name = None,
-    /,
-    *,
-    chosen: Choice = _DEFAULTS,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("docs/insights"),
-    code: str | None = None,
-    against: Path | None = None,
-    json: Flag = False,
+def _report(
+    name: str | None, chosen: Chosen, output: Path, code: str | None, against: Path | None, *, json: bool
 ) -> None:
-    """Test the claims with the finished runs: one page per study, and an index of all claims.
-
-    Parameters
-    ----------
-    output
-        Folder of the pages and figures; with --all also of the index.
-    code
-        Code digest of the runs to use (a folder in `runs`); by default that of the installed code.
-    against
-        Another report, such as that of other seeds: print which conclusions these runs repeat, and write no page.
-    json
-        Print the results as one JSON object, and write no page.
-    """
     from microcoder.lab.studies.claims import as_records, compare_results, judge_studies, read_results
     from microcoder.lab.studies.design import find_studies
     from microcoder.lab.studies.pages import describe_claim, write_study_report
@@ -193,7 +197,6 @@ def _print_json(value: object) -> None:
 
 
 def _describe(studies: Sequence[StudyFile], works: Sequence[Work], scale: str) -> Iterator[str]:
-    """Yield the claims with what their seeds can show, and the work."""
     from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.pages import describe_expectation, name_comparison
 

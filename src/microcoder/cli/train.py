@@ -20,13 +20,12 @@ from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.checkpoints import model_folder
 from microcoder.train.run.estimate import (
     RunEstimate,
-    advise,
     count_memory,
     describe_memory,
     detect_device_gib,
     estimate_run,
 )
-from microcoder.train.run.failures import measure_room
+from microcoder.train.run.failures import how_to_shrink, measure_room
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.runs import RunDirectory
 
@@ -69,7 +68,7 @@ def train(
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
-    from microcoder.train.run.observer import Observer
+    from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.session import run_training
     from microcoder.view import write_report
 
@@ -142,7 +141,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
                 print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
         if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
             print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
-        print(f"disk: {measure_room(config, target)}")
+        print(f"disk: {measure_room(config, target)[0]}")
         if command:
             print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
         print(f"the run would be written to {target}")
@@ -155,7 +154,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
             if table.total <= table.device_gib
             else f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
         )
-        advice = advise(config, table, num_shards=num_shards)
+        advice = how_to_shrink(config)
         print(f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}", file=sys.stderr)
 
 

@@ -11,8 +11,7 @@ from pydantic import Field, JsonValue, Tag
 from microcoder.data.benchmarks import AnyBenchmark, HumanEval, Mbpp
 from microcoder.data.completions import EndpointConfig
 from microcoder.judge.core.config import Config, kind_or
-from microcoder.train.recipe.judge import SandboxConfig
-from microcoder.train.recipe.prompts import PromptConfig
+from microcoder.train.recipe.judge import PromptConfig, SandboxConfig
 from microcoder.train.recipe.recipe import ExtractorConfig
 
 

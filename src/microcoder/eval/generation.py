@@ -40,7 +40,7 @@ from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
 from microcoder.judge.core.types import Prompt, Turn
-from microcoder.train.recipe import prompts
+from microcoder.train.recipe import judge as shared
 from microcoder.train.runs import read_rollouts
 
 Messages = list[dict[str, str]]
@@ -91,10 +91,10 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
 def build_asker(config: EvalConfig) -> Asker:
     """Return the prompt style of an evaluation, by the same code as training."""
     if config.prompt.style != "published":
-        return prompts.build_asker(config.prompt)
+        return shared.build_asker(config.prompt)
     if config.prompt.options:
         raise ConfigError('prompt.options are of a prompt.style; "published" has none')
-    return prompts.build_asker(config.prompt, style="instruct")
+    return shared.build_asker(config.prompt, style="instruct")
 
 
 _IDS = ("problem_id", "question_id", "task_id", "id")
@@ -274,7 +274,7 @@ def generate_locally(
             "generating with a local model needs torch and transformers, which are not installed; "
             f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
         )
-    from microcoder.train.run.inference import respond
+    from microcoder.train.run.weights import respond
 
     note(f"loading {config.model}")
     answers = respond(

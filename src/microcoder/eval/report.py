@@ -102,22 +102,14 @@ class EvaluationFolder(WorkFolder):
         return self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
 
     def check_place(self) -> None:
-        """Check that the folder is empty or an evaluation, and writable.
-
-        Raises:
-            DataError: it is not; what is there, and what to type.
-        """
+        """Check that the folder is empty or an evaluation, and writable."""
         check_writable(self.root, DataError)
         ours = {self.manifest.name, self.questions.name, self.lock_file.name}
         if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
             raise DataError(f"{self.root} is not empty and holds no evaluation; use another --run-dir")
 
     def read_manifest(self) -> Row:
-        """Return the manifest.
-
-        Raises:
-            DataError: there is none.
-        """
+        """Return the manifest."""
         if not self.manifest.exists():
             raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
         return read_json(self.manifest, what="manifest")
@@ -221,8 +213,6 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
     manifest, questions = folder.read_manifest(), folder.read_questions()
     verdicts, samples = folder.read_verdicts(), folder.read_samples()
     if not verdicts:
-        if not folder.is_evaluation:
-            raise DataError(f"{folder.root} holds a training run, no evaluation; type: microcoder report {folder.root}")
         raise DataError(f"{folder.root} holds no verdict yet; type its command again to resume it")
     solved = solved_from(verdicts)
     counts = Counter(row["verdict"] for row in verdicts.values())
@@ -351,7 +341,6 @@ def render_comparison(results: Results) -> str:
 
 
 def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = False) -> str:
-    """Return lines, and for each k a table of platform by difficulty."""
     parts = ["\n".join(lines)]
     for k in sorted({cell["k"] for cell in cells}):
         mine = {(cell["platform"], cell["difficulty"]): cell for cell in cells if cell["k"] == k}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.data.benchmarks import LiveCodeBench, ProblemFile, Question
-from microcoder.data.formats.catalogue import find_source
+from microcoder.data.formats.rows import find_source
 from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile
 from microcoder.eval.generation import (
     ResponseRequest,
@@ -238,6 +238,5 @@ def _judge_group(
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
-    """Return a sample's seed, independent of the order of generation."""
     digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

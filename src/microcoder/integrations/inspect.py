@@ -1,4 +1,4 @@
-"""The judge as a scorer of Inspect, and rows of any known format as its task; see docs/integrations/inspect.md."""
+"""The judge as a scorer of Inspect, and rows of any known format as its task; see docs/integrations.md."""
 
 from __future__ import annotations
 

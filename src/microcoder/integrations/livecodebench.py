@@ -1,4 +1,4 @@
-"""LiveCodeBench's functions, judged by us: its signatures, codes, metadata (docs/integrations/livecodebench.md).
+"""LiveCodeBench's functions, judged by us: its signatures, codes, metadata (docs/integrations.md).
 
 Results cover a program's tests up to the first failure, as in LiveCodeBench: True, then -2 (wrong answer; False
 for a function), -3 (time limit) or -4 (any other failure). A sandbox that failed is an `EvaluatorFault`, never a code.

@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness, judged by us; see docs/integrations/lm-eval.md.
+"""Tasks of lm-evaluation-harness, judged by us; see docs/integrations.md.
 
 lm_eval --include_path $(python -m microcoder.integrations.lm_eval) --tasks microcoder_humaneval_plus ...
 """

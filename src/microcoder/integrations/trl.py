@@ -1,4 +1,4 @@
-"""The judge as a reward function of TRL's trainers; see docs/integrations/trl.md."""
+"""The judge as a reward function of TRL's trainers; see docs/integrations.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge as the reward function of a stock verl; see docs/integrations/verl.md.
+"""The judge as the reward function of a stock verl; see docs/integrations.md.
 
 verl knows no reward that is none, so a sandbox that failed is asked again, and then either ends the run or, with
 `on_fault=leave_out` beside one of our advantage estimators (`algorithm.adv_estimator=microcoder_grpo`), leaves its

@@ -32,21 +32,6 @@ class SamplerMismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenFigures:
-    """What is known of one token of a response."""
-
-    text: str
-    logp: float
-    """Under the policy that the step began with, at the step's temperature."""
-    entropy: float
-    """Of that policy's distribution at this place, in nats."""
-    ratio: float
-    """Probability after the step's updates over that before."""
-    sampler_logp: float | None = None
-    """Where the sampler is another program and reports it."""
-
-
-@dataclass(frozen=True, slots=True)
 class ScoredRollout:
     """A rollout with all decisions about it: the row of `rollouts/step_*.parquet`."""
 
@@ -73,8 +58,6 @@ class ScoredRollout:
     """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
     lost: Mapping[str, float] = field(default_factory=dict)
     """What was taken of its advantage by `mask`, `penalty` and `mismatch`; without a key: nothing."""
-    tokens: Sequence[TokenFigures] = ()
-    """Of the few rollouts whose tokens are recorded; empty: not of this one."""
 
 
 Unit = Literal["share", "count", "number", "seconds"]
@@ -244,8 +227,6 @@ class EvaluationMetrics:
     num_unscored: int = metric("Unscored samples", unit="count", line="UNSCORED {}", is_rare=True)
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
-    sweep: list[Mapping[str, Any]] = field(default_factory=list)
-    """The same problems at other temperatures, if configured: temperature, accuracy, diversity, length, truncated."""
 
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""
@@ -369,5 +350,4 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "advantage": sample.advantage,
         "masked_why": sample.masked_why,
         "lost": list(sample.lost.items()),
-        "tokens": [asdict(token) for token in sample.tokens] or None,
     }

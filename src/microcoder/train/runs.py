@@ -30,9 +30,6 @@ from typing import Any
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
 
-TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
-"""Figures of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have
-null."""
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
@@ -93,11 +90,7 @@ class RunDirectory(WorkFolder):
         return max(self.checkpoint_steps(), default=None)
 
     def read_manifest(self) -> dict[str, Any]:
-        """Return the manifest.
-
-        Raises:
-            DataError: the folder is not a run directory.
-        """
+        """Return the manifest."""
         return read_json(self.manifest, what="run manifest")
 
     def read_summary(self) -> dict[str, Any] | None:
@@ -157,7 +150,6 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("is_taken", pa.bool_()),
         ]
     )
-    token = pa.struct([("text", pa.string()), *((name, pa.float32()) for name in TOKEN_FIGURES)])
     schema = pa.schema(
         [
             ("step", pa.int64()),
@@ -182,7 +174,6 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("advantage", pa.float64()),
             ("masked_why", pa.string()),
             ("lost", pa.map_(pa.string(), pa.float64())),
-            ("tokens", pa.list_(token)),
         ]
     )
     write_parquet(path, rows, schema)

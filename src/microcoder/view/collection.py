@@ -13,7 +13,7 @@ from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import describe_report
 from microcoder.view.files import ProblemTests, tests_of_files
-from microcoder.view.search import Searcher
+from microcoder.view.index import Searcher
 from microcoder.view.sources import CorpusSource, EvaluationSource, RunSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
@@ -26,22 +26,14 @@ class Collection:
     searcher: Searcher = field(default_factory=Searcher)
 
     def __getitem__(self, key: str) -> RunSource:
-        """Return a run.
-
-        Raises:
-            DataError: no such run is open.
-        """
+        """Return a run."""
         try:
             return self.sources[key]
         except KeyError:
             raise DataError(f"run={key!r} is not open; open are {', '.join(self.sources)}") from None
 
     def overview(self, key: str) -> dict[str, Any]:
-        """Return what the report of a training run says, compared with the other open runs on the same problems.
-
-        Raises:
-            DataError: the run is no training run, or a file of it is damaged.
-        """
+        """Return what the report of a training run says, compared with the other open runs on the same problems."""
         source = self[key]
         if not isinstance(source, TrainingSource):
             raise DataError(f"run={key!r} is no training run, so there is no report on it")

@@ -278,7 +278,6 @@ def _read_other(path: Path, begin: int) -> Asked:
 
 
 def _recognise(values: Row) -> list[tuple[str, Problem]]:
-    """Return the problem of a row of any known format, under each name that runs may know it by."""
     try:
         problem = read_problem(values)
     except MicroCoderError:
@@ -311,7 +310,6 @@ def _asked(problem: Problem, origin: str) -> Asked:
 
 
 def _as_claims(given: str, wanted: str) -> tuple[str, str]:
-    """Return calls and claims (`data/formats/claims.py`) as the Python that they are."""
     try:
         asked, claimed = json.loads(given), json.loads(wanted)
         if "replay" in asked:

@@ -44,8 +44,7 @@ from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import check_alike
 from microcoder.view.collection import Collection, open_collection
 from microcoder.view.files import ProblemTests
-from microcoder.view.index import Index
-from microcoder.view.search import Needle, list_matches
+from microcoder.view.index import Index, Needle, list_matches
 from microcoder.view.sources import Row, RunSource
 from microcoder.view.training_source import TrainingSource
 
@@ -97,8 +96,7 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
     history = read_history(run_directory)
     if history.manifest.get("kind") == "evaluation":
         raise DataError(
-            f"{run_directory} is an evaluation, not a training run: type `microcoder eval show {run_directory}`; "
-            f"read its answers with `microcoder view {run_directory}`"
+            f"{run_directory} is an evaluation, not a training run; type: microcoder report {run_directory}"
         )
     for other in against:
         check_alike(history, read_history(other))
@@ -203,11 +201,8 @@ def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
 
 
 def send_index(collection: Collection, words: Words) -> bytes:
-    """Return the light columns of a run; a list is often searched next, so its texts are read ahead."""
-    source = collection[words.get("run", "")]
-    index = source.index()
-    collection.searcher.begin(source.parts(index))
-    return index.pack()
+    """Return the light columns of a run."""
+    return collection[words.get("run", "")].index().pack()
 
 
 def search_texts(collection: Collection, words: Words) -> Row:
@@ -243,9 +238,7 @@ def show_rollout(collection: Collection, words: Words) -> Row:
 def shorten(row: Row, longest: int) -> Row:
     """Return a rollout's texts and tests cut to a length; `cut` names the texts that were, with their lengths."""
     shown: Row = {
-        name: row.get(name)
-        for name in ("extraction", "temperature", "facts", "lost", "tokens")
-        if row.get(name) is not None
+        name: row.get(name) for name in ("extraction", "temperature", "facts", "lost") if row.get(name) is not None
     }
     cut: dict[str, int] = {}
     for name in _TEXTS:
@@ -382,11 +375,7 @@ class ViewerServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, collection: Collection, *, port: int) -> None:
-        """Listen on a port of the loopback; 0 takes any that is free.
-
-        Raises:
-            ConfigError: the port is taken or not allowed.
-        """
+        """Listen on a port of the loopback; 0 takes any that is free."""
         self.collection = collection
         self.static = read_static()
         try:

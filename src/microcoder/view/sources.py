@@ -37,8 +37,7 @@ from microcoder.view.files import (
     tests_of_evaluation,
     tests_of_files,
 )
-from microcoder.view.index import Index, IndexBuilder
-from microcoder.view.search import IndexPart, Texts
+from microcoder.view.index import Index, IndexBuilder, IndexPart, Texts
 
 Row = dict[str, Any]
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -100,11 +99,7 @@ class RunSource(ABC):
 
     @abstractmethod
     def read(self, record: Row) -> Row:
-        """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it.
-
-        Raises:
-            DataError: the file is gone or damaged.
-        """
+        """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it."""
 
     @abstractmethod
     def read_all(self, index: Index) -> Iterator[Row]:
@@ -362,7 +357,6 @@ class EvaluationSource(LineSource):
 
 
 def _unwire(output: str | None) -> str | None:
-    """Return what calls returned, without the mark of its line."""
     return output.strip().removeprefix(_WIRE) if output and _WIRE in output else output
 
 

@@ -1,9 +1,13 @@
-"""A training run: its rollouts lie in one Parquet file a step, of which the light columns are read at once."""
+"""A training run: its rollouts lie in one Parquet file a step, of which the light columns are read at once.
+
+Its curves are plain numbers: the page overlays those of several runs that have the same id.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,25 +19,24 @@ import pyarrow.parquet as pq
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
-from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.effects import estimate_accuracy
+from microcoder.lab.studies.history import History, read_history
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory
-from microcoder.view.charts import draw_training, list_alarms
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, tests_of_run
-from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index
-from microcoder.view.search import IndexPart, Texts, pc
+from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexPart, Texts, pc
 from microcoder.view.sources import Row, RunInfo, RunSource
 
 _WORDS = tuple(name for name in WORDS if name != "split")
 _INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
 _REWARDS = ("reward", "advantage")
-_SECONDS, _DETAIL, _OUTPUT, _TOKEN = (
+_SECONDS, _DETAIL, _OUTPUT = (
     "tests.list.element.cpu_seconds",
     "tests.list.element.detail",
     "tests.list.element.output",
-    "tokens.list.element.logp",
 )
-_LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS, _TOKEN)
-_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost", "tokens")
+_LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS)
+_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,6 @@ class TrainingSource(RunSource):
         num_rows = table.num_rows
         held = {name: table[name] if name in table.column_names else pa.nulls(num_rows) for name in _LIGHT}
         tests = table["tests"].combine_chunks() if "tests" in table.column_names else None
-        tokens = table["tokens"].is_valid().to_numpy() if "tokens" in table.column_names else np.zeros(num_rows, bool)
         return {
             "split": np.repeat(self._builder.encode("split", [split]), num_rows),
             "step": np.full(num_rows, step, dtype=np.int32),
@@ -173,7 +175,6 @@ class TrainingSource(RunSource):
             **{name: _numbers(held[name], pa.float64(), float("nan")) for name in _REWARDS},
             "cpu_seconds": _slowest(tests, num_rows),
             "is_truncated": _numbers(held["is_truncated"], pa.bool_(), False).astype(bool),
-            "has_tokens": tokens,
         }
 
     def _codes(self, name: str, column: Any) -> Any:
@@ -246,3 +247,54 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_mtime_ns, status.st_size)
+
+
+def draw_training(history: History) -> list[Row]:
+    """Return every chart that a run's metrics declare and it has values for: id, title, unit and series."""
+    charts: dict[str, Row] = {}
+    for kind, rows, label in (
+        (StepMetrics, history.steps, "training"),
+        (EvaluationMetrics, history.evaluations, "held out"),
+    ):
+        for shown in (one for one in shown_metrics(kind) if one.chart):
+            values = [getattr(row, shown.name) for row in rows]
+            if shown.is_rare and not any(values):
+                continue
+            keys = [""] if "{}" not in shown.title else list(dict.fromkeys(key for value in values for key in value))
+            for key in sorted(keys, key=lambda key: history.tiers.index(key) if key in history.tiers else -1):
+                points = [(row.step, value.get(key) if key else value) for row, value in zip(rows, values, strict=True)]
+                # A loss that overflowed is a gap.
+                known = [(step, value) for step, value in points if value is not None and math.isfinite(value)]
+                if not known:
+                    continue
+                title = shown.title.format(key.replace("_", " "))
+                empty = {"title": title[:1].upper() + title[1:], "unit": shown.unit, "series": []}
+                name = f"{shown.chart}-{key}" if key else shown.chart
+                series: Row = {
+                    "label": shown.label or label,
+                    "steps": [step for step, _ in known],
+                    "values": [round(value, 6) for _, value in known],
+                }
+                if label == "held out" and shown.chart == "accuracy":
+                    series |= _intervals(history, key, series["steps"])
+                charts.setdefault(name, {"id": name, **empty})["series"].append(series)
+    return sorted(charts.values(), key=lambda chart: chart["id"] != "accuracy")
+
+
+def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
+    """Return a line for each early warning of a run: its name and where it held."""
+    lines = []
+    for name in dict.fromkeys(name for step in steps for name in step.alarms):
+        held = [step.step for step in steps if name in step.alarms]
+        where = f"step {held[0]}" if len(held) == 1 else f"{len(held)} steps between {held[0]} and {held[-1]}"
+        lines.append(f"Early warning {name.replace('_', ' ')}: {where}.")
+    return lines
+
+
+def _intervals(history: History, tier: str, steps: Sequence[int]) -> Mapping[str, list[float | None]]:
+    """Return the bounds of held-out accuracy, of all problems or of a tier; None where no file names tiers."""
+    of_step = {evaluation.step: evaluation.solved for evaluation in history.evaluations}
+    tier_of = history.tier_of if tier else {}
+    chosen = [{name: s for name, s in of_step[step].items() if tier_of.get(name, "") == tier} for step in steps]
+    estimates = [estimate_accuracy(solved) for solved in chosen]
+    return {bound: [getattr(one, bound) if one else None for one in estimates] for bound in ("low", "high")}

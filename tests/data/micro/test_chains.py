@@ -5,10 +5,9 @@ from itertools import islice
 from typing import get_args
 
 import pytest
-from pydantic import ValidationError
 
 from microcoder import DataError, Program, extract_program
-from microcoder.data.micro import STYLES, TIERS, ThinkingShares, generate_chain_demonstrations, generate_problems
+from microcoder.data.micro import STYLES, TIERS, generate_chain_demonstrations, generate_problems
 from microcoder.data.micro.chains import (
     MODULUS,
     NUM_STEPS_BY_TIER,
@@ -119,13 +118,6 @@ def test_each_way_of_thinking_writes_what_it_says(num_steps: int) -> None:
     assert [line[1:3] for line in lines] == list(task.steps)
     assert "".join(line[-1] for line in lines) == digits
     assert thought["checked"] == f"{thought['worked']}again\n{thought['worked']}"
-
-
-def test_shares_are_kept_and_empty_ones_refused() -> None:
-    shares = ThinkingShares(none=0, leap=0, bare=1, worked=0, checked=0, ramble=0, loop=0, stop_share=0)
-    assert {d.response[:7] for d in generate_chain_demonstrations(num=50, shares=shares)} == {"digits "}
-    with pytest.raises(ValidationError, match="no way of thinking to the end has a weight"):
-        ThinkingShares(leap=0, bare=0, worked=0, checked=0)
 
 
 def test_more_chains_than_there_are_and_unknown_worlds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

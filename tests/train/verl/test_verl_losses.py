@@ -10,11 +10,11 @@ from loss_equations import LOSSES, policy_loss
 from test_verl_translate import translated
 from verl_runs import needs_verl
 
-from microcoder.train.algorithm.losses import Loss
+from microcoder.train.algorithm.config import Loss
 
 pytestmark = needs_verl
 
-OF_VERL = sorted(name for name, loss in LOSSES.items() if "verl" in loss.engines)
+OF_VERL = sorted(LOSSES)
 LENGTHS = [3, 7, 5, 2, 8, 4]
 
 

@@ -44,7 +44,7 @@ def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
     from transformers import PreTrainedTokenizerFast
     from verl.trainer.ppo.v1 import get_trainer_cls
 
-    from microcoder.train.run.chat import RolloutReader
+    from microcoder.train.run.weights import RolloutReader
 
     config = compose(f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options)
     trainer = get_trainer_cls("microcoder")(config)
@@ -57,7 +57,7 @@ def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
 
 def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
     """Responses of 16 problems, four each: some cut off, some repeating themselves, some right, some unscored."""
-    from microcoder.train.verl.judged import FIELD, Judged
+    from microcoder.train.verl.rows import FIELD, Judged
 
     draw, rows = random.Random(1), {}
     for problem in range(16):
@@ -82,9 +82,7 @@ def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
                 "extra_info": {"index": problem, "problem_id": f"p{problem}"},
                 "data_source": "microcoder",
                 "raw_prompt": [{"role": "user", "content": "?"}],
-                "extra_fields": {
-                    "reward_extra_info": {FIELD: Judged(verdict, Reward(reward, {}), None, "easy").as_json()}
-                },
+                "extra_fields": {"reward_extra_info": {FIELD: Judged(verdict, Reward(reward, {}), "easy").as_json()}},
             }
     return rows
 
@@ -169,7 +167,7 @@ class Recorded:
 def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredRollout]:
     """What engine trl's path decides about the same responses."""
     from microcoder.train.algorithm.scoring import build_rules, score_rollouts
-    from microcoder.train.verl.judged import Judged
+    from microcoder.train.verl.rows import Judged
 
     problems = [Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)]
     values = list(rows.values())
@@ -299,7 +297,6 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
             ["+microcoder.evaluator={workers:2}"],
             "evaluator would do nothing .* add reward.reward_manager.name=microcoder",
         ),
-        (["+microcoder.masking={non_incorrect:correct_or_unfailed}"], "add reward.reward_manager.name=microcoder"),
         (
             ["reward.reward_manager.name=microcoder", "reward.reward_model.enable=true"],
             "leave them out, or the manager",

@@ -15,7 +15,7 @@ from verl_runs import ONE_UPDATE, RECIPE, Runs, comparable_rollouts, needs_verl,
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.observer import Observer
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.session import run_training
 from microcoder.train.runs import RunDirectory
 from microcoder.train.trl import engine

@@ -201,7 +201,6 @@ def test_features_of_verl_are_reached() -> None:
 ELSEWHERE = {
     "engine": "chooses verl",
     "evaluation.batch_rollouts": "below samples_per_problem it is one problem at a time",
-    "evaluation.comparison": "the problems that are written for verl",
     "evaluator.comparison": "the problems that are written for verl",
     "evaluator.languages": "read with the recipe",
     "checkpoint.keep_best": "said as a run begins",

@@ -57,7 +57,6 @@ RECIPE = {
     "optimizer.learning_rate": "1e-3",
     "evaluation.every_steps": "3",
     "evaluation.samples_per_problem": "2",
-    "evaluation.sweep_temperatures": "[0.4]",
     "evaluator.workers": "1",
     "checkpoint.every_steps": "1",
     "checkpoint.keep": "3",

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from microcoder.train.trl.vllm_backend import make_trainable
+from microcoder.train.trl.sampling import make_trainable
 
 
 class FileWeights:

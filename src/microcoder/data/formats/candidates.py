@@ -341,7 +341,7 @@ REASONS: dict[str, str] = {
     "too_easy": "more easy problems than wanted; the hardest of them stay",
     "row_fault": "our own code failed on it: a fault of ours, please report it",
 }
-"""Reason code to its meaning; docs/dataset-reasons.md shows the same table."""
+"""Reason code to its meaning; docs/dataset-audit.md shows the same table."""
 
 
 def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") -> Rejection:

@@ -16,11 +16,11 @@ import hashlib
 import json
 import operator
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.data.micro.operations import HELDOUT_SHARE, STYLES, TIERS, Split, Style, Tier
 from microcoder.data.micro.programs import ATTEMPTS, FUNCTION_NAME, build_problem, draw_trick
@@ -168,40 +168,26 @@ def _make_test(task: ChainTask, value: int) -> TestCase:
     return TestCase(input=f"{value}\n", output=f"{answer}\n")
 
 
+WEIGHTS: Mapping[Thinking, float] = {
+    "none": 0.25,  # the program takes any digit
+    "leap": 0.05,  # every second digit: `leap 94`
+    "bare": 0.2,  # every digit: `digits 7924`
+    "worked": 0.4,  # every step with its result: `3 +4 =7`, a line each
+    "checked": 0.05,  # worked twice; the program takes the second result
+    "ramble": 0.05,  # half-way, then words without use; seldom a program
+    "loop": 0.05,  # worked again and again
+}
+"""How demonstrations of chains think; weights need not sum to one."""
+STOP_SHARE = 0.5
+"""Of the thinking ones, the share that stops before the last step and takes the digit that it has."""
+
+
 class ThinkingShares(Record):
-    """How demonstrations of chains think; weights need not sum to one."""
+    """What is added to the ways in which demonstrations of chains think."""
 
-    none: float = Field(default=0.25, ge=0)
-    """No thinking: the program takes any digit."""
-    leap: float = Field(default=0.05, ge=0)
-    """Every second digit: `leap 94`."""
-    bare: float = Field(default=0.2, ge=0)
-    """Every digit: `digits 7924`."""
-    worked: float = Field(default=0.4, ge=0)
-    """Every step with its result: `3 +4 =7`, a line each."""
-    checked: float = Field(default=0.05, ge=0)
-    """Worked twice; the program takes the second result."""
-    ramble: float = Field(default=0.05, ge=0)
-    """Thinks half-way, then words without use; seldom a program."""
-    loop: float = Field(default=0.05, ge=0)
-    """Worked again and again."""
     trick: float = Field(default=0.0, ge=0)
-    """No thinking, and a program that fools a naive grader in place of an answer (`microcoder.data.micro.programs`)."""
-    stop_share: float = Field(default=0.5, ge=0, le=1)
-    """Of the thinking ones, the share that stops before the last step and takes the digit that it has."""
-
-    @model_validator(mode="after")
-    def _something_is_thought_through(self) -> ThinkingShares:
-        if not sum(self.weights[kind] for kind in THOROUGH):
-            raise ValueError(
-                f"no way of thinking to the end has a weight; give one of {', '.join(THOROUGH)} more than 0"
-            )
-        return self
-
-    @property
-    def weights(self) -> dict[Thinking, float]:
-        """The weight of each way."""
-        return {kind: getattr(self, kind) for kind in get_args(Thinking)}
+    """Weight, beside others that sum to 1.05, of no thinking and a program that fools a naive grader in place of an
+    answer (`microcoder.data.micro.programs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,14 +221,14 @@ def generate_chain_demonstrations(
         tiers: tiers of the tasks, drawn at random.
         styles: styles of the programs, drawn at random.
     """
-    shares = shares or ThinkingShares()
     generator = random.Random(f"microcoder chains {seed} {'thorough' if thorough else 'all'}")
     kinds = THOROUGH if thorough else get_args(Thinking)
-    weights = [shares.weights[kind] for kind in kinds]
+    known = {**WEIGHTS, "trick": shares.trick if shares else 0.0}
+    weights = [known[kind] for kind in kinds]
     for _, task in zip(
         range(num), draw_chain_tasks(generator, tiers=tiers, styles=styles, split="train"), strict=False
     ):
-        stops = not thorough and generator.random() < shares.stop_share
+        stops = not thorough and generator.random() < STOP_SHARE
         yield demonstrate(task, generator.choices(kinds, weights)[0], generator, stops=stops)
 
 

@@ -23,7 +23,7 @@ from microcoder.judge.core.types import Record
 class Config(Record):
     """Base of every configuration model: frozen, and closed to unknown keys.
 
-    Where a list is wanted, one value alone is a list of it: `--evaluation.sweep-temperatures 0.6`.
+    Where a list is wanted, one value alone is a list of it: `--problems.tiers easy`.
     """
 
     @model_validator(mode="before")

@@ -245,7 +245,7 @@ def describe_missing(profile: PackageProfile, interpreter: Interpreter, why: str
     """Return the sentence that says that a profile's packages are not here, and what to type."""
     return (
         f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: programs that "
-        f"import them stay unscored; type `microcoder packages install {profile.path or profile.name}` ({why})"
+        f"import them stay unscored; type `microcoder packages {profile.path or profile.name}` ({why})"
     )
 
 

@@ -217,7 +217,7 @@ class Sandbox:
         if packages and not os.path.isdir(packages):
             raise EvaluatorFault(
                 f"{packages} with the packages that programs may import is gone; "
-                "type `microcoder packages install`, and start again"
+                "type `microcoder packages standard`, and start again"
             )
         self._record = record or WorkerRecord()
         self._turn = turn or WorkerTurn()

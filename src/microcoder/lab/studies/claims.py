@@ -325,11 +325,11 @@ def read_results(path: Path) -> dict[str, Any]:
     """Return the records that a report wrote: its `results.json`, or the folder that holds it."""
     path = path / "results.json" if path.is_dir() else path
     if not path.is_file():
-        raise DataError(f"{path} does not exist; pass a folder that `microcoder study report --all` wrote")
+        raise DataError(f"{path} does not exist; pass a folder that `microcoder study --all --report` wrote")
     found = read_json(path, what="report of studies")
     if found.get("format") != FORMAT:
         raise DataError(
-            f"{path} has format {found.get('format')}, not {FORMAT}; write it again with `microcoder study report`"
+            f"{path} has format {found.get('format')}, not {FORMAT}; write it again with `microcoder study --report`"
         )
     return found
 

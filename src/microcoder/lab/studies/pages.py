@@ -39,7 +39,7 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
         others = [name for name in found if name not in (folder.name, "logs")]
         hint = f"; runs of other code exist, choose one with --code: {', '.join(others)}" if others else ""
         raise DataError(
-            f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study run`{hint}"
+            f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study`{hint}"
         )
     try:
         drawn = [_draw_figure(study, output) for study in judged]
@@ -96,8 +96,8 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         "[insights.md](../insights.md).",
         "",
         "```console",
-        f"microcoder study run {typed}{quick}",
-        f"microcoder study report {typed}{quick} -o docs/insights",
+        f"microcoder study {typed}{quick}",
+        f"microcoder study {typed}{quick} --report -o docs/insights",
         "```",
         "",
         judged.record.made,
@@ -134,9 +134,9 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
         "the last line judges these again, by the rule that is installed:",
         "",
         "```console",
-        f"microcoder study run --all{quick}",
-        f"microcoder study report --all{quick} -o docs/insights",
-        f"microcoder study report --all{quick} -o docs/insights --runs docs/insights/results.json",
+        f"microcoder study --all{quick}",
+        f"microcoder study --all --report{quick} -o docs/insights",
+        f"microcoder study --all --report{quick} -o docs/insights --runs docs/insights/results.json",
         "```",
     ]
     path = output / "README.md"

@@ -36,7 +36,7 @@ from microcoder.lab.studies.effects import ALPHA
 from microcoder.lab.studies.measure import Job, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import Work, distinct_work
-from microcoder.train.run.observer import Observer
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
 
 Planned = Sequence[tuple[StudyFile, Sequence[Work]]]

@@ -84,11 +84,7 @@ def has_signal(rewards_G: Sequence[float | None]) -> bool:
 
 
 def load_advantage(name: str, options: Mapping[str, Any]) -> Extension:
-    """Return an advantage function, built-in or user-defined.
-
-    Raises:
-        ConfigError: it cannot be loaded.
-    """
+    """Return an advantage function, built-in or user-defined."""
     return load_extension("advantage", name, builtins=ADVANTAGES, options=options)
 
 

@@ -23,7 +23,7 @@ from pydantic import Field, Tag
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.extensions import Extension, load_extension
-from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.judge.core.types import Program, Rollout, Verdict
 
 LeaveOutOf = Literal["gradient", "denominator", "baseline"]
 
@@ -47,14 +47,7 @@ class TruncationRule(Config):
         """The parts of the update that a masked rollout is excluded from."""
         return "gradient"
 
-    @property
-    def asks_drafts(self) -> bool:
-        """Whether `why_masked` may depend on the judgement on an incomplete program."""
-        return False
-
-    def why_masked(
-        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
-    ) -> str | None:
+    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
         """Return why a rollout is masked, or None when it is not.
 
         Args:
@@ -62,13 +55,8 @@ class TruncationRule(Config):
             program: what was extracted from it; `is_incomplete` is the paper's "incomplete".
             verdict: the judgement on the program.
             draw: a uniform number in [0, 1), see `draw_uniform`.
-            draft: the judgement on `program.draft`, where `wants_draft` asked for it.
         """
         return None
-
-    def wants_draft(self, rollout: Rollout, program: Program, *, draw: float) -> bool:
-        """Return whether `why_masked` may depend on the judgement on this incomplete program."""
-        return False
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
         """Return the penalty to add to a rollout's reward, 0 or negative; `max_response_tokens` is L_max."""
@@ -97,9 +85,7 @@ class MaskAll(_Mask):
 
     kind: Literal["all"]
 
-    def why_masked(
-        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
-    ) -> str | None:
+    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
         """Return "truncated" for every truncated rollout."""
         return MaskReason.TRUNCATED if rollout.is_truncated else None
 
@@ -111,38 +97,20 @@ class ConditionalMasking(_Mask):
     rho: float = Field(default=0.1, ge=0, le=1)
     """Share of the eligible truncated responses that is masked."""
     repeat_window_tokens: int = Field(default=128, ge=1)
-    """m: a response whose last m tokens repeat what stands before them is not eligible."""
-    repeat_detection: Literal["window", "any_period"] = "window"
-    """`window`: the last m tokens equal the m before (the paper's words; of loops, those whose period divides m).
-    `any_period`: they equal what stands p before, for any p up to m."""
-    non_incorrect: Literal["correct_or_incomplete", "correct_or_unfailed", "correct"] = "correct_or_incomplete"
-    """`correct_or_incomplete` as in equation 2; `correct_or_unfailed`: an incomplete program is run all the same, and
-    incorrect if it compiles and fails a test; `correct` as on the paper's project page."""
+    """m: a response whose last m tokens equal the m before them is not eligible."""
+    non_incorrect: Literal["correct_or_incomplete", "correct"] = "correct_or_incomplete"
+    """`correct_or_incomplete` as in equation 2; `correct` as on the paper's project page."""
 
-    @property
-    def asks_drafts(self) -> bool:
-        """Whether an incomplete program is run."""
-        return self.non_incorrect == "correct_or_unfailed"
-
-    def why_masked(
-        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
-    ) -> str | None:
+    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
         """Return why the second factor of equation 2 is 0 for a rollout, or None."""
         if not rollout.is_truncated or draw >= self.rho:
             return None
-        any_period = self.repeat_detection == "any_period"
-        if repeats(rollout.token_ids, window_tokens=self.repeat_window_tokens, any_period=any_period):
+        if repeats(rollout.token_ids, window_tokens=self.repeat_window_tokens):
             return None
         if verdict.is_accepted:
             return MaskReason.TRUNCATED_CORRECT
-        if not program.is_incomplete or self.non_incorrect == "correct":
-            return None
-        return None if self.asks_drafts and draft and _has_failed(draft) else MaskReason.TRUNCATED_INCOMPLETE
-
-    def wants_draft(self, rollout: Rollout, program: Program, *, draw: float) -> bool:
-        """Return whether the rollout is drawn, and its incomplete program decides."""
-        is_cut = rollout.is_truncated and program.is_incomplete and program.draft is not None
-        return self.asks_drafts and is_cut and draw < self.rho
+        is_unfinished = program.is_incomplete and self.non_incorrect == "correct_or_incomplete"
+        return MaskReason.TRUNCATED_INCOMPLETE if is_unfinished else None
 
 
 class OwnMasking(_Mask):
@@ -159,9 +127,7 @@ class OwnMasking(_Mask):
         """The function; raises ConfigError if it cannot be loaded."""
         return load_extension("mask", self.name, builtins={}, options=self.options)
 
-    def why_masked(
-        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
-    ) -> str | None:
+    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
         """Return what the function returns, its own name for True.
 
         Raises:
@@ -209,11 +175,6 @@ Masking = Annotated[
     | Annotated[StopProperly, Tag("stop_properly")],
     kind_or("conditional"),
 ]
-
-
-def _has_failed(draft: Verdict) -> bool:
-    """Whether a program failed a test; an incomplete one that does not compile was run on none."""
-    return draft.is_scorable and not draft.is_accepted and draft.outcome is not Outcome.COMPILE_ERROR
 
 
 def repeats(token_ids: Sequence[int], *, window_tokens: int, any_period: bool = False) -> bool:

@@ -37,7 +37,7 @@ class StagedTemperature(Config):
 
 
 class DiversityTemperature(Config):
-    """Chosen by a probe of the untrained model before the first step, then held (see docs/temperature.md)."""
+    """Chosen by a probe of the untrained model before the first step, then held (see docs/algorithms.md)."""
 
     kind: Literal["diversity"]
     grid: tuple[Annotated[float, Field(gt=0, le=4)], ...] = Field(
@@ -49,11 +49,6 @@ class DiversityTemperature(Config):
     converged_diversity: float = Field(default=0.7, gt=0, lt=1)
     """Diversity at which training settles; 0.7 is the paper's at temperature 1.2. Another model or response length has
     its own: the mean over the last quarter of an earlier run."""
-    max_diversity: float = Field(default=0.9, gt=0, le=1)
-    """Initial diversity above which a temperature is unstable: the paper's 1.8 starts at 0.97 and falls to 0.6 within
-    50 steps."""
-    min_accuracy_share: float = Field(default=0.8, ge=0, le=1)
-    """A temperature with less than this share of the best accuracy is unstable, too."""
 
     def _contradictions(self) -> Iterator[str]:
         if list(self.grid) != sorted(set(self.grid)):
@@ -88,22 +83,15 @@ class LengthStage(Config):
 
 
 class DiversityWatch(Config):
-    """Warns of a steady decline of diversity, and can answer it with a higher temperature."""
+    """Warns of a steady decline of diversity."""
 
     window_steps: int = Field(default=50, ge=4)
     """Number of steps of a trend."""
     min_drop: float = Field(default=0.05, gt=0, lt=1)
     """Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
-    answers: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
-    """Temperatures to switch to, one at each decline, each held until the next; empty: only warn."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if list(self.answers) != sorted(set(self.answers)):
-            yield f"answers {list(self.answers)} must ascend; try {sorted(set(self.answers))}"
 
 
 SERVER_FLAGS = {
-    "max_model_tokens": "--max-model-len",
     "gpu_memory_utilization": "--gpu-memory-utilization",
     "enable_sleep_mode": "no sleep mode (its GPUs are its own)",
     "tensor_parallel_size": "--tensor-parallel-size",
@@ -116,9 +104,6 @@ class VllmConfig(Config):
 
     mode: Literal["colocate", "server"] = "colocate"
     """`colocate`: in the training processes, sharing their GPUs; `server`: a `vllm serve` on other GPUs."""
-    max_model_tokens: int | None = Field(default=None, ge=2)
-    """`colocate`: prompt and response together, what vLLM reserves memory for; None: the longest prompt and the longest
-    response of the run, evaluation included."""
     gpu_memory_utilization: float = Field(default=0.3, gt=0, lt=1)
     """`colocate`: share of each GPU's memory for vLLM, its weights included."""
     enable_sleep_mode: bool = False
@@ -135,7 +120,7 @@ class VllmConfig(Config):
 
     def _contradictions(self) -> Iterator[str]:
         of_servers = ("server_base_url",)
-        of_colocation = ("max_model_tokens", "gpu_memory_utilization", "enable_sleep_mode", "tensor_parallel_size")
+        of_colocation = ("gpu_memory_utilization", "enable_sleep_mode", "tensor_parallel_size")
         for name in of_servers if self.mode == "colocate" else of_colocation:
             if getattr(self, name) != type(self).model_fields[name].default:
                 instead = (

@@ -2,11 +2,9 @@
 
 The trend of diversity during training, whose steady decline precedes failure (paper, section 3.2).
 
-T(D): the sampling temperature of a step, from the schedule, the probe's choice and the trend of diversity.
-
-Pure functions of recorded values, so that a resumed run, another engine and another number of processes come to the
-same temperature. The paper knows a constant temperature chosen before training and staged transitions (section 3.2);
-a continuous ramp damages diversity for good and is here for ablation only.
+T(D): the sampling temperature of a step, from the schedule and the probe's choice. The paper knows a constant
+temperature chosen before training and staged transitions (section 3.2); a continuous ramp damages diversity for good
+and is here for ablation only.
 """
 
 from __future__ import annotations
@@ -42,16 +40,6 @@ class Decline:
     """Steps until half of `end` at this rate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """The trend at a step."""
-
-    decline: Decline | None
-    """The decline at the last step, if any."""
-    num_answered: int
-    """Declines answered by a transition so far; the next step is at the last of those temperatures."""
-
-
 def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop: float) -> Decline | None:
     """Return the steady decline over the last `window_steps` values, or None.
 
@@ -74,24 +62,18 @@ def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop:
     return Decline(start=start, end=max(0.0, end), steps_to_half=math.ceil(max(0.0, end) / 2 / -slope))
 
 
-def follow_trend(diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()) -> Trend:
-    """Replay the steps so far: where diversity declined, and how many declines were answered by a transition.
-
-    After a transition, answered or scheduled, the trend is read anew.
+def find_latest_decline(
+    diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()
+) -> Decline | None:
+    """Return the steady decline at the last step, if any; a trend is not read across a jump of the temperature.
 
     Args:
         diversities: of steps 1, 2, ...; None if a step has none.
-        watch: window, threshold and answers.
-        breaks: steps at which the schedule itself jumps.
+        watch: window and threshold.
+        breaks: steps at which the temperature jumps.
     """
-    start, num_answered, decline = 0, 0, None
-    for step in range(1, len(diversities) + 1):
-        if step in breaks:
-            start = step - 1
-        decline = find_decline(diversities[start:step], window_steps=watch.window_steps, min_drop=watch.min_drop)
-        if decline and num_answered < len(watch.answers):
-            num_answered, start = num_answered + 1, step
-    return Trend(decline, num_answered)
+    start = max((step - 1 for step in breaks if step <= len(diversities)), default=0)
+    return find_decline(diversities[start:], window_steps=watch.window_steps, min_drop=watch.min_drop)
 
 
 ValueT = TypeVar("ValueT", int, float)
@@ -113,9 +95,6 @@ def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, 
     Each pass over the problems is a fresh permutation; no problem appears twice within a pass, so never twice in
     a step as long as a step is no larger than the problem set and passes are cut at its size. A pure function of
     its arguments: a resumed run asks the same problems.
-
-    Raises:
-        ValueError: a step is larger than the problem set.
     """
     if train_batch_size > num_problems:
         raise ValueError(f"train_batch_size={train_batch_size} is more than the {num_problems} problems there are")
@@ -136,9 +115,6 @@ def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: f
         schedule: the recipe's.
         step: training step, from 1.
         chosen: what the probe chose, for a schedule that leaves it to the probe.
-
-    Raises:
-        ValueError: the schedule needs a probe and there is no choice.
     """
     if isinstance(schedule, ConstantTemperature):
         return schedule.value
@@ -150,28 +126,6 @@ def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: f
     if chosen is None:
         raise ValueError("the temperature schedule needs a probe, and there is none")
     return chosen
-
-
-def step_temperature(
-    schedule: TemperatureSchedule,
-    watch: DiversityWatch,
-    *,
-    step: int,
-    diversities: Sequence[float | None],
-    chosen: float | None = None,
-) -> float:
-    """Return the temperature of a step: the schedule's, or a higher one that answers a decline of diversity.
-
-    Args:
-        schedule: the recipe's.
-        watch: how a decline is detected and answered.
-        step: training step, from 1.
-        diversities: of the steps before, in order.
-        chosen: what the probe chose.
-    """
-    scheduled = scheduled_temperature(schedule, step=step, chosen=chosen)
-    answered = follow_trend(diversities[: step - 1], watch=watch, breaks=transitions(schedule)).num_answered
-    return max(scheduled, watch.answers[answered - 1]) if answered else scheduled
 
 
 def transitions(schedule: TemperatureSchedule) -> list[int]:

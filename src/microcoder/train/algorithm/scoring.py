@@ -1,12 +1,16 @@
 """All decisions about a step's rollouts, in the paper's order. Every engine calls this and decides nothing itself.
 
 rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> advantage of the group
+
+The dose is what each idea took of a step's |advantage| before anything was taken. A masked response of a group in which
+all rewards are equal loses nothing: its advantage is 0 anyway. So what an idea does to an update is the advantage that
+it takes, and not the number of responses that it touches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from microcoder.judge.core.extract import USUAL, Extractor
@@ -15,9 +19,56 @@ from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 from microcoder.judge.fleet.protocols import BatchJudge
 from microcoder.train.algorithm.advantages import Advantage, build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.doses import list_losses
 from microcoder.train.algorithm.masking import TruncationRule, draw_uniform
 from microcoder.train.metrics import ScoredRollout
+
+
+def list_losses(
+    rewards_G: Sequence[float | None], penalties_G: Sequence[float], masked_G: Sequence[bool], advantage: Advantage
+) -> list[dict[str, float]]:
+    """Return what is taken of each member's advantage, by idea; what takes nothing is left out.
+
+    Args:
+        rewards_G: rewards with their length penalties; None is unscored.
+        penalties_G: the penalties, 0 or negative.
+        masked_G: whether a mask sets the advantage to 0. It takes what the member would have had with all in the
+            baseline.
+        advantage: the recipe's, from rewards to advantages.
+    """
+    if not any(penalties_G) and not any(masked_G):
+        return [{} for _ in rewards_G]
+    whole_G = advantage(rewards_G)
+    bare_G = whole_G
+    if any(penalties_G):
+        bare_G = advantage([None if r is None else r - p for r, p in zip(rewards_G, penalties_G, strict=True)])
+    taken_G = (
+        {"penalty": bare - whole, "mask": whole if is_masked else 0.0}
+        for bare, whole, is_masked in zip(bare_G, whole_G, masked_G, strict=True)
+    )
+    return [{idea: amount for idea, amount in taken.items() if amount} for taken in taken_G]
+
+
+def measure_doses(samples: Sequence[ScoredRollout]) -> dict[str, float]:
+    """Return what each idea took of a step, as shares of all |advantage| before; by the sign of what was taken.
+
+    `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were spared. Ideas that
+    took nothing have no key.
+    """
+    taken: dict[str, float] = {}
+    total = 0.0
+    for sample in samples:
+        whole = sample.advantage or sample.lost.get("mask", 0.0) or sample.lost.get("mismatch", 0.0)
+        total += abs(whole + sample.lost.get("penalty", 0.0))
+        for idea, amount in sample.lost.items():
+            name = f"{idea}_{'positive' if amount > 0 else 'negative'}"
+            taken[name] = taken.get(name, 0.0) + abs(amount)
+    return {name: amount / total for name, amount in sorted(taken.items())} if total else {}
+
+
+def loses_advantage(masked_why: str, lost: Mapping[str, float]) -> bool:
+    """Return whether a rollout was masked and had an advantage to lose."""
+    return bool(masked_why) and bool(lost.get("mask") or lost.get("mismatch"))
+
 
 REWARD_DRAW = "reward-"
 """Separates the random draw of a response's rewards from that of its mask."""
@@ -34,8 +85,6 @@ class JudgedRollout:
     """By `Rules.reward`."""
     draw: float
     """Random number of the mask, see `draw_uniform`."""
-    draft: Verdict | None = None
-    """The judgement on an incomplete program, where the mask asked for it."""
     tier: str | None = None
     """Tier of its problem."""
 
@@ -85,16 +134,6 @@ def score_rollouts(
     """
     draw = partial(draw_uniform, seed=seed, step=step)
     judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=rules.extract)
-    wanted = {
-        (place, index): (replace(program, code=program.draft), problem)
-        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
-        for index, (rollout, program, _) in enumerate(judged_G)
-        if rules.masking.wants_draft(rollout, program, draw=draw(problem_id=problem.id, sample_index=index))
-    }
-    drafts: dict[tuple[int, int], Verdict] = {}
-    if wanted:
-        programs, problems = zip(*wanted.values(), strict=True)
-        drafts = dict(zip(wanted, judge.judge(programs, problems), strict=True))
     return [
         decide_group(
             [
@@ -102,14 +141,13 @@ def score_rollouts(
                     *judged,
                     rules.reward(problem, *judged, draw=draw(problem_id=REWARD_DRAW + problem.id, sample_index=index)),
                     draw(problem_id=problem.id, sample_index=index),
-                    drafts.get((place, index)),
                     problem.tier,
                 )
                 for index, judged in enumerate(judged_G)
             ],
             rules=rules,
         )
-        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
+        for problem, judged_G in zip(problems_P, judged_P_G, strict=True)
     ]
 
 
@@ -162,9 +200,7 @@ def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[Sco
         None if one.worth.total is None else one.worth.total + penalty
         for one, penalty in zip(judged_G, penalties_G, strict=True)
     ]
-    reasons_G = [
-        masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw, draft=one.draft) for one in judged_G
-    ]
+    reasons_G = [masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw) for one in judged_G]
     has_no_baseline = masking.excluded_from == "baseline"
     advantages_G = rules.advantage(
         [None if reason and has_no_baseline else r for r, reason in zip(rewards_G, reasons_G, strict=True)]

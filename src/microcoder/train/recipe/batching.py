@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.losses import ClippedLoss
+from microcoder.train.algorithm.config import ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking
 from microcoder.train.algorithm.sampling import StagedTemperature
 from microcoder.train.recipe.recipe import TrainConfig, largest_divisor
@@ -83,7 +83,6 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
     for name, problems, rollouts, what in rows:
         problem_text = "" if problems is None else str(problems)
         lines.append(f"{name:<10} {problem_text:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}")
-    lines.append(_in_engine_terms(config, cut))
     return [*lines, *(f"cannot act: {idea}" for idea in find_idle(config))]
 
 
@@ -107,20 +106,3 @@ def find_idle(config: TrainConfig) -> list[str]:
     ):
         idle += [f"rollout.{key} from step {step}, after the last step {last}" for step in begins if step > last]
     return idle
-
-
-def _in_engine_terms(config: TrainConfig, cut: Batches) -> str:
-    num_samples = config.rollout.num_samples
-    if config.engine == "verl":
-        return (
-            f"verl: train_batch_size {config.batch.train_batch_size}, rollout.n {num_samples}, "
-            f"ppo_mini_batch_size {config.batch.ppo_mini_batch_size}, "
-            f"ppo_max_token_len_per_gpu that of {cut.micro_batch_rollouts} whole rollouts, "
-            f"total_training_steps {config.num_steps}"
-        )
-    return (
-        f"TRL: generation_batch_size {cut.rollouts_per_step}, num_generations {num_samples}, "
-        f"per_device_train_batch_size {cut.micro_batch_rollouts}, "
-        f"gradient_accumulation_steps {cut.gradient_accumulation_steps}, "
-        f"max_steps {config.num_steps * cut.updates_per_step}"
-    )

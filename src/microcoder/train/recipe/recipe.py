@@ -1,12 +1,6 @@
-"""The model's part of a recipe: weights, precision, full training or adapters.
+"""The training recipe: model, problems, prompts, rewards, optimizer, when to evaluate and to save.
 
-The optimizer's part of a recipe.
-
-The problems' part of a recipe: training and held-out problems.
-
-The rewards' part of a recipe, and the extractor of the programs that are rewarded.
-
-The training recipe. Defaults are the published one (paper, section 5.1; see `recipes/`).
+Defaults are the published one (paper, section 5.1; see `recipes/`).
 """
 
 from __future__ import annotations
@@ -24,16 +18,18 @@ from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
 from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.losses import TwoSidedLoss
+from microcoder.train.algorithm.config import AlgorithmConfig, TwoSidedLoss
 from microcoder.train.algorithm.masking import SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
-from microcoder.train.recipe.judge import EvaluatorConfig, OutputComparison
-from microcoder.train.recipe.prompts import PromptConfig
+from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
 from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
 """Bytes a weight, by `dtype`."""
+
+
+MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
+"""Heads and width of the MLPs of the micro lab's models, whatever else their size."""
 
 
 class WarmStartConfig(Config):
@@ -43,20 +39,13 @@ class WarmStartConfig(Config):
     """World of the demonstrations; the same as `problems.world`."""
     hidden_size: int = Field(default=128, ge=8)
     num_layers: int = Field(default=2, ge=1)
-    num_heads: int = Field(default=4, ge=1)
-    num_kv_heads: int = Field(default=4, ge=1)
-    intermediate_size: int = Field(default=256, ge=8)
     vocab_size: int = Field(default=1024, ge=300)
     num_demonstrations: int = Field(default=40_000, ge=1)
     """Distinct answers to learn from; passes over them follow from the steps and the batch."""
     num_steps: int = Field(default=600, ge=1)
     batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=1e-2, gt=0)
-    """Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
     prompt_weight: float = Field(default=0.1, ge=0, le=1)
     """Loss weight of statement tokens; response tokens have 1. A little speeds up learning the vocabulary."""
-    max_tokens: int = Field(default=192, ge=16, le=1024)
-    """Statement and response are truncated here; only rambling answers are longer."""
     seed: int = 0
     noise: DemonstrationNoise = DemonstrationNoise()
     """Errors in the demonstrations of `operations`: with it the untrained accuracy goes up and down."""
@@ -64,13 +53,11 @@ class WarmStartConfig(Config):
     """Thinking in the demonstrations of `chains`."""
 
     def _contradictions(self) -> Iterator[str]:
-        if self.hidden_size % self.num_heads or (self.hidden_size // self.num_heads) % 2:
+        if self.hidden_size % (2 * MICRO_HEADS):
             yield (
-                f"hidden_size={self.hidden_size} must be num_heads={self.num_heads} times an even number; "
-                f"try hidden_size={self.num_heads * 32}"
+                f"hidden_size={self.hidden_size} must be {MICRO_HEADS} heads times an even number; "
+                f"try hidden_size={MICRO_HEADS * 32}"
             )
-        if self.num_heads % self.num_kv_heads:
-            yield f"num_kv_heads={self.num_kv_heads} must divide num_heads={self.num_heads}; try 1"
 
 
 class MicroModel(Config):
@@ -330,10 +317,6 @@ class EvaluationConfig(Config):
     temperature: float = Field(default=1.0, gt=0, le=4)
     max_response_tokens: int | None = Field(default=None, ge=1)
     """Length limit in evaluations (the paper trains at 4K and tests at 8K); None: the run's last limit."""
-    sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
-    """Further temperatures to sample held-out problems at; recorded as `sweep`, in no other metric."""
-    comparison: OutputComparison = "robust"
-    """Comparison of held-out answers."""
     batch_rollouts: int = Field(default=256, ge=1)
     """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
@@ -347,14 +330,6 @@ class CheckpointConfig(Config):
     """Latest checkpoints kept."""
     keep_best: bool = True
     """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
-
-
-class LoggingConfig(Config):
-    """Further records; loggers are the engine's own: `[trl] report_to`, `[verl] "trainer.logger"`."""
-
-    token_rollouts: int = Field(default=0, ge=0, le=64)
-    """Rollouts a step and process whose tokens are recorded with log-prob, entropy and ratio, for `microcoder view`:
-    two more forward passes over them. Engine trl."""
 
 
 class TrainConfig(Config):
@@ -380,7 +355,6 @@ class TrainConfig(Config):
     evaluation: EvaluationConfig = EvaluationConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
-    logging: LoggingConfig = LoggingConfig()
     verl: Mapping[str, Any] = Field(default={}, validate_default=True)
     """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
     the recipe decides are refused."""
@@ -463,8 +437,6 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
-            if self.logging.token_rollouts:
-                yield 'logging.token_rollouts is for engine trl; leave it out on engine = "verl"'
             if self.trl:
                 yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
             return

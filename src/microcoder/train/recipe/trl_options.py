@@ -40,7 +40,7 @@ RECIPE_KEYS: Mapping[str, str] = {
     "vllm_importance_sampling_clip_max": "rollout.mismatch.threshold",
     "vllm_importance_sampling_correction": "rollout.mismatch.correction",
     "vllm_importance_sampling_mode": "rollout.mismatch.mode",
-    "vllm_max_model_length": "rollout.vllm.max_model_tokens",
+    "vllm_max_model_length": "rollout.max_response_tokens",
     "vllm_mode": "rollout.vllm.mode",
     "vllm_server_base_url": "rollout.vllm.server_base_url",
     "vllm_server_host": "rollout.vllm.server_base_url",

@@ -8,7 +8,7 @@ from typing import Any
 
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.sampling import DiversityWatch
-from microcoder.train.algorithm.schedules import Decline, follow_trend
+from microcoder.train.algorithm.schedules import find_latest_decline
 from microcoder.train.metrics import StepMetrics
 
 TRUNCATED_SHARE = 0.9
@@ -53,22 +53,37 @@ def find_alarms(
         history: the rows of the steps before.
         watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
-        num_steps: of the run; in a short one the window of a decline is shorter, unless a temperature answers it.
+        num_steps: of the run; in a short one the window of a decline is shorter.
         ideas: what the recipe's algorithm should do, see `AlgorithmConfig.ideas`.
     """
-    if num_steps is not None and not watch.answers:
+    if num_steps is not None:
         fitting = max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN)
         watch = watch.model_copy(update={"window_steps": min(watch.window_steps, fitting)})
     diversities = [*(row["diversity"] for row in history), metrics.diversity]
-    decline = follow_trend(diversities, watch=watch, breaks=breaks).decline
+    decline = find_latest_decline(diversities, watch=watch, breaks=breaks)
     rows = [*history[1 - IDLE_STEPS :], metrics.as_row()]
     idle = [idea for idea in ideas if len(rows) == IDLE_STEPS and not any(_acts(idea, row) for row in rows)]
-    return [
-        *_of_signal(metrics),
-        *(_of_diversity(decline, watch) if decline else ()),
-        *(_of_ideas(idle) if idle else ()),
-        *_of_machine(metrics),
-    ]
+    alarms = [*_of_signal(metrics)]
+    if decline:
+        alarms.append(
+            Alarm(
+                "diversity_falling",
+                f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {watch.window_steps} steps; "
+                f"at this rate it halves in {decline.steps_to_half}, and runs fail that way",
+                'train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "diversity")',
+            )
+        )
+    if idle:
+        alarms.append(
+            Alarm(
+                "idle",
+                f"the {' and the '.join(idle)} of algorithm had no effect in {IDLE_STEPS} steps, so this trains as "
+                "without",
+                "leave it out, or give it something to do: a clip more updates a step or a higher rate, a mask or a "
+                "penalty responses that reach the limit in groups whose rewards differ",
+            )
+        )
+    return [*alarms, *_of_machine(metrics)]
 
 
 def _acts(idea: str, row: Mapping[str, Any]) -> bool:
@@ -110,24 +125,6 @@ def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
             f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: {cause}",
             f"{fix}; more rollout.num_samples or algorithm.group_filtering.kind dynamic find the few that differ",
         )
-
-
-def _of_diversity(decline: Decline, watch: DiversityWatch) -> Iterator[Alarm]:
-    yield Alarm(
-        "diversity_falling",
-        f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {watch.window_steps} steps; at this "
-        f"rate it halves in {decline.steps_to_half}, and runs fail that way",
-        "train at a higher temperature (microcoder probe), or let rollout.diversity_watch.answers change to one",
-    )
-
-
-def _of_ideas(idle: Sequence[str]) -> Iterator[Alarm]:
-    yield Alarm(
-        "idle",
-        f"the {' and the '.join(idle)} of algorithm had no effect in {IDLE_STEPS} steps, so this trains as without",
-        "leave it out, or give it something to do: a clip more updates a step or a higher rate, a mask or a penalty "
-        "responses that reach the limit in groups whose rewards differ",
-    )
 
 
 def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:

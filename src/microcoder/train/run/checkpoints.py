@@ -1,9 +1,4 @@
-"""Checkpoints: Hugging Face folders, written atomically.
-
-Time by phase within a step, and in total over the attempts of a run.
-
-Ctrl-C: the first stops a run after the current step, saved; the second stops it at once.
-"""
+"""Checkpoints: Hugging Face folders, written atomically. Who follows a run: its observers, its clocks, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,12 +10,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
-from microcoder.train.run.observer import Observer
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import RunDirectory
+
+if TYPE_CHECKING:
+    from microcoder.train.run.probe import Probe
+
+
+class Observer:
+    """Receives the events of a run, and must not change it; shows nothing, but for what a subclass does."""
+
+    def phase(self, name: str) -> None:
+        """A phase of a step has begun."""
+
+    def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
+        """A step is done."""
+
+    def evaluation(self, metrics: EvaluationMetrics) -> None:
+        """An evaluation on held-out problems is done."""
+
+    def probe(self, probe: Probe) -> None:
+        """A probe of the untrained model has chosen a temperature."""
+
+    def note(self, text: str) -> None:
+        """A message to show."""
 
 
 class PhaseClock:

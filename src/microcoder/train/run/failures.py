@@ -10,58 +10,49 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from microcoder.judge.core.errors import MicroCoderError, TrainingError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.recipe.recipe import WEIGHT_BYTES, HuggingFaceModel, TrainConfig
-from microcoder.train.run.shapes import count_model
+from microcoder.train.run.estimate import count_model
 from microcoder.train.runs import RunDirectory
 
 _MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class DiskSpace:
-    """Disk space that checkpoints need, and that is free."""
+def measure_room(config: TrainConfig, root: Path) -> tuple[str, int, float]:
+    """Return what the disk has and a run's checkpoints take, in words; the free bytes; and the least bytes of one.
 
-    folder: Path
-    """The nearest folder that exists."""
-    free_bytes: int
-    checkpoint_bytes: float | None
-    """Least bytes of one checkpoint: weights and the optimizer's state; None for adapters, or where the model's size is
-    unknown."""
-    num_checkpoints: int
-    """Most that are there at a time: those kept, the best, and the one that is being written."""
-
-    def __str__(self) -> str:
-        here = f"{self.folder} has {show_bytes(self.free_bytes)} free"
-        if self.checkpoint_bytes is None:
-            return f"{here}; the size of a checkpoint is unknown"
-        return (
-            f"{here}; a checkpoint takes about {show_bytes(self.checkpoint_bytes)}, "
-            f"and up to {self.num_checkpoints} are there at a time"
-        )
-
-
-def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
-    """Return the disk space of a run's checkpoints, measured on the latest if there is one, and the free space."""
+    A checkpoint has weights and the optimizer's state, measured on the latest if there is one; 0 bytes where that is
+    not known: for adapters, or a model whose size is unknown.
+    """
     run = RunDirectory(root)
-    step = run.latest_checkpoint_step()
-    size = _least_checkpoint_bytes(config)
+    step, size = run.latest_checkpoint_step(), 0.0
     if step is not None:
         size = sum(path.stat().st_size for path in run.checkpoint(step).rglob("*") if path.is_file())
+    elif config.weights.lora is None and (parameters := count_model(config.model)) is not None:
+        each = WEIGHT_BYTES[config.weights.dtype]
+        size = parameters * (each + config.optimizer.moment_bytes(each))
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
-    kept = config.checkpoint.keep + config.checkpoint.keep_best + 1
-    return DiskSpace(nearest, shutil.disk_usage(nearest).free, size, kept)
+    free = shutil.disk_usage(nearest).free
+    takes = (
+        f"a checkpoint takes about {show_bytes(size)}, and up to {most_checkpoints(config)} are there at a time"
+        if size
+        else "the size of a checkpoint is unknown"
+    )
+    return f"{nearest} has {show_bytes(free)} free; {takes}", free, size
+
+
+def most_checkpoints(config: TrainConfig) -> int:
+    """Return how many checkpoints are there at a time: those kept, the best, and the one that is being written."""
+    return config.checkpoint.keep + config.checkpoint.keep_best + 1
 
 
 def check_room(config: TrainConfig, root: Path) -> None:
     """Refuse to start a run whose checkpoints, all that are there at a time, do not fit on the disk."""
-    room = measure_room(config, root)
-    missing = room.num_checkpoints - len(RunDirectory(root).checkpoint_steps())
-    if room.free_bytes < missing * (room.checkpoint_bytes or 0):
+    room, free, size = measure_room(config, root)
+    if free < (most_checkpoints(config) - len(RunDirectory(root).checkpoint_steps())) * size:
         raise TrainingError(
             f"no room for the checkpoints: {room}; free some space, use a --run-dir on another disk, or lower "
             f"checkpoint.keep (now {config.checkpoint.keep})"
@@ -71,13 +62,6 @@ def check_room(config: TrainConfig, root: Path) -> None:
 def show_bytes(number: float) -> str:
     """Return a size in MiB, or in GiB from one on."""
     return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / _MIB:,.1f} MiB"
-
-
-def _least_checkpoint_bytes(config: TrainConfig) -> float | None:
-    if config.weights.lora is not None:
-        return None
-    parameters, each = count_model(config.model), WEIGHT_BYTES[config.weights.dtype]
-    return None if parameters is None else parameters * (each + config.optimizer.moment_bytes(each))
 
 
 _LITTLE_BYTES = 64 << 20
@@ -114,7 +98,7 @@ def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory
         return _explain_disk(chain, config, run)
     reason = " ".join(str(error).split("\n")[0].split())[:200]
     if any(type(one).__name__ == "OutOfMemoryError" for one in chain) or _OUT_OF_MEMORY.search(said):
-        return f"out of memory ({reason}); {_how_to_shrink(config)}"
+        return f"out of memory ({reason}); {how_to_shrink(config)}"
     if _LOST_GPU.search(said):
         return f"the GPU failed ({reason}); look at `nvidia-smi` and at Xid lines of `dmesg`, or restart the machine"
     if _LOST_SAMPLER.search(said):
@@ -131,21 +115,32 @@ def _explain_disk(chain: list[BaseException], config: TrainConfig, run: RunDirec
     if not named and not _is_full(run.root) and _is_full(temporary):
         place = temporary
     if place.is_relative_to(run.root) or place == run.root:
-        room = measure_room(config, run.root)
+        room, *_ = measure_room(config, run.root)
         return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
     return f"the disk of {place} is full ({show_bytes(_free_bytes(place))} free); free some space"
 
 
-def _how_to_shrink(config: TrainConfig) -> str:
+def how_to_shrink(config: TrainConfig) -> str:
+    """Return which keys make a run need less memory, the mildest first."""
     ways = []
     if config.rollout.backend == "vllm" and config.rollout.vllm.mode == "colocate":
         share = config.rollout.vllm.gpu_memory_utilization
         ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {share}; resumes as well)")
+        if not config.rollout.vllm.enable_sleep_mode:
+            ways.append("set rollout.vllm.enable_sleep_mode = true")
+    if (
+        config.rollout.backend == "transformers"
+        and config.engine == "trl"
+        and isinstance(config.model, HuggingFaceModel)
+    ):
+        ways.append('use rollout.backend = "vllm"')
     if config.batch.micro_batch_rollouts > 1:
         ways.append(f"lower batch.micro_batch_rollouts (now {config.batch.micro_batch_rollouts}; resumes as well)")
     if isinstance(config.model, HuggingFaceModel):
         if not config.model.gradient_checkpointing:
             ways.append("set model.gradient_checkpointing = true (resumes as well)")
+        if config.optimizer.name.startswith("adamw_torch"):
+            ways.append('use optimizer.name = "adamw_8bit"')
         if config.model.lora is None:
             ways.append("train adapters ([model.lora])")
     ways.append(f"lower rollout.max_response_tokens (now {config.rollout.max_response_tokens})")

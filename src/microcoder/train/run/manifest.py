@@ -114,7 +114,6 @@ NEUTRAL_KEYS = (
     "checkpoint.every_steps",
     "checkpoint.keep",
     "checkpoint.keep_best",
-    "logging.token_rollouts",
     *(f"trl.{name}" for name in ("report_to", "run_name", "project", "trackio_space_id")),
     *(f"trl.{name}" for name in ("push_to_hub", "hub_model_id", "hub_private_repo", "hub_strategy", "hub_revision")),
     "model.cache",

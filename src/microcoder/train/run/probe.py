@@ -22,6 +22,12 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import Task
 from microcoder.train.runs import RunDirectory
 
+MAX_DIVERSITY = 0.9
+"""Initial diversity above which a temperature is unstable: the paper's 1.8 starts at 0.97 and falls to 0.6 within 50
+steps."""
+MIN_ACCURACY_SHARE = 0.8
+"""A temperature with less than this share of the best accuracy is unstable, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProbePoint:
@@ -54,8 +60,6 @@ class Probe:
     points: tuple[ProbePoint, ...]
     choice: Choice
     converged_diversity: float
-    max_diversity: float
-    min_accuracy_share: float
 
 
 def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperature: float) -> ProbePoint:
@@ -91,7 +95,7 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
     If there is none: the highest stable one. If all are unstable: the most accurate.
     """
     best = max((point.accuracy or 0.0 for point in points), default=0.0)
-    unstable = {point.temperature: _why_unstable(point, best, settings) for point in points}
+    unstable = {point.temperature: _why_unstable(point, best) for point in points}
     calm = [point for point in points if not unstable[point.temperature]]
     reasons = [_describe(point, unstable[point.temperature], settings) for point in points]
     if not best:
@@ -104,7 +108,7 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
         chosen = calm[-1]
         reasons.append(
             f"no temperature is both; {chosen.temperature:g} is the highest stable one, and diversity may "
-            "fall from where it starts: watch it, try a finer grid, or give rollout.diversity_watch.answers"
+            "fall from where it starts: watch it, or try a finer grid"
         )
     else:
         chosen = max(points, key=lambda point: (point.accuracy or 0.0, -point.temperature))
@@ -138,8 +142,6 @@ def write_probe(
         points=tuple(points),
         choice=choose_temperature(points, settings),
         converged_diversity=settings.converged_diversity,
-        max_diversity=settings.max_diversity,
-        min_accuracy_share=settings.min_accuracy_share,
     )
     write_json(run.probe, asdict(probe))
     return probe
@@ -162,11 +164,11 @@ def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:
     return point.diversity is None or point.diversity < settings.converged_diversity
 
 
-def _why_unstable(point: ProbePoint, best_accuracy: float, settings: DiversityTemperature) -> str:
-    if point.diversity is not None and point.diversity > settings.max_diversity:
-        return f"diversity is over {settings.max_diversity:g}"
-    if (point.accuracy or 0.0) < settings.min_accuracy_share * best_accuracy:
-        return f"accuracy is under {settings.min_accuracy_share:.0%} of the best, {best_accuracy:.3f}"
+def _why_unstable(point: ProbePoint, best_accuracy: float) -> str:
+    if point.diversity is not None and point.diversity > MAX_DIVERSITY:
+        return f"diversity is over {MAX_DIVERSITY:g}"
+    if (point.accuracy or 0.0) < MIN_ACCURACY_SHARE * best_accuracy:
+        return f"accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best_accuracy:.3f}"
     return ""
 
 

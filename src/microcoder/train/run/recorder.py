@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -15,9 +15,9 @@ from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.train.algorithm.advantages import has_signal
 from microcoder.train.algorithm.diversity import measure_diversity
-from microcoder.train.algorithm.doses import loses_advantage, measure_doses
 from microcoder.train.algorithm.sampling import DiversityWatch, TemperatureSchedule
-from microcoder.train.algorithm.schedules import step_temperature, transitions
+from microcoder.train.algorithm.schedules import scheduled_temperature, transitions
+from microcoder.train.algorithm.scoring import loses_advantage, measure_doses
 from microcoder.train.metrics import (
     EvaluationMetrics,
     ScoredRollout,
@@ -32,7 +32,7 @@ from microcoder.train.metrics import (
     summarise_mismatch,
 )
 from microcoder.train.run.alarms import Alarm, find_alarms, select_new
-from microcoder.train.run.probe import read_probe, summarise_point
+from microcoder.train.run.probe import read_probe
 from microcoder.train.runs import RunDirectory, write_rollouts
 
 Groups = Sequence[Sequence[ScoredRollout]]
@@ -48,7 +48,7 @@ class RecordedStep:
 
 
 class Recorder:
-    """Decides the temperature of each step by the rows of those before, and writes steps and evaluations."""
+    """Decides the temperature of each step, and writes steps and evaluations."""
 
     def __init__(
         self,
@@ -69,14 +69,9 @@ class Recorder:
         return self._run.read_metrics()
 
     def step_temperature(self, step: int) -> float:
-        """Return the temperature of a step, from its schedule, the run's probe where that chose it, and the history."""
-        return step_temperature(
-            self._schedule,
-            self._watch,
-            step=step,
-            diversities=[row["diversity"] for row in self.history],
-            chosen=read_probe(self._run).choice.temperature if self._schedule.kind == "diversity" else None,
-        )
+        """Return the temperature of a step, from its schedule or the run's probe where that chose it."""
+        chosen = read_probe(self._run).choice.temperature if self._schedule.kind == "diversity" else None
+        return scheduled_temperature(self._schedule, step=step, chosen=chosen)
 
     def refuse_divergence(self, optimizer: Mapping[str, float], *, step: int) -> None:
         """Refuse an update whose loss or gradient is not finite."""
@@ -106,7 +101,7 @@ class Recorder:
         return RecordedStep(metrics, new)
 
     def record_evaluation(
-        self, sampled_T: Sequence[Groups], *, step: int, temperatures: Sequence[float], seconds: float
+        self, scored_P_G: Groups, *, step: int, temperature: float, seconds: float
     ) -> EvaluationMetrics | None:
         """Write the held-out samples and the evaluation's row; return the row, None if the step has one already.
 
@@ -114,20 +109,14 @@ class Recorder:
         sample is in no mean.
 
         Args:
-            sampled_T: groups of all held-out problems at each temperature; the first are the evaluation's, the others
-                its sweep, of which only figures are kept.
+            scored_P_G: groups of all held-out problems.
             step: 0 before training.
-            temperatures: in the same order.
+            temperature: of sampling.
             seconds: of all of it.
         """
         if any(row["step"] == step for row in self._run.read_evaluations()):
             return None  # an engine that resumes may evaluate the step that it starts from again
-        points = [
-            asdict(summarise_point(scored_P_G, temperature=temperature))
-            for temperature, scored_P_G in zip(temperatures[1:], sampled_T[1:], strict=True)
-        ]
-        scored_P_G, temperature = sampled_T[0], temperatures[0]
-        metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds, sweep=points)
+        metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds)
         _write_samples(self._run.evaluation_file(step), scored_P_G, metrics)
         append_row(self._run.evaluations, metrics.as_row())
         return metrics
@@ -193,9 +182,7 @@ def summarise_step(
     )
 
 
-def summarise_evaluation(
-    scored_P_G: Groups, *, step: int, temperature: float, seconds: float, sweep: Sequence[Mapping[str, Any]] = ()
-) -> EvaluationMetrics:
+def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, seconds: float) -> EvaluationMetrics:
     """Return the row of an evaluation; see `Recorder.record_evaluation`."""
     samples = [sample for group in scored_P_G for sample in group]
     accuracies: dict[str, list[float]] = {}
@@ -226,7 +213,6 @@ def summarise_evaluation(
         temperature=temperature,
         outcomes=count_outcomes(samples),
         seconds={"total": round(seconds, 4)},
-        sweep=list(sweep),
     )
 
 

@@ -15,14 +15,13 @@ from microcoder.judge.core.files import check_unchanged, check_writable, read_js
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import OwnMasking
 from microcoder.train.recipe.batching import describe_batches
-from microcoder.train.recipe.prompts import build_asker
+from microcoder.train.recipe.judge import build_asker
 from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards
-from microcoder.train.run.checkpoints import RunClock, best_step, read_clock
+from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
 from microcoder.train.run.engines import EngineInputs, load_engine
 from microcoder.train.run.failures import check_room, explain_failures
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.manifest import ROUNDING_KEYS, build_manifest, changed_keys, describe_changes
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.probe import Probe, has_probe, probe_digest, read_probe
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import RunDirectory
@@ -114,13 +113,7 @@ def _run(
 
 
 def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -> Probe:
-    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` uses it.
-
-    Raises:
-        ConfigError: the recipe's temperature does not need a probe, or it contradicts the machine or the problems.
-        DataError: the problem files or the model folder are wrong.
-        TrainingError: the folder holds a run under another config.
-    """
+    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` uses it."""
     if config.rollout.temperature.kind != "diversity":
         raise ConfigError(
             f'rollout.temperature.kind = "{config.rollout.temperature.kind}" needs no probe; type '
@@ -143,11 +136,7 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
 
 
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
-    """Check that the folder is empty or holds this run, and is writable.
-
-    Raises:
-        TrainingError: it is not; what it holds, which keys differ, and what to type.
-    """
+    """Check that the folder is empty or holds this run, and is writable."""
     if run.has_begun:
         recorded = run.read_manifest().get("config")
         if not isinstance(recorded, dict):
@@ -185,12 +174,7 @@ def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
 
 
 def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *, observer: Observer) -> None:
-    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint.
-
-    Raises:
-        TrainingError: the problems, the packages of programs or the number of processes are not those that the run
-            began with.
-    """
+    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint."""
     if not run.has_begun:
         write_json(run.manifest, manifest)
         return
@@ -227,11 +211,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
 
 
 def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
-    """Load a recipe's extensions and check their options, before anything else.
-
-    Raises:
-        ConfigError: one cannot be loaded, or needs something that the recipe leaves out.
-    """
+    """Load a recipe's extensions and check their options, before anything else."""
     algorithm, rewards = config.algorithm, build_rewards(config.rewards)
     if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
         raise ConfigError(config.describe_early_stop(needy))

@@ -20,9 +20,8 @@ from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
-from microcoder.train.run.estimate import MemoryTable, count_memory
+from microcoder.train.run.estimate import MemoryTable, count_memory, find_file, read_json
 from microcoder.train.run.manifest import find_missing
-from microcoder.train.run.shapes import find_file, read_json
 
 GPUS: Mapping[str, float | None] = MappingProxyType(
     {"h200": 141, "h100": 80, "a100-80": 80, "a100-40": 40, "l40s": 48, "a6000": 48}

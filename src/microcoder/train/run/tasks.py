@@ -13,8 +13,7 @@ from microcoder.data.benchmarks.published import PublishedProblems, read_heldout
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
-from microcoder.train.recipe.judge import OutputComparison
-from microcoder.train.recipe.prompts import build_asker, find_shared, read_examples
+from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared, read_examples
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 
 
@@ -73,11 +72,8 @@ def load_tasks(config: TrainConfig) -> Tasks:
             f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
             "from one of the two files"
         )
-    asked_train, asked_heldout = (
-        [Task(_compared(p, comparison), ask(p)) for p in split]
-        for split, comparison in ((train, config.evaluator.comparison), (heldout, config.evaluation.comparison))
-    )
-    return Tasks(asked_train, asked_heldout, left_out)
+    asked_train = [Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train]
+    return Tasks(asked_train, [Task(problem, ask(problem)) for problem in heldout], left_out)
 
 
 def _read_problems(

@@ -40,8 +40,14 @@ from microcoder.data.micro.chains import ChainDemonstration
 from microcoder.judge.core.files import write_json
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.syntax import dump_meaning
-from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
-from microcoder.train.run.observer import Observer
+from microcoder.train.recipe.recipe import (
+    MICRO_HEADS,
+    MICRO_INTERMEDIATE_SIZE,
+    MicroModel,
+    TrainConfig,
+    WarmStartConfig,
+)
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.weights import model_source
 
 PAD, EOS, SEPARATOR = "<|pad|>", "<|eos|>", "<|sep|>"
@@ -136,6 +142,10 @@ def orthogonalise(matrices: torch.Tensor) -> torch.Tensor:
 
 
 _MARKER = "warmstart.json"
+_LEARNING_RATE = 1e-2
+"""Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
+_MAX_TOKENS = 192
+"""Statement and response are truncated here; only rambling answers are longer."""
 _TOKENIZER_DEMONSTRATIONS = 4000
 _MAX_POSITIONS = 1024
 _EMBEDDING_RATE = 0.4
@@ -204,7 +214,7 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
         for text in (demonstration.statement, demonstration.response)
     )
     tokenizer = train_tokenizer(texts, vocab_size=config.vocab_size, joins_signs=config.world == "chains")
-    examples = [_encode(lesson.demonstrations, tokenizer, config.max_tokens) for lesson in lessons]
+    examples = [_encode(lesson.demonstrations, tokenizer) for lesson in lessons]
     batches = chain.from_iterable(
         islice(_batches(chosen, config), lesson.num_steps) for chosen, lesson in zip(examples, lessons, strict=True)
     )
@@ -252,11 +262,11 @@ def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -
         Qwen3Config(
             vocab_size=len(tokenizer),
             hidden_size=config.hidden_size,
-            intermediate_size=config.intermediate_size,
+            intermediate_size=MICRO_INTERMEDIATE_SIZE,
             num_hidden_layers=config.num_layers,
-            num_attention_heads=config.num_heads,
-            num_key_value_heads=config.num_kv_heads,
-            head_dim=config.hidden_size // config.num_heads,
+            num_attention_heads=MICRO_HEADS,
+            num_key_value_heads=MICRO_HEADS,
+            head_dim=config.hidden_size // MICRO_HEADS,
             max_position_embeddings=_MAX_POSITIONS,
             tie_word_embeddings=True,
             attention_dropout=0.0,
@@ -283,14 +293,14 @@ class _Example:
 
 
 def _encode(
-    demonstrations: Sequence[Demonstration | ChainDemonstration], tokenizer: PreTrainedTokenizerFast, max_tokens: int
+    demonstrations: Sequence[Demonstration | ChainDemonstration], tokenizer: PreTrainedTokenizerFast
 ) -> list[_Example]:
     vocabulary = tokenizer.get_vocab()
     separator, end = vocabulary[SEPARATOR], vocabulary[EOS]
     prompts = tokenizer([item.statement for item in demonstrations])["input_ids"]
     responses = tokenizer([item.response for item in demonstrations])["input_ids"]
     return [
-        _Example([*prompt, separator, *response, end][:max_tokens], len(prompt) + 1)
+        _Example([*prompt, separator, *response, end][:_MAX_TOKENS], len(prompt) + 1)
         for prompt, response in zip(prompts, responses, strict=True)
     ]
 
@@ -311,13 +321,13 @@ def _train(
     smoothed = 0.0
     for step, batch in zip(range(1, config.num_steps + 1), batches, strict=False):
         share = _schedule(step, config.num_steps)
-        adam.param_groups[0]["lr"] = _EMBEDDING_RATE * config.learning_rate * share
+        adam.param_groups[0]["lr"] = _EMBEDDING_RATE * _LEARNING_RATE * share
         model.zero_grad(set_to_none=True)
         loss = _loss(model, batch, config.prompt_weight)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
-        muon.step(config.learning_rate * share)
+        muon.step(_LEARNING_RATE * share)
         smoothed = loss.item() if step == 1 else 0.95 * smoothed + 0.05 * loss.item()
         if on_progress and (step % 20 == 0 or step == config.num_steps):
             on_progress(step, config.num_steps, smoothed)
@@ -340,7 +350,6 @@ def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[
 
 
 def _schedule(step: int, num_steps: int) -> float:
-    """Return the share of the peak learning rate at a step, from 1."""
     warm_up = max(1.0, 0.06 * num_steps)
     return min(1.0, step / warm_up) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps)))
 

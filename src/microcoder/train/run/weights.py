@@ -1,13 +1,19 @@
-"""Loading of Hugging Face checkpoints, with errors that say what is wrong."""
+"""A model and its words: loading of checkpoints, prompts as tokens, responses as rollouts; and answers here."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
+from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import is_disk_full
+from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 
 
@@ -74,3 +80,168 @@ def load_tokenizer(folder: str, *, revision: str | None = None) -> PreTrainedTok
         ) from None
     assert isinstance(tokenizer, PreTrainedTokenizerBase)
     return tokenizer
+
+
+Chat = Sequence[Mapping[str, str]]
+
+
+def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
+    """Return the prompt's text: by the chat template or, for a base model, the turns joined."""
+    if tokenizer.chat_template is None:
+        return "\n\n".join(turn["content"] for turn in chat)
+    return str(
+        tokenizer.apply_chat_template(
+            [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
+        )
+    )
+
+
+def encode_prompts(
+    tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt], options: Mapping[str, Any]
+) -> list[list[int]]:
+    """Return the token ids of each prompt, as a chat where the tokenizer has a template."""
+    return encode_chats(tokenizer, [prompt.as_chat() for prompt in prompts], options)
+
+
+def encode_chats(
+    tokenizer: PreTrainedTokenizerBase, chats: Sequence[Chat], options: Mapping[str, Any]
+) -> list[list[int]]:
+    """Return the token ids of each chat, see `encode_prompts`."""
+    if tokenizer.chat_template is None:
+        texts = [render_chat(tokenizer, chat, options) for chat in chats]
+        return [list(ids) for ids in tokenizer(text=texts)["input_ids"]]
+    encoded: Any = tokenizer.apply_chat_template(
+        [[dict(turn) for turn in chat] for chat in chats],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        **options,
+    )
+    return [list(ids) for ids in encoded["input_ids"]]
+
+
+def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:
+    """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
+    if tokenizer.chat_template is None:
+        return False
+    return render_chat(tokenizer, [{"role": "user", "content": "?"}], options).rstrip().endswith("<think>")
+
+
+def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> None:
+    """Refuse chat-template options that the model's template does not look at."""
+    asked = [{"role": "user", "content": "?"}]
+    for name, value in options.items():
+        if tokenizer.chat_template is None:
+            raise ConfigError(f"prompt.chat_template_options.{name}: this model has no chat template; leave it out")
+        # A template may write the same with its default: it is asked with the opposite, and with none, too.
+        tried = () if name == "add_generation_prompt" else ({}, {name: value}, {name: not value})
+        if len({render_chat(tokenizer, asked, given) for given in tried}) < 2:
+            raise ConfigError(
+                f"prompt.chat_template_options.{name} would change nothing: the model's chat template does not look at "
+                "it; check its name, or leave it out"
+            )
+
+
+def end_token_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> list[int]:
+    """Return the tokens that end a response: the tokenizer's, and those of the model's generation config."""
+    given = None if generation is None else generation.eos_token_id
+    ids = [given] if isinstance(given, int) else list(given or ())
+    own = tokenizer.eos_token_id
+    return ids if own in ids or not isinstance(own, int) else [own, *ids]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReader:
+    """Reads responses as a model's tokenizer writes them."""
+
+    tokenizer: PreTrainedTokenizerBase
+    end_ids: Collection[int]
+    """Tokens that end a response."""
+    opens_thinking: bool
+    """See `chat.opens_thinking`."""
+
+    def read(
+        self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
+    ) -> list[Rollout]:
+        """Return the rollouts of one problem's responses."""
+        texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
+        return [
+            Rollout(
+                problem_id=problem_id,
+                prompt=prompt,
+                completion=f"<think>{text}" if self.opens_thinking else text,
+                token_ids=tuple(token_ids),
+                is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
+            )
+            for text, token_ids in zip(texts, responses, strict=True)
+        ]
+
+
+def respond(
+    name: str,
+    chats: Sequence[Chat],
+    *,
+    seeds: Sequence[int],
+    batch_size: int,
+    temperature: float,
+    top_p: float,
+    max_tokens: int,
+    revision: str | None = None,
+    dtype: str = "float32",
+    template_options: Mapping[str, Any] | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Iterator[Completion]:
+    """Load a model and yield a response to each chat, on a GPU if there is one.
+
+    Args:
+        name: a checkpoint folder or a hub id.
+        chats: the prompts.
+        seeds: of each response; the first of a batch stands for the batch.
+        batch_size: responses sampled at a time.
+        temperature: 0 is the likeliest.
+        top_p: share of probability that is sampled from.
+        max_tokens: of a response.
+        revision: of a hub model.
+        dtype: precision of the weights.
+        template_options: passed to the chat template.
+        note: is told that the model has no chat template.
+    """
+    loaded, tokenizer = load_checkpoint(model_source(name), revision=revision, dtype=dtype)
+    options = template_options or {}
+    check_options(tokenizer, options)
+    if tokenizer.chat_template is None:
+        note(
+            f"{name} has no chat template: prompts are plain text, as in the training of a base model; "
+            "prompt.style = instruct asks in training's words"
+        )
+    ends = end_token_ids(tokenizer, loaded.generation_config)
+    if not ends:
+        raise ConfigError("the checkpoint names no end-of-sequence token; save one into its generation_config.json")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model: Any = loaded.to(device).eval()  # pyrefly: ignore[bad-argument-type]
+    padding = ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    chosen = {"temperature": temperature, "top_p": top_p, "top_k": 0} if temperature > 0 else {}
+    # All given, so that the checkpoint's own generation_config.json decides nothing.
+    settings = GenerationConfig(
+        do_sample=temperature > 0, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=padding, **chosen
+    )
+    for start in range(0, len(chats), batch_size):
+        prompts = encode_chats(tokenizer, chats[start : start + batch_size], options)
+        longest = max(map(len, prompts))
+        ids = torch.tensor([[padding] * (longest - len(one)) + one for one in prompts], device=device)
+        seen = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+        torch.manual_seed(seeds[start])
+        try:
+            with torch.inference_mode():
+                out = model.generate(input_ids=ids, attention_mask=seen, generation_config=settings)
+        except torch.OutOfMemoryError as error:
+            reason = str(error).splitlines()[0][:200]
+            raise ConfigError(
+                f"out of memory ({reason}); lower generation.batch_size (now {batch_size}) or "
+                f"generation.sampling.max_tokens (now {max_tokens}); type the same command again to resume"
+            ) from None
+        for row in out[:, longest:].tolist():
+            end = next((place for place, token in enumerate(row) if token in ends), None)
+            response = row if end is None else row[: end + 1]
+            (text,) = tokenizer.batch_decode([response], skip_special_tokens=True)
+            yield Completion(text, end is None, len(response))

@@ -13,20 +13,20 @@ import trl
 from trl import GRPOConfig
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus
-from microcoder.train.algorithm.losses import (
+from microcoder.train.algorithm.config import (
+    AlgorithmConfig,
     CispoLoss,
     ClippedLoss,
+    EntropyBonus,
     GspoLoss,
     LuspoLoss,
     SapoLoss,
     TwoSidedLoss,
-    VespoLoss,
 )
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.recipe.trl_options import RECIPE_KEYS
-from microcoder.train.trl.vllm_backend import vllm_arguments
+from microcoder.train.trl.sampling import vllm_arguments
 
 
 def build_arguments(
@@ -117,13 +117,6 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
         arguments |= {
             "sapo_temperature_pos": loss.temperature_positive,
             "sapo_temperature_neg": loss.temperature_negative,
-        }
-    if isinstance(loss, VespoLoss):
-        arguments |= {
-            "vespo_k_pos": loss.k_positive,
-            "vespo_lambda_pos": loss.lambda_positive,
-            "vespo_k_neg": loss.k_negative,
-            "vespo_lambda_neg": loss.lambda_negative,
         }
     if isinstance(entropy, EntropyBonus):
         arguments |= {"entropy_coef": entropy.coefficient}

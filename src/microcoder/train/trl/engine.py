@@ -21,17 +21,15 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.files import new_folder
 from microcoder.train.recipe.batching import cut_batches
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
-from microcoder.train.run.chat import check_options, encode_prompts
-from microcoder.train.run.checkpoints import RunClock, copy_model, stop_between_steps
+from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.engines import EngineInputs
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.tasks import Tasks
 from microcoder.train.run.warm import find_model
-from microcoder.train.run.weights import load_checkpoint, silence_transformers
+from microcoder.train.run.weights import check_options, encode_prompts, load_checkpoint, silence_transformers
 from microcoder.train.runs import RunDirectory
 from microcoder.train.trl.arguments import build_arguments
+from microcoder.train.trl.sampling import check_model_length, check_sampler_logps, name_lost_server, require_vllm
 from microcoder.train.trl.trainer import MicroCoderTrainer, ProbeMade
-from microcoder.train.trl.vllm_backend import check_model_length, check_sampler_logps, name_lost_server, require_vllm
 
 
 def _processes() -> PartialState:
@@ -88,11 +86,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
 def train(
     inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[TrainerCallback] = ()
 ) -> None:
-    """Run the missing steps.
-
-    Raises:
-        KeyboardInterrupt: the user asked to stop; the last whole step was saved.
-    """
+    """Run the missing steps."""
     config, run = inputs.config, inputs.run
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])

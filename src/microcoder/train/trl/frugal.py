@@ -86,15 +86,11 @@ class FrugalGRPOTrainer(GRPOTrainer):
         if not bool(teaches.any()):
             teaches[0] = True
         kept = {name: inputs[name][teaches] for name in _ROWS if isinstance(inputs.get(name), torch.Tensor)}
-        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(inputs, teaches)
+        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
 
-    def _share_of_denominator(self, inputs: dict[str, Any], teaches: torch.Tensor) -> float:
-        """Return the share of rows with an advantage in the denominator of TRL's loss."""
-        if self.loss_type in ("dapo", "cispo", "vespo"):
+    def _share_of_denominator(self, teaches: torch.Tensor) -> float:
+        if self.loss_type in ("dapo", "cispo"):
             return 1.0  # divided by a figure of the whole step
         if self.loss_type in ("grpo", "sapo", "dr_grpo", "luspo"):
             return int(teaches.sum()) / len(teaches)
-        if self.loss_type == "bnpo":
-            tokens = (inputs["completion_mask"] * inputs.get("tool_mask", 1)).sum(1)
-            return max(1, int(tokens[teaches].sum())) / max(1, int(tokens.sum()))
         raise TrainingError(f"TRL's loss {self.loss_type} is unknown here; use one of algorithm.loss")

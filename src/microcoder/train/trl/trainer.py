@@ -26,13 +26,13 @@ from microcoder.train.algorithm.scoring import Rules, build_rules, score_heldout
 from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
-from microcoder.train.run.chat import RolloutReader, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
 from microcoder.train.run.tasks import Task
+from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
 from microcoder.train.trl.sampling import (
     SampledGroup,
@@ -42,7 +42,6 @@ from microcoder.train.trl.sampling import (
     split_generated,
     start_sampler,
 )
-from microcoder.train.trl.token_figures import Watched, add_tokens, watch_tokens
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
 OPTIMIZER_METRICS = {
@@ -54,7 +53,6 @@ OPTIMIZER_METRICS = {
     "clip_ratio/low_mean": "clip_low_share",
     "clip_ratio/high_mean": "clip_high_share",
     "cispo_clip_ratio": "clip_high_share",
-    "vespo/phi_seq_mean": "response_weight",
     "entropy_coef": "entropy_coefficient",
 }
 
@@ -102,7 +100,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
         self._updates: list[dict[str, float]] = []
-        self._watched: Watched | None = None
         super().__init__(
             model=inputs.policy.model,
             args=arguments,
@@ -139,7 +136,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         limit = staged_value(self.config.rollout.length_limits, step=self.steps_done + 1)
         self.step_limit = limit
         self.rules = self._build_rules(limit)
-        set_sampling(self, temperature=self._step_temperature(), max_response_tokens=limit)
+        temperature = self.recorder.step_temperature(self.steps_done + 1)
+        set_sampling(self, temperature=temperature, max_response_tokens=limit)
         filtering = self.config.algorithm.group_filtering
         if isinstance(filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
@@ -166,8 +164,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
-        if count := self.config.logging.token_rollouts:
-            self._watched = watch_tokens(self, output, count=count, step=self.steps_done + 1)
         return output
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
@@ -182,13 +178,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         output["importance_sampling_ratio"] = corrected.weights
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
-
-    def _step_temperature(self) -> float:
-        """Decide on the process that has the recorded steps, and broadcast to the others."""
-        decided: list[Any] = [None]
-        if self.accelerator.is_main_process:
-            decided = [self.recorder.step_temperature(self.steps_done + 1)]
-        return broadcast_object_list(decided)[0]
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples = self.config.rollout.num_samples
@@ -253,22 +242,19 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def evaluate_policy(self) -> None:
         """Sample, judge and record the held-out problems with separate random state."""
         settings = self.config.evaluation
-        start, temperatures = time.perf_counter(), (settings.temperature, *settings.sweep_temperatures)
+        start = time.perf_counter()
         with self.clock.phase("evaluate"):
-            sampled_T = [
-                self._sample_apart(
-                    self.heldout_tasks,
-                    num_samples=settings.samples_per_problem,
-                    temperature=temperature,
-                    limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
-                    seed=settings.seed,
-                )
-                for temperature in temperatures
-            ]
+            scored_P_G = self._sample_apart(
+                self.heldout_tasks,
+                num_samples=settings.samples_per_problem,
+                temperature=settings.temperature,
+                limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
+                seed=settings.seed,
+            )
         if self.accelerator.is_main_process:
             seconds = time.perf_counter() - start
             metrics = self.recorder.record_evaluation(
-                sampled_T, step=self.steps_done, temperatures=temperatures, seconds=seconds
+                scored_P_G, step=self.steps_done, temperature=settings.temperature, seconds=seconds
             )
             if metrics is not None:
                 self.observer.evaluation(metrics)
@@ -348,8 +334,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
-        if self._watched is not None:
-            self._scored_P_G, self._watched = add_tokens(self, self._watched, self._scored_P_G), None
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
             metrics = summarise_step(

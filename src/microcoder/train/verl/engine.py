@@ -28,9 +28,8 @@ from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.alarms import find_alarms, select_new
-from microcoder.train.run.checkpoints import RunClock, copy_model
+from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
 from microcoder.train.run.engines import EngineInputs
-from microcoder.train.run.observer import Observer
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.tasks import Task, Tasks
 from microcoder.train.run.warm import find_model
@@ -122,12 +121,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> str:
 
 
 def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any] = ()) -> None:
-    """Run verl, which resumes from its own latest checkpoint; Ctrl-C ends it at once.
-
-    Raises:
-        ConfigError: there are callbacks; verl has none.
-        TrainingError: verl failed.
-    """
+    """Run verl, which resumes from its own latest checkpoint; Ctrl-C ends it at once."""
     config, run, observer = inputs.config, inputs.run, inputs.observer
     if callbacks:
         raise ConfigError("engine verl takes no callbacks; leave them out, or use --engine trl")
@@ -170,7 +164,7 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
 
 def probe(inputs: EngineInputs) -> None:
     """Refuse: verl would be started for it alone."""
-    raise ConfigError("engine verl probes as a run begins; type `microcoder train`, or probe with --engine trl")
+    raise ConfigError('engine verl probes as a run begins; use engine = "trl" for a probe alone')
 
 
 def export_model(config: TrainConfig, *, policy: str, checkpoint: Path, target: Path) -> None:

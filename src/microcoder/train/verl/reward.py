@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,8 @@ from microcoder.train.algorithm.scoring import REWARD_DRAW
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.judging import connect
-from microcoder.train.verl.judged import FIELD, Judged, build_reader
 from microcoder.train.verl.names import COLUMN, problem_name
+from microcoder.train.verl.rows import FIELD, Judged, build_reader
 from microcoder.train.verl.settings import PluginSettings, read_settings, refuse_idle
 
 _PROBLEMS_KEPT = 256
@@ -113,16 +112,13 @@ class JudgeRewardManager(RewardManagerBase):
         (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
         program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
-        draft = None
-        if self.settings.masking.asks_drafts and program.is_incomplete and program.draft is not None:
-            draft = await self.judge.judge_async(replace(program, code=program.draft), problem)
         draw = draw_uniform(
             seed=self.settings.seed,
             step=sampling["step"],
             problem_id=f"{REWARD_DRAW}{name}",
             sample_index=int(row.get("session_id", 0)),
         )
-        return Judged(verdict, self.rewards(problem, rollout, program, verdict, draw=draw), draft, problem.tier)
+        return Judged(verdict, self.rewards(problem, rollout, program, verdict, draw=draw), problem.tier)
 
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
         if self.problems is not None and "problem_id" in extra:

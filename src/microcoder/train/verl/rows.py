@@ -6,6 +6,8 @@ response that is judged and decided about; what is decided holds for all of its 
 
 from __future__ import annotations
 
+import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,17 +15,57 @@ from typing import Any
 
 import torch
 import transfer_queue as tq
+from pydantic import TypeAdapter
 from tensordict import TensorDict
+from verl.utils.config import omega_conf_to_dataclass
 
 from microcoder.judge.core.extract import Extractor
-from microcoder.judge.core.rewards import score_verdict
-from microcoder.judge.core.types import Program, Rollout
+from microcoder.judge.core.rewards import Reward, score_verdict
+from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group
 from microcoder.train.metrics import ScoredRollout
-from microcoder.train.run.chat import RolloutReader
-from microcoder.train.verl.judged import Judged
+from microcoder.train.run.weights import RolloutReader, end_token_ids, opens_thinking
 from microcoder.train.verl.names import COLUMN, problem_name
+
+FIELD = "microcoder"
+"""Key in a response's `reward_extra_info` that holds its `Judged` as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Everything that was found out about one response by itself."""
+
+    verdict: Verdict
+    worth: Reward
+    tier: str | None
+
+    def as_json(self) -> str:
+        """Return it as it travels through verl's batches."""
+        return json.dumps(_JUDGED.dump_python(self, mode="json"))
+
+    @classmethod
+    def read(cls, extra: Mapping[str, Any], score: float) -> Judged:
+        """Return what a reward manager has said; of another than ours, what a score says."""
+        if (text := extra.get(FIELD)) is None:
+            is_right = float(extra.get("acc", score)) >= 1
+            outcome = Outcome.ACCEPTED if is_right else Outcome.WRONG_ANSWER
+            if math.isnan(score):
+                outcome = Outcome.SANDBOX_FAULT
+            return cls(Verdict(outcome, (), 0), Reward(None if math.isnan(score) else score, {}), None)
+        return _JUDGED.validate_python(json.loads(text))
+
+
+_JUDGED = TypeAdapter(Judged)
+
+
+def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
+    """Return what reads responses as verl's configuration has them written."""
+    model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
+    options = dict(config.data.get("apply_chat_template_kwargs") or {})
+    ends = end_token_ids(tokenizer, model.generation_config)
+    return RolloutReader(tokenizer, tuple(ends), opens_thinking(tokenizer, options))
+
 
 _FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
 
@@ -118,7 +160,6 @@ def decide(
                     one.judged.verdict,
                     one.judged.worth,
                     draw_uniform(seed=seed, step=step, problem_id=one.rollout.problem_id, sample_index=one.index),
-                    one.judged.draft,
                     one.judged.tier,
                 )
                 for one in group

@@ -16,7 +16,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils
 
 from microcoder.judge.core.errors import DataError
-from microcoder.train.run.chat import encode_chats
+from microcoder.train.run.weights import encode_chats
 from microcoder.train.verl.names import COLUMN, Sampling, problem_name, sampling_seed
 
 

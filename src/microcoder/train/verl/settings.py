@@ -6,7 +6,7 @@ Each key is a table or key of a recipe under the same name, so that a verl user 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -43,8 +43,6 @@ class PluginSettings(Config):
     validation_response_tokens: int | None = Field(default=None, ge=1)
     """The limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
-    sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
-    """Each validation also samples at these; they are in the run directory alone."""
     mismatch: MismatchConfig | None = None
     """The rule of every engine in the place of verl's algorithm.rollout_correction; None: verl's, or none."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
@@ -159,11 +157,6 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             idle and not is_judged,
             f"microcoder.{' and microcoder.'.join(idle)} would do nothing with another reward manager than ours; add "
             f"reward.reward_manager.name={REWARD_MANAGER}, or leave it out",
-        ),
-        (
-            settings.masking.asks_drafts and not is_judged,
-            "microcoder.masking's non_incorrect:correct_or_unfailed needs verdicts on incomplete programs; add "
-            f"reward.reward_manager.name={REWARD_MANAGER}",
         ),
         (
             is_judged

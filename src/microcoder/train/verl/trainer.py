@@ -7,6 +7,7 @@ calls; and the files of a run directory. verl's `global_steps` is our step.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -31,12 +32,11 @@ from microcoder.train.metrics import SamplerMismatch, ScoredRollout
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import measure_grid, write_probe
-from microcoder.train.run.recorder import Recorder, summarise_step
+from microcoder.train.run.recorder import Groups, Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl import recording
-from microcoder.train.verl.judged import build_reader
 from microcoder.train.verl.names import MANAGER, TRAINER_MODE, Sampling
 from microcoder.train.verl.rows import (
+    build_reader,
     decide,
     read_rows,
     read_sessions,
@@ -171,7 +171,7 @@ class MicroCoder(PPOTrainer):
         self._write_decisions(batch, scored, leaves=self.algorithm.leaves_denominator)
         self._scored |= scored
         self._groups += names_P_G
-        metrics.update(recording.describe(scored_P_G, temperature=self.temperature, limit=self.limit))
+        metrics.update(describe(scored_P_G, temperature=self.temperature, limit=self.limit))
         return batch
 
     def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
@@ -179,9 +179,6 @@ class MicroCoder(PPOTrainer):
 
         So the means that verl reports are those of what was scored. No gradient comes from it: our advantages leave
         unscored responses out of their group, and verl's own estimators are refused with them.
-
-        Raises:
-            TrainingError: nothing was scored, or something was not and the estimator is verl's own.
         """
         known = [sample.reward for sample in scored.values() if sample.reward is not None]
         if not known:
@@ -240,17 +237,14 @@ class MicroCoder(PPOTrainer):
     # --- held-out problems, and the probe ----------------------------------------------------------------------
 
     def _validate(self) -> dict[str, Any]:
-        """Validate as verl does, and once more at each temperature of the sweep; record it."""
-        rollout, start = self.config.actor_rollout_ref.rollout, time.perf_counter()
-        temperatures = (rollout.val_kwargs.temperature, *self.settings.sweep_temperatures)
-        sampled = [self._sample_apart(temperature=one, num_samples=rollout.val_kwargs.n) for one in temperatures]
+        """Validate as verl does, and record it."""
+        asked, start = self.config.actor_rollout_ref.rollout.val_kwargs, time.perf_counter()
+        metrics, scored_P_G = self._sample_apart(temperature=asked.temperature, num_samples=asked.n)
+        seconds = time.perf_counter() - start
         self.recorder.record_evaluation(
-            [groups for _, groups in sampled],
-            step=self.global_steps,
-            temperatures=temperatures,
-            seconds=time.perf_counter() - start,
+            scored_P_G, step=self.global_steps, temperature=asked.temperature, seconds=seconds
         )
-        return sampled[0][0]
+        return metrics
 
     def _sample_apart(
         self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
@@ -298,7 +292,7 @@ class MicroCoder(PPOTrainer):
     @contextmanager
     def _asking_training_problems(self, number: int) -> Any:
         """Let validation ask some of the training problems, the same for the same seed."""
-        chosen = recording.choose_rows(self.train_dataset, number=number, seed=self.settings.seed)
+        chosen = choose_rows(self.train_dataset, number=number, seed=self.settings.seed)
         usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
         self.val_dataloader = DataLoader(
             Subset(self.train_dataset, chosen), batch_size=len(chosen), collate_fn=collate_fn
@@ -318,9 +312,7 @@ class MicroCoder(PPOTrainer):
         """Record the step, after all that belongs to it, and save it where it is due."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         scored_P_G = [[self._scored[name] for name in group] for group in self._groups]
-        optimizer = {
-            ours: float(metrics[theirs]) for theirs, ours in recording.OPTIMIZER_METRICS.items() if theirs in metrics
-        }
+        optimizer = {ours: float(metrics[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in metrics}
         self.recorder.refuse_divergence(optimizer, step=self.global_steps)
         step_metrics = summarise_step(
             scored_P_G,
@@ -328,8 +320,8 @@ class MicroCoder(PPOTrainer):
             temperature=self.temperature,
             max_response_tokens=self.limit,
             optimizer=optimizer,
-            seconds=recording.read_seconds(timing_raw),
-            num_filtered=int(metrics.get(recording.FILTERED, 0)),
+            seconds=read_seconds(timing_raw),
+            num_filtered=int(metrics.get(FILTERED, 0)),
         )
         self.recorder.record_step(scored_P_G, step_metrics)
         if self._saves:
@@ -355,3 +347,55 @@ def register() -> None:
         mode = "colocate_async" if suffix else "sync"
         name = f"MicroCoder{stock.__name__}"
         register_trainer(f"{TRAINER_MODE}{suffix}")(type(name, (MicroCoder, stock), {"stock_mode": mode}))
+
+
+# verl's names -> ours.
+OPTIMIZER_METRICS = {
+    "actor/loss": "loss",
+    "actor/grad_norm": "grad_norm",
+    "actor/lr": "learning_rate",
+    "actor/entropy": "entropy",
+    "actor/kl_loss": "kl",
+    "actor/pg_clipfrac": "clip_share",
+}
+FILTERED = "training/filter_groups/evicted_samples"
+UPDATE_PHASES = ("reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor", "update_weights")
+
+
+def choose_rows(dataset: Any, *, number: int, seed: int) -> list[int]:
+    """Return rows of different problems, the same for the same seed: a run's data may ask a problem many times."""
+    first: dict[Any, int] = {}
+    for place in range(len(dataset)):
+        first.setdefault(dataset.dataframe[place]["extra_info"].get("index", place), place)
+    return random.Random(f"probe-{seed}").sample(list(first.values()), min(number, len(first)))
+
+
+def describe(scored_P_G: Groups, *, temperature: float, limit: int) -> dict[str, float]:
+    """Return what verl's own loggers show of a batch."""
+    step = summarise_step(
+        scored_P_G, step=0, temperature=temperature, max_response_tokens=limit, optimizer={}, seconds={}
+    )
+    shown = {
+        "truncated_share": step.truncated_share,
+        "masked_share": step.masked_share,
+        "unscored_share": step.unscored_share,
+        "accepted_share": step.sampled_accuracy,
+        "temperature": temperature,
+        "response_limit": float(limit),
+        "diversity": step.diversity,
+        "anew_share": step.anew_share,
+        "unrepeated_share": step.unrepeated_share,
+        **{f"uncounted/{reason}": share for reason, share in step.uncounted.items()},
+    }
+    return {f"microcoder/{name}": value for name, value in shown.items() if value is not None}
+
+
+def read_seconds(timing: Mapping[str, float]) -> dict[str, float]:
+    """Return the wall time of a step by our phases."""
+    seconds = {
+        "generate": timing.get("gen", 0.0),
+        "update": sum(timing.get(name, 0.0) for name in UPDATE_PHASES),
+        "evaluate": timing.get("testing", 0.0),
+        "total": timing.get("step", 0.0) + timing.get("testing", 0.0),
+    }
+    return {name: round(value, 4) for name, value in seconds.items()}

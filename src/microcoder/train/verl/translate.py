@@ -20,11 +20,12 @@ from typing import Any
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.advantages import ADVANTAGES
-from microcoder.train.algorithm.config import DynamicFiltering, EntropyBonus
-from microcoder.train.algorithm.losses import (
+from microcoder.train.algorithm.config import (
     CispoLoss,
     ClippedLoss,
     DrGrpoLoss,
+    DynamicFiltering,
+    EntropyBonus,
     SapoLoss,
     TwoSidedLoss,
 )
@@ -138,9 +139,6 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
         config: the recipe.
         run: where the run is, or will be; all machines with training processes must see it under one path.
         model: folder of the starting weights; None: as the recipe names them.
-
-    Raises:
-        ConfigError: verl has no counterpart of something, or `[verl]` names what the recipe decides.
     """
     refuse_unmappable(config)
     decided = {
@@ -176,11 +174,7 @@ def describe_command(options: Mapping[str, Any]) -> str:
 
 
 def check(options: Mapping[str, Any]) -> Any:
-    """Let hydra and verl check options before anything is started; return verl's whole configuration.
-
-    Raises:
-        ConfigError: an option is unknown, or verl refuses its value.
-    """
+    """Let hydra and verl check options before anything is started; return verl's whole configuration."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -354,7 +348,6 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         max_response_tokens=rollout.max_response_tokens,
         validation_response_tokens=evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
-        sweep_temperatures=evaluation.sweep_temperatures,
         mismatch=rollout.mismatch if rollout.corrects_mismatch else None,
         rewards=config.rewards,
         extractor=config.extractor,

@@ -124,7 +124,6 @@ viewer.columns = (() => {
     }
     if (words.truncated) all.push((place) => Boolean(columns.is_truncated[place]) === (words.truncated === "yes"));
     if (words.masked) all.push((place) => Boolean(marks[place] & MARKS.masked) === (words.masked === "yes"));
-    if (words.only === "tokens") all.push((place) => columns.has_tokens[place]);
     else if (words.only) all.push((place) => marks[place] & (MARKS[words.only] ?? 0));
     if (words.problem) {
       const part = words.problem.toLowerCase();
@@ -182,7 +181,7 @@ viewer.columns = (() => {
       num_rollouts: num,
       steps: num ? [columns.step[0], columns.step[num - 1]] : null,
       num_truncated: sum(columns.is_truncated),
-      marked: { ...marked, tokens: sum(columns.has_tokens) },
+      marked,
       ...Object.fromEntries(["split", "tier", "verdict"].map((name) => [name, count(index, name)])),
     };
   }

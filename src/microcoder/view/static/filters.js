@@ -7,7 +7,7 @@ viewer.filters = (() => {
   const SPLITS = { train: "training", heldout: "held out", evaluation: "evaluation", judged: "judged", corpus: "corpus" };
   const ORDERS = { "": "most interesting first", first: "first steps first", last: "last steps first", longest: "longest first", slowest: "slowest first", advantage: "largest advantage first" };
   const FIELDS = { "": "all texts", prompt: "prompts", response: "responses", program: "programs", errors: "errors" };
-  const ONLY = { flipped: "problem flipped", disagree: "judges disagree", slowest: "slowest 1 %", longest: "longest 1 %", tokens: "with token figures" };
+  const ONLY = { flipped: "problem flipped", disagree: "judges disagree", slowest: "slowest 1 %", longest: "longest 1 %" };
   const SEARCH_PAUSE = 150;
   const YES_NO = { "": "all", yes: "yes", no: "no" };
   let waiting = 0;

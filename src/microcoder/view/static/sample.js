@@ -32,7 +32,6 @@ viewer.sample = (() => {
       marked.flipped ? link(`${count(marked.flipped)} of problems that flipped`, { only: "flipped" }) : null,
       marked.masked ? link(`${count(marked.masked)} masked`, { masked: "yes" }) : null,
       marked.disagree ? link(`${count(marked.disagree)} on which reward and judge disagree`, { only: "disagree" }) : null,
-      marked.tokens ? link(`${count(marked.tokens)} with figures of their tokens`, { only: "tokens" }) : null,
       link("the longest", { order: "longest" }),
       marked.slowest ? link("the slowest to judge", { order: "slowest" }) : null,
     ];
@@ -51,7 +50,6 @@ viewer.sample = (() => {
       members.length > 1 ? group(state, rollout, members) : null,
       steps(state, index, at),
       prompt(source, run, rollout),
-      rollout.tokens?.length ? viewer.tokens.render(rollout) : null,
       ...response(source, run, rollout),
       program(source, run, rollout),
       viewer.tests.render(source, run, rollout),

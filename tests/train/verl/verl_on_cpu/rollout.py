@@ -19,7 +19,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from microcoder.train.run.chat import end_token_ids
+from microcoder.train.run.weights import end_token_ids
 from verl_on_cpu.sampler import SampleRequest, sample
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
