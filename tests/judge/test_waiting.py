@@ -112,4 +112,3 @@ def test_whoever_is_alone_waits_for_none_that_idle_and_none_wake_beside_it() -> 
         order.append("alone")
     sleeper.join()
     assert order == ["asleep", "alone", "awake"]
-    assert gate.num_aside == 0

@@ -69,7 +69,7 @@ class BuildCache:
     memory than a test. Who asks for what is being built waits for it.
     """
 
-    def __init__(self, build_seconds: float | None = None, max_bytes: int = _MAX_KEPT_BYTES) -> None:
+    def __init__(self, build_seconds: float | None = None) -> None:
         self.build_seconds = build_seconds
         """CPU time of a compiler in place of what its language says; None for that."""
         self.time_scale = 1.0
@@ -79,7 +79,6 @@ class BuildCache:
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
         self._bytes = 0
-        self._max_bytes = max_bytes
 
     def limit(self, language: Language) -> Language:
         """Return a language with the CPU time that its compiler may take here."""
@@ -114,7 +113,7 @@ class BuildCache:
         with self._lock:
             self._builds[key] = made
             self._bytes += len(made.binary)
-            while self._bytes > self._max_bytes and len(self._builds) > 1:
+            while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
                 self._bytes -= len(self._builds.popitem(last=False)[1].binary)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from microcoder.judge.compare import values
+from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.compare.values import read_arguments, read_expected, show
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import find_call
@@ -234,11 +235,15 @@ class PreparedProblem:
         """Judge what one test left behind."""
         failure = self.find_failure(run)
         if failure is not None:
-            return verdicts.failed(run, failure)
-        if self.problem.fn_name is None:
-            return verdicts.judge_output(run, str(test.expected), self.problem.checker)
+            return verdicts.result_of(run, *failure)
         checker = self.problem.checker
-        return verdicts.judge_value(run, test.expected, checker, expected_bytes=test.expected_bytes)
+        if self.problem.fn_name is None:
+            output = run.stdout.decode("utf-8", "surrogateescape")
+            return verdicts.compared(run, compare_output(output, str(test.expected), checker))
+        value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
+        if isinstance(value, TestResult):
+            return value
+        return verdicts.compared(run, compare_value(value, test.expected, checker))
 
     def output_of(self, run: Run, test: PreparedTest) -> bytes | TestResult:
         """Return what a checker program reads: stdout, or the returned value as JSON; or why there is none."""

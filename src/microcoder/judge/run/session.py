@@ -31,11 +31,10 @@ from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
-from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
+from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
 from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
-from microcoder.judge.run.timed import TimedRuns, was_killed
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Gate, WorkerTurn
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
@@ -288,7 +287,7 @@ class Session:
     def _judge_run(self, trial: _Trial, run: Run, test: PreparedTest) -> TestResult:
         rejection = trial.loaded.rejection()
         if rejection is not None:
-            return verdicts.compile_error(run, rejection)
+            return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
         if trial.checking is not None:
             return self._check(trial.checking, run, trial.problem, test)
         return trial.problem.judge(run, test)
@@ -399,7 +398,7 @@ class Session:
         """
         failure = prepared.find_failure(run)
         if failure is not None:
-            return verdicts.failed(run, failure)
+            return verdicts.result_of(run, *failure)
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         output = prepared.output_of(run, test)
         if isinstance(output, TestResult):

@@ -1,7 +1,7 @@
 """Time: every rule by which a test is too slow, is given longer, or is run again.
 
 Nothing here runs a program. The rules take what the kernel counted and what was asked for, and give a number or a
-reason; `timed` and `watch` do what they say, and `microcoder judge --explain` prints the reasons.
+reason; `sandboxes` and `watch` do what they say, and `microcoder judge --explain` prints the reasons.
 
 | seen                                                            | decision                                       |
 |-----------------------------------------------------------------|------------------------------------------------|

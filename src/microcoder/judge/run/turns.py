@@ -26,8 +26,6 @@ class Gate:
     def __init__(self, places: int = 1) -> None:
         """Open it for so many programs at a time."""
         self.places = places
-        self.num_aside = 0
-        """Idle programs, which hold no place."""
         self.times_aside = 0
         """Times that a program gave its place back."""
         self._on_aside: Callable[[], None] = lambda: None
@@ -75,19 +73,12 @@ class Gate:
         with self._lock:
             self._holders -= 1
             self._active -= 1
-            self.num_aside += 1
             self.times_aside += 1
             self._admit()
         self._on_aside()
 
-    def step_back(self) -> None:
-        """End standing aside."""
-        with self._lock:
-            self._active += 1
-            self.num_aside -= 1
-
     def begin_work(self) -> None:
-        """Count in a new worker."""
+        """Count in a new worker, or one whose program was idle."""
         with self._lock:
             self._active += 1
 
@@ -157,7 +148,7 @@ class WorkerTurn:
             if self._is_held:
                 self._gate.leave()
             elif self._is_aside:
-                self._gate.step_back()
+                self._gate.begin_work()
             self._is_held = self._is_aside = False
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
@@ -180,5 +171,5 @@ class WorkerTurn:
         """Take a place again, if it was given back."""
         if self._is_aside:
             self._gate.enter()
-            self._gate.step_back()
+            self._gate.begin_work()
             self._is_held, self._is_aside = True, False

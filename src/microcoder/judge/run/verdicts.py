@@ -22,9 +22,9 @@ import re
 import signal
 from dataclasses import dataclass
 
-from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
+from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.compare.values import MalformedWire, decode_value
-from microcoder.judge.core.types import CHECKER_FAULT, Checker, Outcome, TestResult, Verdict
+from microcoder.judge.core.types import CHECKER_FAULT, Outcome, TestResult, Verdict
 from microcoder.judge.run import timing
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import Counts, Limits
@@ -60,28 +60,17 @@ _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
 judge a second. The wire is JSON, with at most 32 bytes for a number and 12 more for a container or a character."""
 
 
-def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
-    """Judge what a program that ended well wrote to stdout."""
-    return compared(run, compare_output(run.stdout.decode("utf-8", "surrogateescape"), expected, checker))
-
-
-def judge_value(run: Run, expected: object, checker: Checker, *, expected_bytes: int) -> TestResult:
-    """Judge what a function-call program that ended well returned; the expected value is that long as JSON."""
-    value = read_value(run, expected_bytes=expected_bytes)
-    return value if isinstance(value, TestResult) else compared(run, compare_value(value, expected, checker))
-
-
 def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
     """Return the value that a function-call program returned, or the result of a test that returned none."""
     if not run.wire:
-        return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+        return result_of(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
     if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * expected_bytes:
         detail = f"the returned value takes {len(run.wire)} bytes, the expected one {expected_bytes}"
-        return _result(run, Outcome.WRONG_ANSWER, detail)
+        return result_of(run, Outcome.WRONG_ANSWER, detail)
     try:
         return decode_value(run.wire)
     except MalformedWire as error:
-        return _result(run, Outcome.RUNTIME_ERROR, str(error))
+        return result_of(run, Outcome.RUNTIME_ERROR, str(error))
 
 
 def find_failure(
@@ -116,16 +105,6 @@ def find_failure(
     if result.exit_code:
         return Outcome.RUNTIME_ERROR, last_line or f"exit code {result.exit_code}"
     return None
-
-
-def failed(run: Run, failure: tuple[Outcome, str]) -> TestResult:
-    """Return the result of a test that failed before its output was looked at."""
-    return _result(run, *failure)
-
-
-def compile_error(run: Run, message: str) -> TestResult:
-    """Return the result of a program that does not compile."""
-    return _result(run, Outcome.COMPILE_ERROR, message)
 
 
 def build_error(message: str) -> TestResult:
@@ -173,10 +152,11 @@ def checker_fault(what: str) -> TestResult:
 def compared(run: Run, comparison: Comparison) -> TestResult:
     """Return the result of a test whose output was compared."""
     outcome = Outcome.ACCEPTED if comparison.accepted else Outcome.WRONG_ANSWER
-    return _result(run, outcome, comparison.detail, comparison.method)
+    return result_of(run, outcome, comparison.detail, comparison.method)
 
 
-def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+    """Return the result of a test by its run."""
     return TestResult(
         verdict=outcome,
         cpu_seconds=run.cpu_seconds,

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import Protocol
 
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -198,36 +197,6 @@ class Work:
         if self.problem is None:
             return executions.fault(message)
         return verdicts.unjudged(message, len(self.problem.prepared.tests))
-
-
-class Pool(Protocol):
-    """A pool of workers, in this process or in others."""
-
-    @property
-    def counts(self) -> Counts:
-        """Counts so far."""
-        ...
-
-    @property
-    def call_stack(self) -> str:
-        """`Sandbox.call_stack` of the first sandbox."""
-        ...
-
-    def open(self) -> tuple[Isolation, float]:
-        """Start the first sandbox; return its isolation and the factor on CPU limits."""
-        ...
-
-    def put(self, work: Work) -> None:
-        """Take work, which is begun in the order in which it came."""
-        ...
-
-    def withdraw(self, work: Work) -> None:
-        """Check at once whether work is still wanted."""
-        ...
-
-    def close(self) -> None:
-        """End all sandboxes; work that is under way may end as a fault, or without an answer."""
-        ...
 
 
 class Workers:
