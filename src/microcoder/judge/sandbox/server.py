@@ -155,17 +155,11 @@ class ForkServer:
 
     def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> None:
         """Put files into the scratch folder, or end and say what went wrong."""
-        problem = self._find_problem_with_files(names, descriptors)
-        if problem:
-            self._control.send(FAILED + problem.encode()[:2000])
-            os._exit(1)
-
-    def _find_problem_with_files(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
         self._limits.lift()
-        if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
-            return f"files for a test take more than {self._scratch_bytes >> 20} MiB"
         contents = iter(descriptors)
         try:
+            if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
+                raise OSError(f"all of them take more than {self._scratch_bytes >> 20} MiB")
             # No test runs now and the folder was emptied after the last one, so no link can lead these writes
             # elsewhere.
             for name in names:
@@ -177,8 +171,8 @@ class ForkServer:
                     content = next(contents)
                     file.write(os.pread(content, os.fstat(content).st_size, 0))
         except (OSError, StopIteration) as error:
-            return f"a file for a test could not be written: {error}"
-        return ""
+            self._control.send(FAILED + f"a file for a test could not be written: {error}".encode()[:2000])
+            os._exit(1)
 
     def _name_streams(self) -> list[int]:
         """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
