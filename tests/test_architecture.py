@@ -19,10 +19,10 @@ BUDGETS = {
     "judge/core": 2530,
     "judge/sandbox": 4010,
     "judge/compare": 1360,
-    "judge/languages": 1130,
+    "judge/languages": 1060,
     "judge/run": 5470,
-    "judge/fleet": 2610,
-    "judge/serve": 1830,
+    "judge/fleet": 2460,
+    "judge/serve": 1460,
     "judge": 60,
     "data/formats": 4890,
     "data": 1700,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1960,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2390,
+    "cli": 2370,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
