@@ -69,7 +69,7 @@ def main() -> None:
             smallest = sorted(package.tests, key=lambda test: len(test.input) + len(test.output))[: arguments.tests]
             problems = [problem_of(package, "python", 20.0).model_copy(update={"tests": (test,)}) for test in smallest]
             for problem in problems:
-                own = judge_answers(judge.run, problem)
+                own = judge_answers(judge.judge, problem)
                 answers[own.outcome] += 1
                 if not own.is_accepted:
                     print(json.dumps({"package": package.source_row, "own_answer": own.detail}), flush=True)

@@ -33,7 +33,6 @@ LONGEST = (
     "judge/serve/test_serving_faults.py",
     "data/test_build.py",
     "judge/test_reference.py",
-    "judge/test_forging.py",
     "judge/test_runtimes.py",
     "eval/test_evaluation_session.py",
     "data/filter/test_filter_contamination.py",

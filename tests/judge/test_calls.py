@@ -296,13 +296,13 @@ def test_problems_that_call_in_another_way_are_other_problems() -> None:
     ("arguments", "expected", "said", "message"),
     [
         ([5], [], TREE, r"problem bad, test 1, argument 1 is no TreeNode: 5 \(no list\); write it as a level-order"),
-        ([[1, None, None, 2]], [], TREE, "item 4 has no parent"),
+        ([[1, None, None, 2]], [], TREE, r"argument 1 is no TreeNode: \[1, None, None, 2\]; write it as a level-order"),
         ([[1]], 7, TREE, "the expected output is no TreeNode: 7"),
         ([[1, None]], [], LIST, "argument 1 is no ListNode"),
         ([[1], 9], None, {"parameters": ["TreeNode", "TreeNode.val"]}, "argument 2 is no TreeNode.val: 9"),
-        ([[[3]]], [], GRAPH, "numbered from 1 to 1"),
-        ([[[7, 4]]], [], RANDOM, "no node has index 4"),
-        ([[1, 2]], 1, {"parameters": ["Node.children"]}, "a null must follow the root"),
+        ([[[3]]], [], GRAPH, "neighbors such as .*, numbered from 1"),
+        ([[[7, 4]]], [], RANDOM, "write it as values and indices such as"),
+        ([[1, 2]], 1, {"parameters": ["Node.children"]}, "a null follows the root"),
         ([[1]], [1], {"result": 3}, "the result is argument 3, counted from 0, of 1"),
     ],
 )  # fmt: skip

@@ -211,7 +211,7 @@ def test_an_answer_that_is_a_value_is_asked_about_as_json(judge_one: Judge) -> N
     verdict = run(judge_one, "def solve(a): return [None, 1]", problem)
     assert verdict.is_checker_crash, verdict.detail
     assert "TypeError" in verdict.detail
-    assert [test.verdict for test in judge_answers(judge_one.run, problem).tests] == [Outcome.WRONG_ANSWER]
+    assert [test.verdict for test in judge_answers(judge_one.judge, problem).tests] == [Outcome.WRONG_ANSWER]
 
 
 def test_the_own_answers_of_a_problem_are_judged(judge_one: Judge) -> None:
@@ -219,11 +219,11 @@ def test_the_own_answers_of_a_problem_are_judged(judge_one: Judge) -> None:
 
     def judged(code: str) -> list[Outcome]:
         problem = make_problem(*tests, checker=Checker(type="program", code=code))
-        return [test.verdict for test in judge_answers(judge_one.run, problem).tests]
+        return [test.verdict for test in judge_answers(judge_one.judge, problem).tests]
 
     assert judged(BRITTLE) == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.SANDBOX_FAULT]
     assert judged("print(") == [Outcome.SANDBOX_FAULT] * 3
-    assert judge_answers(judge_one.run, make_problem(("1", "2"))).is_accepted
+    assert judge_answers(judge_one.judge, make_problem(("1", "2"))).is_accepted
 
 
 @pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")

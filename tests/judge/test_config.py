@@ -131,18 +131,6 @@ def test_an_unknown_kind_lists_the_known_ones() -> None:
     assert "max_rl" in message
 
 
-def test_wrong_types_and_ranges_show_the_key_and_the_value() -> None:
-    assert refused(masking__window="wide").startswith("masking.window = 'wide': ")
-    assert refused(masking__probability="1.5").startswith("masking.probability = 1.5: ")
-    assert refused(masking="3").startswith("masking = 3: ")
-
-
-def test_every_fault_is_reported_at_once() -> None:
-    message = refused(masking__window="wide", nme="x")
-    assert "masking.window" in message
-    assert "did you mean name?" in message
-
-
 def test_a_missing_recipe_suggests_one_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "pass -c PATH" in refused(Path("nothing.toml"))

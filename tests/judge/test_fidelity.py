@@ -15,7 +15,7 @@ import microcoder
 from microcoder.judge import Judge
 from microcoder.judge.languages.interpreter import current_interpreter
 from microcoder.judge.languages.packages import PROFILES, provide_packages
-from microcoder.judge.run.inputs import names_input, names_output
+from microcoder.judge.run.session import NAMES_INPUT, NAMES_OUTPUT
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox
 from microcoder.judge.sandbox.protocol import STDIN_FILE
 
@@ -68,8 +68,8 @@ def test_behaves_as_under_plain_python(sandboxes: dict[str, Sandbox], name: str,
         )
     expected = (tmp_path / "stdout").read_bytes()
     program = LoadedProgram(code)
-    files = {STDIN_FILE: INPUT} if names_input(code) else None
-    task = program.task(INPUT, files=files or {}, has_named_streams=names_output(code))
+    files = {STDIN_FILE: INPUT} if NAMES_INPUT.search(code) else None
+    task = program.task(INPUT, files=files or {}, has_named_streams=bool(NAMES_OUTPUT.search(code)))
     for _ in range(2):  # compiled, then from the bytecode that was kept
         found = sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS)
         assert (found.stdout, found.result.exit_code) == (expected, plain.returncode), found.stderr

@@ -140,24 +140,6 @@ def test_values_agree(judge_one: Judge, value: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("10 ** 40 + 1", "1" + "0" * 40),
-        ("float(10 ** 17 + 1)", str(10**17 + 1)),
-        ("1.0000001", "1"),
-        ("0.3001", "0.3"),
-        ("'1'", "1"),
-        ("[]", "null"),
-        ("b'a'", '"a"'),
-        ("{'a': 1}", '{"a": 1, "b": 2}'),
-        ("[1, [2]]", "[1, 2]"),
-    ],
-)
-def test_values_differ(judge_one: Judge, value: str, expected: str) -> None:
-    assert not run(judge_one, f"def solve(): return {value}", call("", expected)).is_accepted
-
-
-@pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
         ("[1, 2]\nthree", "1", "problem broken, test 1, input line 2 is not a JSON argument"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Iterator
@@ -159,20 +158,6 @@ def test_each_version_has_its_own(place: Path) -> None:
     assert find_header(find_language("cpp17"), IO) is None
     clang = CPP.model_copy(update={"compilers": ("clang++",)})
     assert clang.precompile_command("/usr/bin/clang++") == ()
-
-
-def test_a_header_of_other_files_is_made_anew(empty_root: Path, place: Path) -> None:
-    kept = empty_root / "headers" / place.name
-    kept.mkdir(parents=True)
-    about = json.loads((place / "header.json").read_text())
-    assert len(about["files"]) > 50
-    name = next(name for name in about["files"] if name.endswith("/iostream"))
-    about["files"][name][0] += 1
-    (kept / "header.json").write_text(json.dumps(about))
-    assert find_header(CPP, IO) is None
-    assert make_header(CPP, IO) == kept
-    assert find_header(CPP, IO) == kept
-    assert {entry.name for entry in kept.parent.iterdir()} == {kept.name, f".{kept.name}.lock"}
 
 
 @pytest.fixture

@@ -1,24 +1,23 @@
-"""One program at a time: futures, coroutines, the cache of verdicts, back-pressure, the order of a batch."""
+"""One program at a time: futures, coroutines, the cache of verdicts, back-pressure, the order of a batch; runs."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.judge import Judge
-from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
-from microcoder.judge.core.types import Outcome, Program, Verdict
-from microcoder.judge.run.inputs import InputShelf
+from microcoder.judge import Invocation, Judge
+from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.run.timing import MAX_SCALE, REFERENCE_CPU_SECONDS, measure_scale
 from microcoder.judge.run.workers import Slots
 
-from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
 
 PROBLEM = make_problem(("1 2", "3"))
 
@@ -52,13 +51,6 @@ def test_a_verdict_is_kept_for_the_next_identical_pair() -> None:
     assert again is first
     assert other_limit.is_accepted
     assert (statistics.judged, statistics.from_cache, statistics.faults) == (2, 1, 0)
-
-
-def test_without_a_cache_each_is_judged_anew() -> None:
-    with Judge(workers=1, cache_size=0) as judging:
-        verdicts = [run(judging, ADD, PROBLEM) for _ in range(3)]
-        assert judging.statistics.judged == 3
-    assert all(verdict.is_accepted for verdict in verdicts)
 
 
 def test_the_cache_forgets_what_was_used_longest_ago() -> None:
@@ -137,15 +129,8 @@ def test_closing_ends_what_was_submitted() -> None:
     assert [future.result(timeout=20).outcome for future in futures] == [Outcome.SANDBOX_FAULT] * 3
     with pytest.raises(EvaluatorFault, match="closed"):
         judging.submit(Program(ADD), PROBLEM)
-
-
-def test_wrong_arguments_are_said_before_anything_runs(judge_one: Judge) -> None:
-    with pytest.raises(DataError, match="the program is in 'cpp'"):
-        judge_one.submit(Program("", language="cpp"), PROBLEM)
-    with pytest.raises(ConfigError, match=r"time_scale = 0"):
-        Judge(time_scale=0)
-    with pytest.raises(ConfigError, match=r"max_waiting = 0"):
-        Judge(max_waiting=0)
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judging.judge([], [])
 
 
 def test_problems_that_took_long_start_first_the_next_time() -> None:
@@ -181,24 +166,66 @@ def test_the_scale_decides_the_limit() -> None:
     assert verdict.isolation == judging.isolation.level
 
 
-def test_a_large_input_is_shared_and_read_from_its_start_by_each() -> None:
+def test_a_large_input_is_read_from_its_start_by_each() -> None:
     numbers = " ".join(map(str, range(200_000)))
     problem = make_problem((numbers, str(sum(range(200_000)))), (numbers + " 1", str(sum(range(200_000)) + 1)))
     with Judge(workers=2) as judging:
         codes = [f"print(sum(map(int, input().split())))  # {n}" for n in range(6)] + ["import os\nos.ftruncate(0, 0)"]
         verdicts = judging.judge([Program(code) for code in codes], [problem] * 7)
-        assert len(workers_of(judging)._inputs._files) == 2
     assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 6 + [Outcome.RUNTIME_ERROR]
 
 
-def test_the_shelf_of_inputs_stays_within_its_bounds() -> None:
-    shelf = InputShelf()
-    before = len(os.listdir("/proc/self/fd"))
-    for number in range(200):
-        content = number.to_bytes(4, "big") * 70_000
-        descriptor = shelf.open(content)
-        assert os.pread(descriptor, 4, 0) == number.to_bytes(4, "big")
-        os.close(descriptor)
-    assert len(os.listdir("/proc/self/fd")) - before <= 64
-    shelf.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cpu_seconds": 1e14}, "a time limit of 1e\\+14 s"),
+        ({"wall_seconds": 1e14}, "a wall time limit of 1e\\+14 s"),
+        ({"wall_seconds": float("inf")}, "a wall time limit of inf s"),
+        ({"wall_seconds": float("nan")}, "a wall time limit of nan s"),
+        ({"memory_limit_mib": 1 << 40}, "a memory limit of"),
+        ({"arguments": ("x" * 100_000,)}, "arguments: 100004 bytes"),
+        ({"arguments": ("a\0b",)}, "NUL"),
+        ({"files": {"a": b"", "a/": None, "a/b": b""}}, "'a/': duplicate name"),
+        ({"files": {"a": b"", "a/b": b""}}, "'a' is not a folder"),
+        ({"files": {"a/": b""}}, "has no content"),
+        ({"files": {"a": None}}, "has no content"),
+        ({"files": {"\u00e9" * 200: b""}}, "400 bytes; use at most 200"),
+        ({"files": {"\ud800": b""}}, "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_and_no_fault(judge_one: Judge, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        judge_one.run(Invocation(Program("print('A')"), **options))
+    assert judge_one.run(Invocation(Program("print('B')"))).stdout == b"B\n"
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (make_problem(("1", "1"), fn_name="f" * 100_000), "fn_name has 100000 characters"),
+        (
+            make_problem(("1", "1"), checker={"type": "program", "code": "1", "arguments": ["x" * 100_000]}),
+            "checker.arguments: 100004 bytes",
+        ),
+    ],
+)
+def test_what_no_sandbox_could_be_told_is_refused(judge_one: Judge, problem: Problem, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        judge_one.judge([Program("print('A')")], [problem])
+
+
+def test_a_folder_that_is_named_like_stdin_breaks_no_sandbox(judge_one: Judge) -> None:
+    code = "open('/dev/stdin').read()"
+    files = {"stdin/": None, "stdin/a": b""}
+    execution = judge_one.run(Invocation(Program(code), files=files))
+    assert execution.is_conclusive, execution.detail
+
+
+def test_modules_that_lie_beside_a_program_can_be_imported(judge_one: Judge) -> None:
+    code = "import util, pack.inner as inner\nprint(util.x + inner.y, util.__name__)"
+    files = {"util.py": b"x = 1", "pack/": None, "pack/inner.py": b"y = 2"}
+    assert judge_one.run(Invocation(Program(code), files=files)).stdout == b"3 util\n"
+    again = judge_one.run(Invocation(Program("import util"), files={"other.py": b""}))
+    assert "No module named 'util'" in again.detail
+    without = judge_one.run(Invocation(Program("import util"), files={"util": b"x = 1"}))
+    assert "No module named 'util'" in without.detail

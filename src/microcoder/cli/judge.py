@@ -116,7 +116,7 @@ def judge(
                     text += f"; CPU limits are multiplied by {judging.time_scale:g}"
                 print(f"microcoder: {text}", file=sys.stderr)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
-                refusing = _find_refusing_checkers(judging, todo, verdicts, options.checker_seconds)
+                refusing = _find_refusing_checkers(judging, todo, verdicts)
                 sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         summary["checkers_refusing_their_answer"] = refusing
@@ -224,9 +224,7 @@ def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *,
         judging.judge([submission.program for submission in todo], todo, on_verdict=keep)
 
 
-def _find_refusing_checkers(
-    judging: Judge, judged: list[Submission], verdicts: VerdictFile, checker_seconds: float
-) -> dict[str, str]:
+def _find_refusing_checkers(judging: Judge, judged: list[Submission], verdicts: VerdictFile) -> dict[str, str]:
     """Return which checker programs do not accept the answers of their own problem, by the first submission to it.
 
     Only those are asked that accepted something less than everything: the others have shown that they work.
@@ -235,10 +233,7 @@ def _find_refusing_checkers(
     for submission in judged:
         if submission.checker.type == "program" and verdicts.done[submission.id]["verdict"] != Outcome.ACCEPTED:
             problems.setdefault((submission.checker, submission.tests), submission)
-    found = {
-        submission.id: judge_answers(judging.run, submission, checker_seconds=checker_seconds)
-        for submission in problems.values()
-    }
+    found = {submission.id: judge_answers(judging.judge, submission) for submission in problems.values()}
     return {name: verdict.detail for name, verdict in found.items() if not verdict.is_accepted}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
     from microcoder.judge.fleet.judge import Judge, judge
     from microcoder.judge.languages.environment import JudgingEnvironment
-    from microcoder.judge.run.answers import judge_answers
+    from microcoder.judge.run.checkers import judge_answers
     from microcoder.judge.run.executions import Execution, Invocation
     from microcoder.judge.run.isolation import Isolation
     from microcoder.judge.run.options import STOP_RULES, JudgeOptions, StopRule
@@ -44,9 +44,9 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lend(__name__, {
-    "run.answers": ("judge_answers",),
     "compare.compare": ("Comparison", "compare_output", "compare_value"),
     "languages.environment": ("JudgingEnvironment",),
+    "run.checkers": ("judge_answers",),
     "run.executions": ("Execution", "Invocation"),
     "run.isolation": ("Isolation",),
     "fleet.judge": ("Judge", "judge"),

@@ -15,7 +15,7 @@ from verl_runs import ON_CPU, RECIPE, needs_verl
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.keys import list_keys
+from microcoder.judge.core.records import list_keys
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory
 

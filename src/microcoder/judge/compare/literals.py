@@ -154,7 +154,6 @@ _MAX_CHARACTERS = 1 << 22
 """Longest text of a value that has to be built."""
 _MOST_TIMES_ESCAPED = 12
 """A character may be written as two escapes of six."""
-_ENDS = {"[": "]", "(": ")", "{": "}"}
 _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
 _IN_BRACKETS = re.compile(r"(?:[\[({][^\n]*+(?<=[\])}])(?:\n++|\Z))++")
 _CONSTANT = re.compile(r"(?<=[\[({,:])(?:true|false|null)(?=[\])},:])")
@@ -172,13 +171,21 @@ def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
         return False
     if expected[0] in QUOTES and expected[-1] == expected[0]:
         return _same_string(text, expected)
-    if _ENDS.get(expected[0]) != expected[-1] or _ENDS.get(text[0]) != text[-1]:
+    if _CLOSERS.get(expected[0]) != expected[-1] or _CLOSERS.get(text[0]) != text[-1]:
         return False
     try:
-        if _same_in_step(text, expected, numbers_agree):
+        # Tuples are read as lists: what opens as a tuple must end as one.
+        if (
+            agree_in_step(lexemes(text), lexemes(expected), lambda one, other: _leaves_agree(one, other, numbers_agree))
+            and is_value(expected)
+            and ("(" not in text or is_value(text))
+        ):
             return True
         may_differ = "{" in expected or _LAST_COMMA.search(expected) or _LAST_COMMA.search(text)
-        return bool(may_differ) and _same_when_built(text, expected, numbers_agree)
+        if not may_differ or max(len(text), len(expected)) > _MAX_CHARACTERS:
+            return False
+        # A comma before each closing bracket is all that a right output may have more.
+        return _same(read(text, 2 * len(expected)), read(expected, len(expected)), numbers_agree)
     except Unreadable:
         return False
 
@@ -233,23 +240,6 @@ def _same_string(text: str, expected: str) -> bool:
     except Unreadable:
         return False
     return isinstance(value, str) and value[0] in QUOTES and unquote(value) == content
-
-
-def _same_in_step(text: str, expected: str, numbers_agree: Agree) -> bool:
-    def agree(lexeme: str, wanted: str) -> bool:
-        return _leaves_agree(lexeme, wanted, numbers_agree)
-
-    if not agree_in_step(lexemes(text), lexemes(expected), agree) or not is_value(expected):
-        return False
-    # Tuples were read as lists: what opens as a tuple must end as one.
-    return "(" not in text or is_value(text)
-
-
-def _same_when_built(text: str, expected: str, numbers_agree: Agree) -> bool:
-    if max(len(text), len(expected)) > _MAX_CHARACTERS:
-        return False
-    # A comma before each closing bracket is all that a right output may have more.
-    return _same(read(text, 2 * len(expected)), read(expected, len(expected)), numbers_agree)
 
 
 def _leaves_agree(lexeme: str, wanted: str, numbers_agree: Agree) -> bool:

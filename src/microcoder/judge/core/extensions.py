@@ -18,7 +18,8 @@ import importlib.util
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -153,24 +154,22 @@ def _import_file(noun: str, where: str) -> ModuleType:
     return module
 
 
-def _import_module(noun: str, reference: str, where: str) -> ModuleType:
+@contextmanager
+def _said_of(what: str, hint: str = "") -> Iterator[None]:
     try:
+        yield
+    except Exception as error:  # it is the user's code: anything may go wrong in it
+        raise ConfigError(f"{what} cannot be imported: {type(error).__name__}: {error}{hint}") from error
+
+
+def _import_module(noun: str, reference: str, where: str) -> ModuleType:
+    with _said_of(f"{noun} {reference}: module {where}", "; install it, or name its file: path/to/file.py:function"):
         return importlib.import_module(where)
-    except Exception as error:  # as above
-        raise ConfigError(
-            f"{noun} {reference}: module {where} cannot be imported: {type(error).__name__}: {error}; install it, or "
-            "name its file: path/to/file.py:function"
-        ) from error
 
 
 def _load_entry_point(noun: str, entry: EntryPoint) -> tuple[ModuleType, Any]:
-    try:
+    with _said_of(f"{noun} {entry.name} ({entry.value} of {entry.dist.name if entry.dist else 'a package'})"):
         return importlib.import_module(entry.module), entry.load()
-    except Exception as error:  # as above
-        package = entry.dist.name if entry.dist else "a package"
-        raise ConfigError(
-            f"{noun} {entry.name} ({entry.value} of {package}) cannot be imported: {type(error).__name__}: {error}"
-        ) from error
 
 
 def _attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:

@@ -28,7 +28,6 @@ from microcoder.judge.run.verdicts import Statistics
 from microcoder.judge.run.workers import (
     Key,
     KnownProblem,
-    Pool,
     ProblemShelf,
     Slots,
     VerdictCache,
@@ -89,7 +88,12 @@ class Judge(Judging):
         self._cache = VerdictCache(options.cache_size)
         self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
         shelf = PackageShelf(load_profile(options.packages))
-        self._pool: Pool = self._make_pool(shelf)
+        if self.processes:
+            from microcoder.judge.fleet.pipe import Processes  # a judge of few workers starts without it
+
+            self._pool = Processes(self.processes, self.workers, options)
+        else:
+            self._pool = Workers(self.workers, options, shelf)
         try:
             self.isolation, self.time_scale = self._pool.open()
             """The isolation of programs, and the factor on CPU limits."""
@@ -103,13 +107,6 @@ class Judge(Judging):
             checker_seconds=options.checker_seconds,
             most_bytes=options.tests_mib << 20,
         )
-
-    def _make_pool(self, packages: PackageShelf) -> Pool:
-        if not self.processes:
-            return Workers(self.workers, self.options, packages)
-        from microcoder.judge.fleet.pipe import Processes  # a judge of few workers starts without it
-
-        return Processes(self.processes, self.workers, self.options)
 
     @property
     def statistics(self) -> Statistics:

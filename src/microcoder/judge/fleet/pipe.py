@@ -44,8 +44,7 @@ from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
-from microcoder.judge.run.timing import Pace
-from microcoder.judge.run.verdicts import Counts, sum_counts
+from microcoder.judge.run.timing import Counts, Pace, sum_counts
 from microcoder.judge.run.workers import KnownProblem, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 

@@ -4,10 +4,10 @@ Headers kept precompiled, so that a compiler need not read the standard library 
 
     <root>/headers/<digest>/bits/stdc++.h.gch   what g++ takes if a program includes that header before all else
     <root>/headers/<digest>/bits/stdc++.h       leads to the header itself, for a second include of it
-    <root>/headers/<digest>/header.json         what it was made from: a folder for each compiler, version and header
     <root>/headers/.<digest>.lock               held while it is made
 
-<root> is where packages are kept. A program sees no other names with the header than without: it has included it.
+<root> is where packages are kept; a compiler's version, with the package that it is from, a header and the flags have a
+folder of their own. A program sees no other names with the header than without: it has included it.
 g++ ignores a precompiled header that does not fit the program (macros or pragmas before it, other flags).
 """
 
@@ -69,7 +69,7 @@ class BuildCache:
     memory than a test. Who asks for what is being built waits for it.
     """
 
-    def __init__(self, build_seconds: float | None = None, max_bytes: int = _MAX_KEPT_BYTES) -> None:
+    def __init__(self, build_seconds: float | None = None) -> None:
         self.build_seconds = build_seconds
         """CPU time of a compiler in place of what its language says; None for that."""
         self.time_scale = 1.0
@@ -79,7 +79,6 @@ class BuildCache:
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
         self._bytes = 0
-        self._max_bytes = max_bytes
 
     def limit(self, language: Language) -> Language:
         """Return a language with the CPU time that its compiler may take here."""
@@ -114,7 +113,7 @@ class BuildCache:
         with self._lock:
             self._builds[key] = made
             self._bytes += len(made.binary)
-            while self._bytes > self._max_bytes and len(self._builds) > 1:
+            while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
                 self._bytes -= len(self._builds.popitem(last=False)[1].binary)
 
 
@@ -177,7 +176,6 @@ def _first_error(stderr: str) -> str:
 BUILDS_WITHOUT = 4
 """Programs with a header that a judge builds before it makes that header: making costs as much as five such builds."""
 
-_MARKER = "header.json"
 _SCRATCH_MIB = 512
 _MAX_BYTES = 480 << 20
 _VERSION_SECONDS = 20
@@ -215,9 +213,9 @@ def find_toolchain(language: Language) -> tuple[str, ...]:
 
 
 def find_header(language: Language, header: str) -> Path | None:
-    """Return the folder of a header that is kept already, if nothing that it was made from has changed since."""
+    """Return the folder of a header that is kept already."""
     digest = _digest(language, header)
-    return next((place / digest for place in find_places() if _is_current(place / digest)), None)
+    return next((place / digest for place in find_places() if (place / digest).is_dir()), None)
 
 
 def list_headers(language: Language) -> dict[str, Path | None]:
@@ -273,64 +271,30 @@ def _make(target: Path, language: Language, header: str, layers: Collection[str]
     _LOG.warning("microcoder: precompiling <%s> for %s into %s, once", header, language.label, target)
     for left in target.parent.glob(f".{target.name}-*"):
         shutil.rmtree(left, ignore_errors=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        content, files = _compile(language, header, layers, nice)
-        path = staging / f"{header}.gch"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        (staging / header).write_text(f"#include_next <{header}>\n", encoding="utf-8")
-        about = {"header": header, "language": language.label, "compiler": require_compiler(language), "files": files}
-        (staging / _MARKER).write_text(json.dumps(about) + "\n", encoding="utf-8")
-        open_to_everybody(staging)
-        if target.exists():
-            # Of a library that has changed; a compiler that is reading it keeps what it has open.
-            target.rename(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        staging.rename(target)
-    finally:
-        for left in target.parent.glob(f".{target.name}-*"):
-            shutil.rmtree(left, ignore_errors=True)
-    return target
-
-
-def _compile(
-    language: Language, header: str, layers: Collection[str], nice: int
-) -> tuple[bytes, dict[str, list[int] | None]]:
-    """Return a precompiled header, and the state of the files that it was made from."""
     command, source = language.precompile_command(require_compiler(language)), f"#include <{header}>\n"
+    sandbox = Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
     try:
-        with contextlib.closing(
-            Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
-        ) as sandbox:
-            named = run_compiler(sandbox, language, (*command, "-M"), source)
-            files = {name: _state(name) for name in named.binary.decode().split() if name.startswith("/")}
+        with contextlib.closing(sandbox):
             made = run_compiler(sandbox, language, command, source, max_bytes=_MAX_BYTES)
     except SandboxDied as died:
         raise EvaluatorFault(f"<{header}> cannot be precompiled: {died}") from None
-    if not (named.is_built and made.is_built):
-        raise EvaluatorFault(f"<{header}> cannot be precompiled: {named.message or made.message}")
-    return made.binary, files
-
-
-def _state(path: str) -> list[int] | None:
-    """Return what changes with a file."""
+    if not made.is_built:
+        raise EvaluatorFault(f"<{header}> cannot be precompiled: {made.message}")
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return [status.st_size, status.st_mtime_ns]
-
-
-def _is_current(folder: Path) -> bool:
-    try:
-        files = json.loads((folder / _MARKER).read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError):
-        return False
-    return all(_state(name) == state for name, state in files.items())
+        path = staging / f"{header}.gch"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(made.binary)
+        (staging / header).write_text(f"#include_next <{header}>\n", encoding="utf-8")
+        open_to_everybody(staging)
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
 
 
 def _digest(language: Language, header: str) -> str:
-    """Return the name of a header's folder: what decides it besides the files that it includes."""
+    """Return the name of a header's folder."""
     compiler = require_compiler(language)
     content = [header, _identify(compiler), language.precompile_command(compiler)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

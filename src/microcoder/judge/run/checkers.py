@@ -18,15 +18,15 @@ from __future__ import annotations
 
 import inspect
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extensions import load_extension
-from microcoder.judge.core.types import CHECKER_CRASHED, Checker
+from microcoder.judge.core.types import CHECKER_CRASHED, Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.runtimes import Loaded
 from microcoder.judge.run.supervisor import Run, TestTask
@@ -76,21 +76,21 @@ ANY_NUMBER = 0
 """Digits of an integer: an output of 10^5 digits is data to a checker, whatever Python thinks of it."""
 
 
+_AS_PRINTED = {
+    **{"language": "python", "language_version": "", "dialect": "plain"},
+    **{
+        "fn_name": None,
+        "call": None,
+        "harness": None,
+        "time_limit_seconds": CPU_SECONDS,
+        "memory_limit_mib": MEMORY_MIB,
+    },
+}
+"""Makes of a problem one whose answers are printed by a program."""
+
+
 class CheckerFailed(Exception):
     """The checker gave no verdict, so the program has none; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a checker's run ended."""
-
-    exit_code: int | None
-    signal: int
-    is_late: bool
-    """It reached its CPU or wall-time limit."""
-    said: str
-    """Its message: the end of its stderr, else the beginning of its stdout."""
-    has_traceback: bool = False
 
 
 class AnswerMemory:
@@ -115,25 +115,15 @@ class AnswerMemory:
 
 def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> TestTask:
     """Return the run that decides about an output."""
-    stdin, arguments, files = checker_call(checker, test_input, output, answer)
-    return replace(program.task(stdin, arguments=arguments, files=files), int_digits=ANY_NUMBER)
-
-
-def checker_call(
-    checker: Checker, test_input: bytes, output: bytes, answer: bytes
-) -> tuple[bytes, tuple[str, ...], dict[str, bytes | None]]:
-    """Return stdin, arguments and files of a checker's run."""
+    files: dict[str, bytes | None]
     if checker.protocol == "testlib":
-        return (
-            b"",
-            (_INPUT, _OUTPUT, _ANSWER, *checker.arguments),
-            {_INPUT: test_input, _OUTPUT: output, _ANSWER: answer},
-        )
-    return (
-        output,
-        (_INPUT, _ANSWER, _FEEDBACK, *checker.arguments),
-        {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None},
-    )
+        stdin, names = b"", (_INPUT, _OUTPUT, _ANSWER)
+        files = {_INPUT: test_input, _OUTPUT: output, _ANSWER: answer}
+    else:
+        stdin, names = output, (_INPUT, _ANSWER, _FEEDBACK)
+        files = {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None}
+    task = program.task(stdin, arguments=(*names, *checker.arguments), files=files)
+    return replace(task, int_digits=ANY_NUMBER)
 
 
 def was_killed(run: Run) -> bool:
@@ -141,40 +131,49 @@ def was_killed(run: Run) -> bool:
     return run.result.signal == signal.SIGKILL and run.result.expired == FINISHED
 
 
-def has_traceback(stderr: str) -> bool:
-    """Whether Python may have reported an uncaught exception."""
-    return _UNCAUGHT in stderr
-
-
-def ending_of(run: Run) -> Ending:
-    """Return how a run in a sandbox ended."""
+def read_verdict(checker: Checker, run: Run) -> Comparison:
+    """Return what a checker decided; raise `CheckerFailed` if it crashed, was late, or ended with another code."""
+    ended = run.result
     said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
-    result = run.result
-    return Ending(
-        result.exit_code,
-        result.signal,
-        result.expired in (CPU_EXPIRED, WALL_EXPIRED) or result.signal == signal.SIGXCPU,
-        said,
-        has_traceback(run.stderr),
-    )
-
-
-def read_verdict(checker: Checker, ending: Ending) -> Comparison:
-    """Return what a checker decided."""
-    is_uncaught = ending.has_traceback and ending.exit_code == _UNCAUGHT_CODE
-    if not ending.is_late and not ending.signal and not is_uncaught:
-        if ending.exit_code in _RIGHT[checker.protocol]:
+    is_late = ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU
+    is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
+    if not is_late and not ended.signal and not is_uncaught:
+        if ended.exit_code in _RIGHT[checker.protocol]:
             return Comparison(True, METHOD, "")
-        if ending.exit_code in _WRONG[checker.protocol]:
-            said = f": {ending.said}" if ending.said else ""
-            return Comparison(False, "", f"the checker refused it{said}")
-    if ending.is_late:
+        if ended.exit_code in _WRONG[checker.protocol]:
+            return Comparison(False, "", f"the checker refused it{f': {said}' if said else ''}")
+    if is_late:
         why = "it took too long"
-    elif ending.signal:
-        why = f"killed by {verdicts.signal_name(ending.signal)}"
+    elif ended.signal:
+        why = f"killed by {verdicts.signal_name(ended.signal)}"
     else:
-        why = f"exit code {ending.exit_code}"
-    raise CheckerFailed(f"failed ({why}): {ending.said[-150:]}")
+        why = f"exit code {ended.exit_code}"
+    raise CheckerFailed(f"failed ({why}): {said[-150:]}")
+
+
+def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem) -> Verdict:
+    """Judge a problem's own answers by its checker program, on all tests.
+
+    A checker that breaks on one is a fault of the checker, as it is where a program is judged.
+
+    Args:
+        judge: such as `Judge.judge`.
+        problem: with its tests.
+
+    Raises:
+        DataError: the checker cannot be run.
+        EvaluatorFault: there is no compiler for it, or the judge is closed.
+    """
+    if problem.checker.type != "program":
+        return Verdict(Outcome.ACCEPTED, (), 0)
+    answers = [test.output.encode("utf-8", "surrogatepass") for test in problem.tests]
+    programs = [Program(f"import sys\nsys.stdout.buffer.write({answer!r})") for answer in answers]
+    problems = [problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests]
+    results = tuple(verdict.tests[0] for verdict in judge(programs, problems))
+    failed = next((number for number, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
+    if failed is None:
+        return Verdict(Outcome.ACCEPTED, results, len(results))
+    return Verdict(results[failed].verdict, results, len(results), f"test {failed + 1}: {results[failed].detail}")
 
 
 def broken_by(failed: CheckerFailed) -> Comparison:

@@ -57,8 +57,7 @@ class JudgeOptions(Config):
     """Run several tests of a program in one process if none can affect the next (see docs/sandbox.md); the verdicts are
     those of one process per test."""
     tests_mib: int = _option(512, "1 or more", ge=1)
-    """Memory for tests that are kept ready for further programs, at least those of one problem; half as much again of
-    large inputs."""
+    """Memory for tests that are kept ready for further programs, at least those of one problem."""
     checker_seconds: float = _option(CPU_SECONDS, _SECONDS, gt=0, le=MAX_SECONDS)
     """CPU time that a problem's checker program may take for a test on the reference machine."""
     build_seconds: float | None = _option(None, _SECONDS, gt=0, le=MAX_SECONDS)

@@ -8,11 +8,12 @@ A problem in the form it is judged in, checked once for all programs of a batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from microcoder.judge.compare import values
+from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.compare.values import read_arguments, read_expected, show
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import find_call
@@ -22,6 +23,7 @@ from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, limits_for
+from microcoder.judge.sandbox import nodes
 
 _MAX_CALL_BYTES = 1 << 14
 """Encoded size; one message to the sandbox carries everything about a test."""
@@ -29,13 +31,6 @@ _MAX_CALL_BYTES = 1 << 14
 
 class _Misfit(ValueError):
     """A value is not of the kind that it should be."""
-
-
-class _Shape(NamedTuple):
-    check: Callable[[list[Any]], None]
-    example: str
-    is_trimmed: bool = False
-    """Return the list without trailing nulls."""
 
 
 def check_call(problem: Problem) -> None:
@@ -137,71 +132,33 @@ def _normalise(kind: str, value: Any) -> Any:
         if not isinstance(value, list):
             raise _Misfit(f"{show(value)} is not a list")
         return [_normalise(kind[5:-1], item) for item in value]
-    shape = _SHAPES[kind]
     if value is None:
         return []
-    try:
-        if not isinstance(value, list):
-            raise _Misfit("no list")
-        shape.check(value)
-    except _Misfit as misfit:
-        raise _Misfit(f"{show(value)} ({misfit}); write it as {shape.example}") from None
+    if not isinstance(value, list):
+        raise _Misfit(f"{show(value)} (no list); write it as {_EXAMPLES[kind]}")
     end = len(value)
-    while shape.is_trimmed and end and value[end - 1] is None:
+    while kind in _TRIMMED and end and value[end - 1] is None:
         end -= 1
+    try:
+        # As an argument a tree with `next` is written as any tree.
+        built_as = "TreeNode" if kind == "Node.next" else kind
+        is_whole = nodes.flatten(built_as, nodes.build(built_as, value[:end]), {}) == value[:end]
+    except (TypeError, ValueError, IndexError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise _Misfit(f"{show(value)}; write it as {_EXAMPLES[kind]}")
     return value[:end]
 
 
-def _check_list(values: list[Any]) -> None:
-    if any(value is None for value in values):
-        raise _Misfit("a null in it")
-
-
-def _check_tree(values: list[Any]) -> None:
-    places = 1
-    for number, value in enumerate(values, 1):
-        if places == 0 and value is not None:
-            raise _Misfit(f"item {number} has no parent")
-        if isinstance(value, list | dict):
-            raise _Misfit(f"item {number} is a list or an object")
-        places += 1 if value is not None else -(places > 0)
-
-
-def _check_children(values: list[Any]) -> None:
-    if not values:
-        return
-    if values[0] is None or (len(values) > 1 and values[1] is not None):
-        raise _Misfit("a null must follow the root, and each node's children")
-    num_nodes, num_groups = 1, 0
-    for number, value in enumerate(values[1:], 2):
-        num_groups += value is None
-        num_nodes += value is not None
-        if num_groups > num_nodes:
-            raise _Misfit(f"item {number} has no parent")
-
-
-def _check_neighbors(rows: list[Any]) -> None:
-    for row in rows:
-        if not isinstance(row, list) or not all(type(one) is int and 1 <= one <= len(rows) for one in row):
-            raise _Misfit(f"each item lists neighbors, numbered from 1 to {len(rows)}")
-
-
-def _check_random(pairs: list[Any]) -> None:
-    for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2 or pair[0] is None:
-            raise _Misfit("each item is a value and an index")
-        if pair[1] is not None and not (type(pair[1]) is int and 0 <= pair[1] < len(pairs)):
-            raise _Misfit(f"no node has index {show(pair[1])}")
-
-
 _TREE = "a level-order list such as [1, null, 2]"
-_SHAPES: Mapping[str, _Shape] = {
-    "ListNode": _Shape(_check_list, "a list such as [1, 2, 3]"),
-    "TreeNode": _Shape(_check_tree, _TREE, is_trimmed=True),
-    "Node.children": _Shape(_check_children, "[1, null, 2, 3, null, 4]: a null ends a node's children", True),
-    "Node.neighbors": _Shape(_check_neighbors, "lists of neighbors such as [[2], [1]]"),
-    "Node.random": _Shape(_check_random, "values and indices such as [[7, null], [13, 0]]"),
-    "Node.next": _Shape(_check_tree, f'{_TREE}; as a result [1, "#", 2, "#"]', is_trimmed=True),
+_TRIMMED = ("TreeNode", "Node.children", "Node.next")
+_EXAMPLES = {
+    "ListNode": "a list such as [1, 2, 3]",
+    "TreeNode": _TREE,
+    "Node.children": "[1, null, 2, 3, null, 4]: a null follows the root, and ends each node's children",
+    "Node.neighbors": "lists of neighbors such as [[2], [1]], numbered from 1",
+    "Node.random": "values and indices such as [[7, null], [13, 0]]",
+    "Node.next": f'{_TREE}; as a result [1, "#", 2, "#"]',
 }
 
 
@@ -278,11 +235,15 @@ class PreparedProblem:
         """Judge what one test left behind."""
         failure = self.find_failure(run)
         if failure is not None:
-            return verdicts.failed(run, failure)
-        if self.problem.fn_name is None:
-            return verdicts.judge_output(run, str(test.expected), self.problem.checker)
+            return verdicts.result_of(run, *failure)
         checker = self.problem.checker
-        return verdicts.judge_value(run, test.expected, checker, expected_bytes=test.expected_bytes)
+        if self.problem.fn_name is None:
+            output = run.stdout.decode("utf-8", "surrogateescape")
+            return verdicts.compared(run, compare_output(output, str(test.expected), checker))
+        value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
+        if isinstance(value, TestResult):
+            return value
+        return verdicts.compared(run, compare_value(value, test.expected, checker))
 
     def output_of(self, run: Run, test: PreparedTest) -> bytes | TestResult:
         """Return what a checker program reads: stdout, or the returned value as JSON; or why there is none."""

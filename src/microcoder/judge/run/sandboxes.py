@@ -1,24 +1,43 @@
-"""One worker's sandboxes: a plain one, and others once they are asked for, such as one that compiles."""
+"""One worker's sandboxes: a plain one, and others once they are asked for, such as one that compiles.
+
+Running one worker's tests with timing corrected for neighbours: again where a run says too little.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict, TypeVar
+from typing import TypeVar
 
 from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.judge.languages import find_language
 from microcoder.judge.languages.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_profile
+from microcoder.judge.run import timing
 from microcoder.judge.run.builds import find_toolchain
-from microcoder.judge.run.inputs import InputShelf
 from microcoder.judge.run.options import JudgeOptions
+from microcoder.judge.run.problem import OUTPUT_MIB, PreparedProblem
 from microcoder.judge.run.runtimes import find_room
-from microcoder.judge.run.supervisor import Sandbox, SandboxDied
-from microcoder.judge.run.timing import TimeRecord
+from microcoder.judge.run.series import Series
+from microcoder.judge.run.sharing import Loss
+from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.timing import (
+    LARGE_KIB,
+    MAX_SLOWDOWN,
+    MEMORY_PROGRAM,
+    PROGRAM,
+    Limits,
+    Pace,
+    WorkerRecord,
+    limits_for,
+)
 from microcoder.judge.run.turns import WorkerTurn
-from microcoder.judge.sandbox.protocol import NO_RUNTIME
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, NO_RUNTIME
 
 _MAX_FAILED_STARTS = 3
 _REST_SECONDS = 10.0
@@ -45,15 +64,6 @@ class SandboxKind:
     """The language whose runtime it gives room to; empty if programs are Python's or binaries."""
 
 
-class _Common(TypedDict):
-    """Arguments that all sandboxes of a worker share."""
-
-    layers: tuple[str, ...]
-    record: TimeRecord
-    turn: WorkerTurn
-    nice: int
-
-
 class Sandboxes:
     """Started when they are first used, ended when anything goes wrong in them; for one thread."""
 
@@ -61,7 +71,6 @@ class Sandboxes:
         self,
         options: JudgeOptions | None = None,
         *,
-        inputs: InputShelf | None = None,
         packages: PackageShelf | None = None,
         turn: WorkerTurn | None = None,
     ) -> None:
@@ -69,7 +78,6 @@ class Sandboxes:
         self.packages = packages or PackageShelf(load_profile(STANDARD))
         self._options = options or JudgeOptions()
         self._turn = turn or WorkerTurn()
-        self._inputs = inputs or InputShelf()
         self._started: dict[SandboxKind, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
@@ -77,10 +85,8 @@ class Sandboxes:
         self._is_closed = False
         self.level = ""
         """Isolation of the latest sandbox."""
-        self.retries = 0
-        """Uses that were begun again because the sandbox died."""
-        self.record = TimeRecord()
-        """Decisions about the time of its tests."""
+        self.record = WorkerRecord()
+        """Counts of the worker; here, uses that were begun again because the sandbox died."""
 
     def open(self) -> Sandbox:
         """Start and return the plain one."""
@@ -88,21 +94,15 @@ class Sandboxes:
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T]) -> T:
         """Call an action with a sandbox of a kind, and again with a fresh one if it dies or the machine refuses it."""
-        try:
-            return action(self._find(kind))
-        except (SandboxDied, OSError):
-            if self._is_closed:
-                raise
-            self._discard(kind)
-            self.retries += 1
+        for is_last in (False, True):
             try:
                 return action(self._find(kind))
-            except BaseException:
+            except BaseException as error:
                 self._discard(kind)
-                raise
-        except BaseException:
-            self._discard(kind)
-            raise
+                if is_last or self._is_closed or not isinstance(error, (SandboxDied, OSError)):
+                    raise
+                self.record.retries += 1
+        raise AssertionError("the last try returned or raised")
 
     def renew(self) -> None:
         """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
@@ -152,22 +152,19 @@ class Sandboxes:
         raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: SandboxKind) -> Sandbox:
-        layers, nice = self._options.layers, self._options.nice
-        common: _Common = {"layers": layers, "record": self.record, "turn": self._turn, "nice": nice}
-        if kind.builds:
-            toolchain = find_toolchain(find_language(kind.builds))
-            sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
-        else:
-            interpreter = find_interpreter(kind.version)
-            sandbox = Sandbox(
-                interpreter=interpreter,
-                packages=self.packages.provide(interpreter).folder,
-                preload=kind.preload,
-                runtime=find_room(find_language(kind.runs)).as_message() if kind.runs else NO_RUNTIME,
-                scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large else _SCRATCH_MIB,
-                inputs=self._inputs,
-                **common,
-            )
+        interpreter = find_interpreter(kind.version)
+        sandbox = Sandbox(
+            interpreter=interpreter,
+            packages="" if kind.builds else self.packages.provide(interpreter).folder,
+            preload=kind.preload,
+            toolchain=find_toolchain(find_language(kind.builds)) if kind.builds else None,
+            runtime=find_room(find_language(kind.runs)).as_message() if kind.runs else NO_RUNTIME,
+            scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large or kind.builds else _SCRATCH_MIB,
+            layers=self._options.layers,
+            record=self.record,
+            turn=self._turn,
+            nice=self._options.nice,
+        )
         self.level = sandbox.isolation.level
         try:
             sandbox.isolation.require(unsafe=self._options.unsafe)
@@ -180,3 +177,143 @@ class Sandboxes:
         sandbox = self._started.pop(kind, None)
         if sandbox is not None:
             sandbox.close()
+
+
+_CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
+
+
+class TimedRuns:
+    """Runs one worker's tests with timing corrected for neighbours."""
+
+    def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace) -> None:
+        """Note where tests run, when they may, and how fast this machine is."""
+        self._sandboxes = sandboxes
+        self._turn = turn
+        self._pace = pace
+        self._has_rerun = self._is_only_try = False
+        self.record = sandboxes.record
+        """Counts of the worker, and decisions about time."""
+        self.losses: list[Loss] = []
+        """Runs of the latest test that do not count."""
+
+    def begin_program(self) -> None:
+        """Let one test of the next program be run again if neighbours slow it."""
+        self._has_rerun = False
+
+    def run(
+        self,
+        kind: SandboxKind,
+        task: TestTask,
+        prepared: PreparedProblem,
+        series: Series | None = None,
+        *,
+        is_only_try: bool = False,
+    ) -> Run:
+        """Run a test, alone or with a series, and return its result with CPU time as on an idle machine.
+
+        Whose run is the only try is run again only to time what it did.
+        """
+        self.losses, self._is_only_try = [], is_only_try
+        self.record.reasons.clear()
+        run, slowdown = self._run_with_room(kind, task, prepared, series)
+        if timing.is_close(run.result, prepared.limits):
+            self._repeat(f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, so it was timed again alone")
+            with self._turn.alone():
+                again = self._run(kind, task, prepared.limits, slowdown)
+                again = again.slowed_by(self._measure_slowdown(again))
+            self.losses.append(Loss(Repeat.NEAR_LIMIT, 0.0))
+            # Another output would be another try.
+            return min(run, again, key=lambda run: run.cpu_seconds) if _left_the_same(run, again) else run
+        if run.result.signal and not is_only_try and was_killed(run, prepared.find_failure(run)):
+            self.record.retries += 1
+            self.losses.append(Loss(Repeat.KILLED))
+            with self._turn.shared():
+                return self._run(kind, task, prepared.limits, slowdown)
+        return run
+
+    def _repeat(self, reason: str) -> None:
+        self.record.reruns += 1
+        self.record.reasons.append(reason)
+
+    def measure_time_scale(self) -> float:
+        """Return the factor on CPU limits on this machine, and learn its pace."""
+        self._pace.learn(MEMORY_PROGRAM, self._time(MEMORY_PROGRAM))
+
+        def measure() -> float:
+            seconds = self._time(PROGRAM)
+            self._pace.learn(PROGRAM, seconds)
+            return seconds
+
+        return timing.measure_scale(measure)
+
+    def _time(self, code: str) -> float:
+        """Return the CPU seconds of a fixed program."""
+        limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
+        with contextlib.closing(LoadedProgram(code)) as program:
+            return self._sandboxes.use(
+                SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits)
+            ).cpu_seconds
+
+    def _measure_slowdown(self, run: Run) -> float:
+        """Return by how much neighbours slow a program like this now."""
+        slowdown = self._pace.measure(PROGRAM, lambda: self._time(PROGRAM))
+        if run.result.memory_kib < LARGE_KIB:
+            return slowdown
+        return max(slowdown, self._pace.measure(MEMORY_PROGRAM, lambda: self._time(MEMORY_PROGRAM)))
+
+    def _run_with_room(
+        self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None
+    ) -> tuple[Run, float]:
+        """Run a test with the room that neighbours call for; return that too.
+
+        Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
+        which happens to one test of a program at most: an endless one must not cost many limits. An only try is not
+        run once more, so it has all the room that neighbours could ever call for.
+        """
+        limits = prepared.limits
+        with self._turn.shared():
+            slowdown = MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
+            run = self._run(kind, task, limits, slowdown, series)
+            may_rerun = not (self._has_rerun or self._is_only_try)
+            if run.result.expired == CPU_EXPIRED and may_rerun:
+                measured = self._measure_slowdown(run)
+                if timing.explains_expiry(measured, limits, run.cpu_seconds):
+                    self._has_rerun = True
+                    self._repeat(f"stopped after {run.cpu_seconds:.2f} s, and neighbours slow it {measured:.2f} times")
+                    again = self._run(kind, task, limits, measured)
+                    is_as_slow = again.cpu_seconds >= run.cpu_seconds
+                    self.losses.append(Loss(Repeat.NEIGHBOURS, 0.0 if is_as_slow else math.inf))
+                    return again, measured
+            return run, slowdown
+
+    def _run(
+        self, kind: SandboxKind, task: TestTask, limits: Limits, slowdown: float, series: Series | None = None
+    ) -> Run:
+        generous = timing.give_room(limits, slowdown)
+
+        def run(sandbox: Sandbox) -> Run:
+            try:
+                return sandbox.run(task, generous, series)
+            except RoomLacked as full:
+                if self._is_only_try:
+                    raise EvaluatorFault(str(full)) from None
+                raise
+
+        num_deaths = self.record.retries
+        try:
+            return self._sandboxes.use(kind, run)
+        finally:
+            # Where isolation is degraded a program may be the cause. Who is judged anew has been doubted already.
+            loss = Loss(Repeat.SANDBOX_DIED, 0.0 if self._is_only_try else math.inf)
+            self.losses += [loss] * (self.record.retries - num_deaths)
+
+
+def _left_the_same(one: Run, other: Run) -> bool:
+    """Whether two runs ended alike and left the same output."""
+    ends = [(run.result.exit_code, run.result.signal, run.stdout, run.wire) for run in (one, other)]
+    return ends[0] == ends[1]
+
+
+def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
+    """Whether none of its limits killed a test: it did, or the machine, as where memory ended."""
+    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL

@@ -8,15 +8,32 @@ import select
 import socket
 from collections.abc import Callable, Sequence
 
-from microcoder.judge.run.inputs import write_all
 from microcoder.judge.sandbox.batch import CLEAN, ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, Result
 
+_ALL_SEALS = 0xF
 _MOST_QUESTIONS = 64
 """Maximum number of questions: one whenever there are four times as many tests."""
 
 IsRight = Callable[[int, int, bytes], bool]
 """Judges a test by its number in the series, status and output."""
+
+
+def make_memory_file(data: bytes) -> int:
+    """Return the descriptor of an anonymous file with this content, sealed: nobody can change it any more."""
+    import fcntl  # Not there on Windows, where this module can be imported all the same.
+
+    descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    _write_all(descriptor, data)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
+    return descriptor
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """Write a file from its start; its position stays."""
+    num_written = os.pwrite(descriptor, data, 0)
+    while num_written < len(data):
+        num_written += os.pwrite(descriptor, memoryview(data)[num_written:], num_written)
 
 
 class Series:
@@ -114,7 +131,7 @@ class Series:
             asked.recv(1)
             self._look()
             if self._num_questions == 1 and not self.has_wrong:
-                write_all(self._files[1], pack_inputs(self._later_inputs))
+                _write_all(self._files[1], pack_inputs(self._later_inputs))
             asked.send(b"-" if self.has_wrong else GO_ON)
 
     def _look(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,19 +27,16 @@ from microcoder.judge.run import checkers, executions, verdicts
 from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, require_compiler
 from microcoder.judge.run.checkers import CheckerFailed
 from microcoder.judge.run.executions import Execution, Invocation
-from microcoder.judge.run.inputs import InputShelf, names_input, names_output
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
-from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
+from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
 from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
-from microcoder.judge.run.timed import TimedRuns, was_killed
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Gate, WorkerTurn
-from microcoder.judge.run.verdicts import Counts
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (
@@ -50,6 +48,11 @@ _LIMITS = (
 )
 _LARGE_STDIN_BYTES = 8 << 20
 _CHECKS = SandboxKind(is_large=True)
+NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
+NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
+"""Programs that may open their standard streams by name (`/dev/stdin`, `/proc/self/fd/0`). A private root has no
+`/proc`, so streams in anonymous memory have no name there: such a program is given a copy of its input as a file, and
+files in the place of its output streams."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -92,7 +95,6 @@ class Session:
         *,
         gate: Gate | None = None,
         builds: BuildCache | None = None,
-        inputs: InputShelf | None = None,
         pace: Pace | None = None,
         packages: PackageShelf | None = None,
         headers: HeaderShelf | None = None,
@@ -101,33 +103,15 @@ class Session:
         self._turn = WorkerTurn(gate)
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
-        self._sandboxes = Sandboxes(options, inputs=inputs, packages=packages, turn=self._turn)
+        self._sandboxes = Sandboxes(options, packages=packages, turn=self._turn)
+        self.record = self._sandboxes.record
+        """Counts so far."""
         self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
-        self.sharing = Sharing(is_on=options.batch_tests)
-        """Counts of tests that shared a process."""
+        self._sharing = Sharing(options.batch_tests, self.record)
         self.call_stack = ""
         """`Sandbox.call_stack` of the plain sandbox."""
         self.explained: list[tuple[int, str]] = []
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
-        self._checker_retries = self._missing_packages = self._anew = self._probed = self._unrepeated = 0
-
-    @property
-    def counts(self) -> Counts:
-        """Counts so far."""
-        record, sharing = self._timed.record, self.sharing
-        return Counts(
-            retries=self._sandboxes.retries + self._timed.retries + self._checker_retries,
-            reruns=record.reruns,
-            extended=record.extended,
-            blind=record.blind,
-            shared=sharing.shared,
-            fallbacks=sharing.fallbacks,
-            differences=sharing.differences,
-            anew=self._anew,
-            probed=self._probed,
-            unrepeated=self._unrepeated,
-            missing_packages=self._missing_packages,
-        )
 
     def open(self) -> Isolation:
         """Start the plain sandbox."""
@@ -178,9 +162,9 @@ class Session:
             return verdicts.build_error(message)
         # The same parse serves the screen of programs whose tests may share a process.
         is_ours = not language.is_built and language.version == CURRENT_VERSION
-        if is_ours and self.sharing.is_on and len(prepared.tests) > 1 and (message := find_syntax_error(code)):
+        if is_ours and self._sharing.is_on and len(prepared.tests) > 1 and (message := find_syntax_error(code)):
             return verdicts.build_error(message)
-        reads_by_name, writes_by_name = names_input(code), names_output(code)
+        reads_by_name, writes_by_name = bool(NAMES_INPUT.search(code)), bool(NAMES_OUTPUT.search(code))
         largest = max(len(test.stdin) for test in prepared.tests)
         is_large = writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES)
         kind = self._kind(language, code, is_large=is_large)
@@ -193,7 +177,7 @@ class Session:
             self._probe(trial, tries, is_wanted)
         if not tries.is_doubtful:
             return tries
-        self._anew += 1
+        self.record.anew += 1
         first = self._judge_tests(trial, is_wanted, Tries(), is_only_try=True)
         if self._options.stop == "first_failure" and not first.is_accepted:
             return tries.replaced_by(first, None)
@@ -225,7 +209,7 @@ class Session:
             return ()
         # A test that was lost before is not to cost those before it their process again.
         end = min((test - 1 for test in tries.losses if test > num_done + 1), default=len(trial.problem.tests))
-        return self.sharing.choose(trial.code, trial.problem, num_done, end)
+        return self._sharing.choose(trial.code, trial.problem, num_done, end)
 
     def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
         """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
@@ -248,7 +232,7 @@ class Session:
         later = together.accepted_after(run)
         for result in later:
             tries.add(result)
-        self.sharing.note(together, 1 + len(later))
+        self._sharing.note(together, 1 + len(later))
         lost = tries.next_test + together.num_unchecked
         tries.uncounted += [UncountedRun(test, Repeat.SHARED_UNCHECKED) for test in range(tries.next_test, lost)]
         if together.loss is not None:
@@ -256,7 +240,7 @@ class Session:
 
     def _lose(self, tries: Tries) -> None:
         """Note the latest runs of the next test that do not count."""
-        self.explained += [(tries.next_test, reason) for reason in self._timed.record.reasons]
+        self.explained += [(tries.next_test, reason) for reason in self.record.reasons]
         for loss in self._timed.losses:
             tries.lose(loss)
 
@@ -267,12 +251,12 @@ class Session:
         is_shared_wrong = loss is not None and loss.reason is Repeat.SHARED_WRONG
         tries.add(result)
         if is_shared_wrong and tries.is_doubtful:
-            self.sharing.note_difference(trial.code, len(tries.results))
+            self._sharing.note_difference(trial.code, len(tries.results))
 
     def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
         """Run a few tests of an accepted program again, if it belongs to the sample: are they accepted again?"""
         probed = choose_probed(trial.code, trial.problem.tests)
-        self._probed += bool(probed)
+        self.record.probed += bool(probed)
         for place in probed:
             if not is_wanted():
                 raise Abandoned
@@ -281,7 +265,7 @@ class Session:
             is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
             tries.uncounted.append(UncountedRun(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS))
             if not is_alike:
-                self._unrepeated += 1
+                self.record.unrepeated += 1
                 tries.is_doubtful = True
                 _LOG.warning(
                     "microcoder: an accepted program was run again on test %d and not accepted (%s), so it is judged "
@@ -303,7 +287,7 @@ class Session:
     def _judge_run(self, trial: _Trial, run: Run, test: PreparedTest) -> TestResult:
         rejection = trial.loaded.rejection()
         if rejection is not None:
-            return verdicts.compile_error(run, rejection)
+            return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
         if trial.checking is not None:
             return self._check(trial.checking, run, trial.problem, test)
         return trial.problem.judge(run, test)
@@ -330,10 +314,10 @@ class Session:
                 if loaded is None:
                     return executions.not_built(message, self._sandboxes.level)
                 files = dict(invocation.files)
-                if names_input(code) and f"{STDIN_FILE}/" not in files:
+                if NAMES_INPUT.search(code) and f"{STDIN_FILE}/" not in files:
                     files.setdefault(STDIN_FILE, invocation.stdin)
                 taken = {name.rstrip("/") for name in files} & {STDOUT_FILE, STDERR_FILE}
-                writes_by_name = names_output(code) and not taken
+                writes_by_name = bool(NAMES_OUTPUT.search(code)) and not taken
                 task = loaded.task(
                     invocation.stdin,
                     arguments=invocation.arguments,
@@ -347,7 +331,7 @@ class Session:
                 with self._turn.shared():
                     run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
                     if was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
-                        self._checker_retries += 1
+                        self.record.retries += 1
                         run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
                 return executions.record_run(run, invocation, limits, loaded.rejection(), self._sandboxes.level)
         except (SandboxDied, EvaluatorFault, OSError) as error:
@@ -380,7 +364,7 @@ class Session:
             provided = self._sandboxes.packages.provide(language.find_interpreter())
             problems = (provided.find_problem(source, is_function=is_function) for source in (code, answer))
             if problem := next(filter(None, problems), ""):
-                self._missing_packages += 1
+                self.record.missing_packages += 1
                 raise EvaluatorFault(problem)
             return opened.enter_context(contextlib.closing(LoadedProgram(code))), ""
         build = self._builds.get(language, code, lambda: self._build(language, code))
@@ -414,7 +398,7 @@ class Session:
         """
         failure = prepared.find_failure(run)
         if failure is not None:
-            return verdicts.failed(run, failure)
+            return verdicts.result_of(run, *failure)
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         output = prepared.output_of(run, test)
         if isinstance(output, TestResult):
@@ -437,13 +421,13 @@ class Session:
         with self._turn.shared():
             checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         if checkers.was_killed(checked):
-            self._checker_retries += 1
+            self.record.retries += 1
             with self._turn.alone():
                 checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         rejection = checking.rejection()
         if rejection is not None:
             raise CheckerFailed(f"does not compile: {rejection}")
-        return checkers.read_verdict(checker, checkers.ending_of(checked))
+        return checkers.read_verdict(checker, checked)
 
 
 def _runtime_of(language: Language) -> str:

@@ -39,8 +39,8 @@ from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.screen import find_obstacle
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.supervisor import Run
-from microcoder.judge.sandbox.dialects import PLAIN
-from microcoder.judge.sandbox.protocol import FINISHED, Result
+from microcoder.judge.run.timing import Counts
+from microcoder.judge.sandbox.protocol import FINISHED, PLAIN, Result
 
 _PROBED_SHARE, _PROBED_TESTS = 0.01, 4
 
@@ -132,13 +132,8 @@ _LOG = logging.getLogger(__name__)
 class Sharing:
     """Decides which tests share processes, and counts the results."""
 
-    is_on: bool = True
-    shared: int = 0
-    """Tests that were accepted in a process that they shared."""
-    fallbacks: int = 0
-    """Shared processes that ended before their time, if a test behind the first was not accepted."""
-    differences: int = 0
-    """Tests that were not accepted in a process that they shared, and then were: there should be none."""
+    is_on: bool
+    counts: Counts
 
     def choose(self, code: str, problem: PreparedProblem, num_done: int, end: int) -> Sequence[PreparedTest]:
         """Return the next tests that are to share a process; none if they may not, or if that does not pay."""
@@ -155,13 +150,13 @@ class Sharing:
     def note(self, together: Together, num_accepted: int) -> None:
         """Count a shared process: how many of its tests were accepted in it."""
         if num_accepted > 1:
-            self.shared += num_accepted
-        self.fallbacks += together.loss is not None
+            self.counts.shared += num_accepted
+        self.counts.fallbacks += together.loss is not None
 
     def note_difference(self, code: str, test: int) -> None:
         """Count a test, by its number from 1, that was not accepted in a process that it shared, and then was."""
-        self.differences += 1
-        if self.differences > _MOST_LOGGED:
+        self.counts.differences += 1
+        if self.counts.differences > _MOST_LOGGED:
             return
         _LOG.warning(
             "microcoder: test %d of a program was not accepted in a process that tests share, and then it was, so the "

@@ -22,13 +22,11 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import require_linux
 from microcoder.judge.languages.interpreter import STANDARD_PRELOAD, Interpreter, current_interpreter
 from microcoder.judge.run import isolation, watch
-from microcoder.judge.run.inputs import InputShelf, make_memory_file
 from microcoder.judge.run.isolation import Isolation
-from microcoder.judge.run.series import Series
-from microcoder.judge.run.timing import Limits, TimeRecord
+from microcoder.judge.run.series import Series, make_memory_file
+from microcoder.judge.run.timing import Limits, WorkerRecord
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
-from microcoder.judge.sandbox.dialects import PLAIN
 from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.judge.sandbox.protocol import (
     BUILT_FILE,
@@ -37,6 +35,7 @@ from microcoder.judge.sandbox.protocol import (
     GO_ON,
     MAX_MESSAGE,
     NO_RUNTIME,
+    PLAIN,
     READY,
     REJECTED,
     RESULT,
@@ -196,8 +195,7 @@ class Sandbox:
         toolchain: Sequence[str] | None = None,
         runtime: Mapping[str, Any] = NO_RUNTIME,
         scratch_mib: int = 16,
-        inputs: InputShelf | None = None,
-        record: TimeRecord | None = None,
+        record: WorkerRecord | None = None,
         turn: WorkerTurn | None = None,
         nice: int = 0,
     ) -> None:
@@ -211,77 +209,37 @@ class Sandbox:
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
             runtime: what a runtime is given, see `runtimes`.
             scratch_mib: how much a test may write to its folder.
-            inputs: where inputs are shared with other sandboxes.
             record: takes what is decided about time.
             turn: its worker's place, given back while a test idles.
             nice: how far programs stand back from others, 0 to 19; never less than the calling process.
         """
-        self._interpreter = interpreter or current_interpreter()
-        self._packages = packages
-        self._preload = (*STANDARD_PRELOAD, *preload)
-        self._toolchain = toolchain
-        self._runtime = runtime
-        self._scratch_mib = scratch_mib
-        self._inputs = inputs or InputShelf()
-        self._record = record or TimeRecord()
+        require_linux()
+        if packages and not os.path.isdir(packages):
+            raise EvaluatorFault(
+                f"{packages} with the packages that programs may import is gone; "
+                "type `microcoder packages standard`, and start again"
+            )
+        self._record = record or WorkerRecord()
         self._turn = turn or WorkerTurn()
-        self._nice = nice
-        self._layers = [layer for layer in LAYERS if layer in layers]
+        self._builds = toolchain is not None
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
         """A descriptor to name if a task has no source."""
-        self._start()
-
-    @property
-    def pid(self) -> int:
-        """Process id of the fork server, as seen from here."""
-        return self._process.pid
-
-    def _start(self) -> None:
-        require_linux()
-        interpreter = self._interpreter
-        if self._packages and not os.path.isdir(self._packages):
-            raise EvaluatorFault(
-                f"{self._packages} with the packages that programs may import is gone; "
-                "type `microcoder packages standard`, and start again"
-            )
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        os.ftruncate(self._log, 0)
-        stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
-        try:
-            # -S and -s: nothing of this environment's site-packages, whose .pth files run code. -P: our folder's
-            # modules do not shadow others of the same name. A session of its own, so that one signal ends all of it.
-            self._process = subprocess.Popen(
-                [interpreter.executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=_ENVIRONMENT,
-                cwd="/",
-                stdin=stdin,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-            )
-        except OSError as error:
-            ours.close()
-            raise EvaluatorFault(f"cannot start {interpreter.executable}: {error}") from error
-        finally:
-            theirs.close()
-            os.close(stdin)
-        self._socket = ours
+        interpreter = interpreter or current_interpreter()
         self._folder = isolation.reserve_name()
-        further = (*(self._toolchain or ()), *self._runtime["readable"])
+        self._process, self._socket = _spawn(interpreter.executable, self._log)
         config = {
-            "layers": self._layers,
-            "libraries": [*interpreter.libraries, *filter(os.path.exists, further)],
+            "layers": [layer for layer in LAYERS if layer in layers],
+            "libraries": [*interpreter.libraries, *filter(os.path.exists, (*(toolchain or ()), *runtime["readable"]))],
             "hidden": interpreter.hidden,
-            "packages": self._packages,
+            "packages": packages,
             "stdlib": interpreter.stdlib,
-            "preload": self._preload,
-            "builds": self._toolchain is not None,
-            "runtime": self._runtime,
-            "scratch_mib": self._scratch_mib,
+            "preload": (*STANDARD_PRELOAD, *preload),
+            "builds": self._builds,
+            "runtime": runtime,
+            "scratch_mib": scratch_mib,
             "folder": self._folder,
-            "nice": self._nice,
+            "nice": nice,
         }
         try:
             self._send(CONFIG + json.dumps(config).encode())
@@ -301,6 +259,11 @@ class Sandbox:
         if MOUNT_NAMESPACE in missing:
             isolation.sweep(os.path.dirname(self._folder))
 
+    @property
+    def pid(self) -> int:
+        """Process id of the fork server, as seen from here."""
+        return self._process.pid
+
     def run(self, task: TestTask, limits: Limits, series: Series | None = None) -> Run:
         """Run one test, or the first of a series that shares its process.
 
@@ -309,19 +272,33 @@ class Sandbox:
             limits: what it may use.
             series: takes what the other tests did; such a task has no streams with names.
         """
-        has_wire = (bool(task.fn_name) and series is None) or self._toolchain is not None
+        has_wire = (bool(task.fn_name) and series is None) or self._builds
         names = ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr")
         # Files of its own for each test: what a program does to one (mode, times, flags, locks) would be there for the
         # next, could it be used again.
         opened: list[int] = []
         try:
-            opened.append(self._inputs.open(task.stdin))
+            opened.append(make_memory_file(task.stdin))
             for name in names:
                 opened.append(os.memfd_create(name, os.MFD_CLOEXEC))
             stdout, stderr, wire = opened[1], opened[2], opened[3] if has_wire else None
             given = [] if series is None else series.open(-1 if task.fn_name else stdout)
-            files = [self._inputs.open(content) for content in task.files.values() if content is not None]
-            request = _request(task, limits, 0.0 if series is None else series.cpu_seconds)
+            files = [make_memory_file(content) for content in task.files.values() if content is not None]
+            request = Request(
+                limits.cpu_seconds,
+                limits.wall_seconds,
+                limits.memory_bytes,
+                limits.output_bytes + 1,
+                task.fn_name,
+                task.command,
+                task.arguments,
+                tuple(task.files),
+                task.dialect,
+                task.has_named_streams,
+                task.call,
+                task.int_digits,
+                0.0 if series is None else series.cpu_seconds,
+            )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, *opened, *given, *files]
             opened += files
@@ -332,7 +309,7 @@ class Sandbox:
                 result=result if series is None else series.finish(result),
                 stdout=b"" if task.fn_name else _read_all(stdout, stdout_bytes),
                 stdout_bytes=stdout_bytes,
-                stderr=_read_tail(stderr, stderr_bytes).decode("utf-8", "replace"),
+                stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
             )
@@ -424,22 +401,30 @@ class Sandbox:
         return f"it said: {text[-500:]}" if text else "it said nothing"
 
 
-def _request(task: TestTask, limits: Limits, shared_cpu_seconds: float) -> Request:
-    return Request(
-        limits.cpu_seconds,
-        limits.wall_seconds,
-        limits.memory_bytes,
-        limits.output_bytes + 1,
-        task.fn_name,
-        task.command,
-        task.arguments,
-        tuple(task.files),
-        task.dialect,
-        task.has_named_streams,
-        task.call,
-        task.int_digits,
-        shared_cpu_seconds,
-    )
+def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a fork server, and return our end of its socket."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    try:
+        # -S and -s: nothing of this environment's site-packages, whose .pth files run code. -P: our folder's
+        # modules do not shadow others of the same name. A session of its own, so that one signal ends all of it.
+        process = subprocess.Popen(
+            [executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=_ENVIRONMENT,
+            cwd="/",
+            stdin=stdin,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    except OSError as error:
+        ours.close()
+        raise EvaluatorFault(f"cannot start {executable}: {error}") from error
+    finally:
+        theirs.close()
+        os.close(stdin)
+    return process, ours
 
 
 def _first_of(run: Run, series: Series, *, is_function: bool) -> Run:
@@ -448,10 +433,6 @@ def _first_of(run: Run, series: Series, *, is_function: bool) -> Run:
     if is_function:
         return replace(run, wire=output)
     return run if series.first is None else replace(run, stdout=output, stdout_bytes=len(output))
-
-
-def _read_tail(descriptor: int, size: int) -> bytes:
-    return os.pread(descriptor, _STDERR_TAIL, max(0, size - _STDERR_TAIL)) if size else b""
 
 
 def _read_all(descriptor: int, size: int) -> bytes:

@@ -1,7 +1,7 @@
 """Time: every rule by which a test is too slow, is given longer, or is run again.
 
 Nothing here runs a program. The rules take what the kernel counted and what was asked for, and give a number or a
-reason; `timed` and `watch` do what they say, and `microcoder judge --explain` prints the reasons.
+reason; `sandboxes` and `watch` do what they say, and `microcoder judge --explain` prints the reasons.
 
 | seen                                                            | decision                                       |
 |-----------------------------------------------------------------|------------------------------------------------|
@@ -32,8 +32,9 @@ import math
 import statistics
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
@@ -286,14 +287,48 @@ def extend(
 
 
 @dataclass(slots=True)
-class TimeRecord:
-    """One worker's decisions about time: counted, and those about its latest test in words."""
+class Counts:
+    """Counts of a judge's sandboxes."""
 
+    retries: int = 0
+    """Tests that were run again because the sandbox failed."""
+    reruns: int = 0
+    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
     extended: int = 0
     """Times that a test at its wall limit was given longer, because it had waited for a processor."""
     blind: int = 0
-    """Times that it was given three times as long, because the kernel did not say."""
-    reruns: int = 0
-    """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
+    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
+    shared: int = 0
+    """Tests that were accepted in a process that they shared."""
+    fallbacks: int = 0
+    """Shared processes that ended before their time, if a test behind the first was not accepted."""
+    differences: int = 0
+    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
+    whose output is luck: please report others."""
+    anew: int = 0
+    """Programs that were judged anew, a process a test, twice, since a test that was repeated ended otherwise."""
+    probed: int = 0
+    """Accepted programs of which, as a sample, some tests were run again."""
+    unrepeated: int = 0
+    """Probed programs that were not accepted again: luck, or a fault of ours."""
+    aside: int = 0
+    """Times that an idle program gave up its place."""
+    missing_packages: int = 0
+    """Programs that stayed unscored because they import a promised package that is not installed here."""
+
+
+# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
+_values_of: Callable[[Counts], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Counts)))
+
+
+def sum_counts(counts: Iterable[Counts]) -> Counts:
+    """Return the sum of each."""
+    return Counts(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
+
+
+@dataclass(slots=True)
+class WorkerRecord(Counts):
+    """One worker's counts, and its decisions about the time of its latest test in words."""
+
     reasons: list[str] = field(default_factory=list)
-    """Why the latest test was given longer or run again."""
+    """Why the test was given longer or run again."""

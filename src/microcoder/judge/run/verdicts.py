@@ -20,60 +20,18 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
 
-from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
+from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.compare.values import MalformedWire, decode_value
-from microcoder.judge.core.types import CHECKER_FAULT, Checker, Outcome, TestResult, Verdict
+from microcoder.judge.core.types import CHECKER_FAULT, Outcome, TestResult, Verdict
 from microcoder.judge.run import timing
 from microcoder.judge.run.supervisor import Run
-from microcoder.judge.run.timing import Limits
+from microcoder.judge.run.timing import Counts, Limits
 from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counts of a judge's sandboxes."""
-
-    retries: int = 0
-    """Tests that were run again because the sandbox failed."""
-    reruns: int = 0
-    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
-    extended: int = 0
-    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
-    blind: int = 0
-    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
-    shared: int = 0
-    """Tests that were accepted in a process that they shared."""
-    fallbacks: int = 0
-    """Shared processes that ended before their time, if a test behind the first was not accepted."""
-    differences: int = 0
-    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
-    whose output is luck: please report others."""
-    anew: int = 0
-    """Programs that were judged anew, a process a test, twice, since a test that was repeated ended otherwise."""
-    probed: int = 0
-    """Accepted programs of which, as a sample, some tests were run again."""
-    unrepeated: int = 0
-    """Probed programs that were not accepted again: luck, or a fault of ours."""
-    aside: int = 0
-    """Times that an idle program gave up its place."""
-    missing_packages: int = 0
-    """Programs that stayed unscored because they import a promised package that is not installed here."""
-
-
-# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
-_values_of: Callable[[Counts], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Counts)))
-
-
-def sum_counts(counts: Iterable[Counts]) -> Counts:
-    """Return the sum of each."""
-    return Counts(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Statistics(Counts):
     """Counts of a judge and its sandboxes."""
 
@@ -102,28 +60,17 @@ _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
 judge a second. The wire is JSON, with at most 32 bytes for a number and 12 more for a container or a character."""
 
 
-def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
-    """Judge what a program that ended well wrote to stdout."""
-    return compared(run, compare_output(run.stdout.decode("utf-8", "surrogateescape"), expected, checker))
-
-
-def judge_value(run: Run, expected: object, checker: Checker, *, expected_bytes: int) -> TestResult:
-    """Judge what a function-call program that ended well returned; the expected value is that long as JSON."""
-    value = read_value(run, expected_bytes=expected_bytes)
-    return value if isinstance(value, TestResult) else compared(run, compare_value(value, expected, checker))
-
-
 def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
     """Return the value that a function-call program returned, or the result of a test that returned none."""
     if not run.wire:
-        return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+        return result_of(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
     if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * expected_bytes:
         detail = f"the returned value takes {len(run.wire)} bytes, the expected one {expected_bytes}"
-        return _result(run, Outcome.WRONG_ANSWER, detail)
+        return result_of(run, Outcome.WRONG_ANSWER, detail)
     try:
         return decode_value(run.wire)
     except MalformedWire as error:
-        return _result(run, Outcome.RUNTIME_ERROR, str(error))
+        return result_of(run, Outcome.RUNTIME_ERROR, str(error))
 
 
 def find_failure(
@@ -158,16 +105,6 @@ def find_failure(
     if result.exit_code:
         return Outcome.RUNTIME_ERROR, last_line or f"exit code {result.exit_code}"
     return None
-
-
-def failed(run: Run, failure: tuple[Outcome, str]) -> TestResult:
-    """Return the result of a test that failed before its output was looked at."""
-    return _result(run, *failure)
-
-
-def compile_error(run: Run, message: str) -> TestResult:
-    """Return the result of a program that does not compile."""
-    return _result(run, Outcome.COMPILE_ERROR, message)
 
 
 def build_error(message: str) -> TestResult:
@@ -215,10 +152,11 @@ def checker_fault(what: str) -> TestResult:
 def compared(run: Run, comparison: Comparison) -> TestResult:
     """Return the result of a test whose output was compared."""
     outcome = Outcome.ACCEPTED if comparison.accepted else Outcome.WRONG_ANSWER
-    return _result(run, outcome, comparison.detail, comparison.method)
+    return result_of(run, outcome, comparison.detail, comparison.method)
 
 
-def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+    """Return the result of a test by its run."""
     return TestResult(
         verdict=outcome,
         cpu_seconds=run.cpu_seconds,

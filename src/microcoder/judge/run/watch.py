@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 from microcoder.judge.run import timing
-from microcoder.judge.run.timing import Limits, Reading, TimeRecord
+from microcoder.judge.run.timing import Limits, Reading, WorkerRecord
 from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.sandbox.protocol import (
     AWAKE,
@@ -31,7 +31,7 @@ QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 class Attendance:
     """One test, from its start to its end."""
 
-    def __init__(self, limits: Limits, turn: WorkerTurn, record: TimeRecord) -> None:
+    def __init__(self, limits: Limits, turn: WorkerTurn, record: WorkerRecord) -> None:
         """Begin it; what is decided goes into the record."""
         self._limits = limits
         self._turn = turn

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import Protocol
 
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -24,14 +23,12 @@ from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import BuildCache, HeaderShelf
 from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import Execution, Invocation
-from microcoder.judge.run.inputs import InputShelf
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.session import Abandoned, Session
-from microcoder.judge.run.timing import Pace
+from microcoder.judge.run.timing import Counts, Pace, sum_counts
 from microcoder.judge.run.turns import Gate, most_workers
-from microcoder.judge.run.verdicts import Counts, sum_counts
 
 _MAX_PROBLEMS = 4096
 _TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
@@ -202,36 +199,6 @@ class Work:
         return verdicts.unjudged(message, len(self.problem.prepared.tests))
 
 
-class Pool(Protocol):
-    """A pool of workers, in this process or in others."""
-
-    @property
-    def counts(self) -> Counts:
-        """Counts so far."""
-        ...
-
-    @property
-    def call_stack(self) -> str:
-        """`Sandbox.call_stack` of the first sandbox."""
-        ...
-
-    def open(self) -> tuple[Isolation, float]:
-        """Start the first sandbox; return its isolation and the factor on CPU limits."""
-        ...
-
-    def put(self, work: Work) -> None:
-        """Take work, which is begun in the order in which it came."""
-        ...
-
-    def withdraw(self, work: Work) -> None:
-        """Check at once whether work is still wanted."""
-        ...
-
-    def close(self) -> None:
-        """End all sandboxes; work that is under way may end as a fault, or without an answer."""
-        ...
-
-
 class Workers:
     """A pool of threads."""
 
@@ -253,7 +220,6 @@ class Workers:
         self._lock = threading.Lock()
         self._num_open = 0
         self._is_closed = False
-        self._inputs = InputShelf((options.tests_mib << 20) // 2)
         self.pace = pace or Pace()
         """Pace of this machine."""
         self._gate = gate or Gate()
@@ -266,7 +232,6 @@ class Workers:
                 options,
                 gate=self._gate,
                 builds=self._builds,
-                inputs=self._inputs,
                 packages=packages,
                 headers=headers,
                 pace=self.pace,
@@ -279,7 +244,7 @@ class Workers:
     @property
     def counts(self) -> Counts:
         """Counts so far."""
-        return replace(sum_counts(session.counts for session in self.sessions), aside=self._gate.times_aside)
+        return replace(sum_counts(session.record for session in self.sessions), aside=self._gate.times_aside)
 
     @property
     def call_stack(self) -> str:
@@ -317,7 +282,6 @@ class Workers:
             self._work.put(None)
         for thread in self._threads:
             thread.join(_JOIN_SECONDS)
-        self._inputs.close()
 
     def _call_up(self) -> None:
         """Put one more to work if work and a place for it are waiting; with the lock held."""

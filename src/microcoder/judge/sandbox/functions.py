@@ -24,8 +24,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from microcoder.judge.sandbox import dialects, nodes
-from microcoder.judge.sandbox.runner import Loaded, guarded
+from microcoder.judge.sandbox import nodes
+from microcoder.judge.sandbox.runner import Loaded, enter_dialect, guarded
 
 _EXACT_IN_JSON = 1 << 53
 _MAX_DEPTH = 200
@@ -172,7 +172,7 @@ def run_function(
     namespace = module.__dict__
     sys.setrecursionlimit(_RECURSION_LIMIT)
     if names is not None:
-        dialects.enter(namespace, names)
+        enter_dialect(namespace, names)
     returned: list[bytes] = []
     status = guarded(_run, program, namespace, fn_name, call or {}, arguments, returned)
     try:  # noqa: SIM105 - `suppress` would cost every test page faults

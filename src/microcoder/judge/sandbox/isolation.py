@@ -327,7 +327,11 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     elif config["builds"]:
         # What a compiler leaves running becomes our child, so that it can be found.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _stand_back(config["nice"])
+    try:
+        # In the session that programs will run in.
+        limits.stand_back(config["nice"])
+    except OSError as error:
+        raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
     libraries, packages, runtime = config["libraries"], config["packages"], config["runtime"]
     # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
@@ -404,14 +408,6 @@ def _become_init(control: socket.socket) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _stand_back(nice: int) -> None:
-    """Be nice, in the session that programs will run in."""
-    try:
-        limits.stand_back(nice)
-    except OSError as error:
-        raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
-
-
 def _preload(modules: list[str], package_folders: list[str]) -> None:
     """Import what programs import, with the same random state for every test."""
     sys.path += package_folders
@@ -481,15 +477,10 @@ def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehe
     gc.freeze()
     pages = int(os.pread(config["statm"], 200, 0).split()[0])
     os.close(config["statm"])
-    return pages * resource.getpagesize(), _memory_of_empty_test()
-
-
-def _memory_of_empty_test() -> int:
-    """Return the resident KiB that a test starts with."""
     pid = os.fork()
     if pid == 0:
         os._exit(0)
-    return os.wait4(pid, 0)[2].ru_maxrss
+    return pages * resource.getpagesize(), os.wait4(pid, 0)[2].ru_maxrss
 
 
 def _forget_ourselves() -> None:

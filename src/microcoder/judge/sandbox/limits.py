@@ -50,7 +50,8 @@ class LimitSetter:
         self._base_bytes = 0
         self._owns_uid = owns_uid
         self._is_raising_filtered = True
-        self._ceilings = {name: _hard_limit(name) for name in _RLIMITS}
+        hard = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] for name in _RLIMITS}
+        self._ceilings = {name: _UNLIMITED if at == resource.RLIM_INFINITY else at for name, at in hard.items()}
         self._in_force: Request | None = None
         self._cpu = resource.getrlimit(_CPU)
 
@@ -115,11 +116,6 @@ class LimitSetter:
         bounded = (min(value, ceiling) for value in (soft, hard))
         low, high = (resource.RLIM_INFINITY if value == _UNLIMITED else value for value in bounded)
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (low, high))
-
-
-def _hard_limit(name: str) -> int:
-    hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]
-    return _UNLIMITED if hard == resource.RLIM_INFINITY else hard
 
 
 _ENABLED_FILE, _GROUP_FILE = "/proc/sys/kernel/sched_autogroup_enabled", "/proc/self/autogroup"

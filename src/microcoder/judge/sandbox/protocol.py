@@ -15,8 +15,6 @@ import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from microcoder.judge.sandbox.dialects import PLAIN
-
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
 STILL, IDLE, AWAKE, SLICE, GO_ON = b"S", b"I", b"A", b"L", b"G"
 MAX_MESSAGE = 1 << 16
@@ -28,6 +26,9 @@ SLICE_SECONDS = 0.2
 
 COMPILED, REJECTED = b"C", b"E"
 """First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
+
+PLAIN = "plain"
+"""The dialect of programs that run as they are."""
 
 WIRE_FD = 3
 """The descriptor that a function's result leaves by; for a binary, the binary itself."""
@@ -74,7 +75,7 @@ class Request(NamedTuple):
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
     dialect: str = PLAIN
-    """Environment of a Python program, see `dialects`."""
+    """Environment of a Python program, see `runner`."""
     has_named_streams: bool = False
     """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
     call: dict[str, Any] | None = None

@@ -15,6 +15,10 @@ do not name /tmp run untouched; what reaches the kernel by other ways than these
 which it cannot read.
 
 Inside a test's own process: become a binary, or the compiler that makes one.
+
+What another harness runs a Python program under, for figures that compare with its own: LiveCodeBench's checker
+(`lcb_runner/evaluation`) puts star imports and imports before every program, and allows recursion to 50,000 calls and
+integers of 50,000 digits.
 """
 
 from __future__ import annotations
@@ -36,7 +40,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from microcoder.judge.sandbox import dialects
 from microcoder.judge.sandbox.kernel import IS_X86, syscall
 from microcoder.judge.sandbox.protocol import COMPILED, REJECTED
 
@@ -216,6 +219,33 @@ def _strings(texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
     return (ctypes.c_char_p * (len(texts) + 1))(*(text.encode() for text in texts), None)
 
 
+_LIVECODEBENCH = (
+    "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
+    "builtins typing"
+)
+"""In its order: a later one wins, so the builtins do over math and operator."""
+_NOT_NAMED = ("builtins", "typing")
+_DIALECT_LIMIT = 50_000
+
+
+def build_dialect_names() -> dict[str, Any]:
+    """Return the names that a program finds in LiveCodeBench without importing them."""
+    starred = _LIVECODEBENCH.split()
+    lines = [f"from {name} import *" for name in starred]
+    lines += [f"import {name}" for name in starred if name not in _NOT_NAMED]
+    names: dict[str, Any] = {}
+    exec("\n".join(lines), names)
+    del names["__builtins__"]
+    return names
+
+
+def enter_dialect(namespace: dict[str, Any], names: dict[str, Any]) -> None:
+    """Prepare this process and a program's namespace, if the program is not to run plainly."""
+    namespace.update(names)
+    sys.setrecursionlimit(_DIALECT_LIMIT)
+    sys.set_int_max_str_digits(_DIALECT_LIMIT)
+
+
 FILE_NAME = "main.py"
 _FLUSH_FAILED = 120
 
@@ -319,7 +349,7 @@ def run_program(
     if arguments:
         sys.argv += arguments
     if names is not None:
-        dialects.enter(namespace, names)
+        enter_dialect(namespace, names)
     status = guarded(stack.execute, code, namespace)
     del namespace
     while is_shared and len(threading._active) > 1:  # pyrefly: ignore[missing-attribute]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from microcoder.judge.sandbox import batch, dialects, folders, functions, isolation, layers, runner, seccomp
+from microcoder.judge.sandbox import batch, folders, functions, isolation, layers, runner, seccomp
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
 from microcoder.judge.sandbox.limits import LimitSetter
 from microcoder.judge.sandbox.protocol import (
@@ -20,6 +20,7 @@ from microcoder.judge.sandbox.protocol import (
     CONFIG,
     FAILED,
     MAX_MESSAGE,
+    PLAIN,
     READY,
     STDERR_FILE,
     STDOUT_FILE,
@@ -70,7 +71,7 @@ class ForkServer:
             self._setup = isolation.isolate(config, self._control)
             self._prelude = functions.build_prelude()
             self._library = batch.Library(self._prelude)
-            self._dialect_names = dialects.build_names()
+            self._dialect_names = runner.build_dialect_names()
             self._stack = CallStack()
             self._builds = bool(config["builds"])
             self._scratch_bytes = config["scratch_mib"] << 20
@@ -154,17 +155,11 @@ class ForkServer:
 
     def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> None:
         """Put files into the scratch folder, or end and say what went wrong."""
-        problem = self._find_problem_with_files(names, descriptors)
-        if problem:
-            self._control.send(FAILED + problem.encode()[:2000])
-            os._exit(1)
-
-    def _find_problem_with_files(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
         self._limits.lift()
-        if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
-            return f"files for a test take more than {self._scratch_bytes >> 20} MiB"
         contents = iter(descriptors)
         try:
+            if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
+                raise OSError(f"all of them take more than {self._scratch_bytes >> 20} MiB")
             # No test runs now and the folder was emptied after the last one, so no link can lead these writes
             # elsewhere.
             for name in names:
@@ -176,8 +171,8 @@ class ForkServer:
                     content = next(contents)
                     file.write(os.pread(content, os.fstat(content).st_size, 0))
         except (OSError, StopIteration) as error:
-            return f"a file for a test could not be written: {error}"
-        return ""
+            self._control.send(FAILED + f"a file for a test could not be written: {error}".encode()[:2000])
+            os._exit(1)
 
     def _name_streams(self) -> list[int]:
         """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
@@ -218,7 +213,7 @@ class ForkServer:
             sys.set_int_max_str_digits(int_digits)
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
         packed, code = (runner.pack_code(source, cache), None) if shared else (b"", runner.load_code(source, cache))
-        names = None if dialect == dialects.PLAIN else self._dialect_names
+        names = None if dialect == PLAIN else self._dialect_names
         first_own = self._first_own
         if shared:
             # Moved out of each other's way first: one may have the number that another is to have.
