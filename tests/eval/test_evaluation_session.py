@@ -326,12 +326,6 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     assert ask(base, turn["content"]).text == sample.completion
 
 
-def test_models_that_are_not_here_are_named(tmp_path: Path, benchmark: Path) -> None:
-    overrides = {"benchmark.path": str(benchmark), "generation.model": str(tmp_path / "none")}
-    with pytest.raises(DataError, match="does not exist; use a checkpoint folder or a hub id"):
-        run(load_config(EvalConfig, (), overrides), tmp_path / "run")
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -352,13 +346,3 @@ def test_users_mistakes_are_reported_without_a_traceback(
     error = capsys.readouterr().err
     assert why in error
     assert "Traceback" not in error
-
-
-def test_a_dry_run_prints_the_config_and_writes_nothing(
-    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["eval", "--benchmark.path", str(benchmark), "--generation.model", "m", "--dry-run", "--run-dir", "new"])
-    printed = capsys.readouterr().out
-    assert "generation.sampling.num_samples = 4" in printed
-    assert "the evaluation would be written to new" in printed
-    assert not Path("new").exists()

@@ -238,49 +238,6 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     assert_same_run(cut, whole)
 
 
-ALGORITHMS = ("grpo", "mask-all-uncounted", "microcoder-grpo", "stop-properly")
-"""One of each kind; the loss of each is held against its equation, and each recipe resolves."""
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm_takes_steps(tiny_checkpoint: Path, tmp_path: Path, algorithm: str) -> None:
-    changes = {
-        **{key: value for key, value in RECIPE.items() if key.split(".")[0] in ("model", "problems", "batch")},
-        "model.path": str(tiny_checkpoint),
-        "num_steps": "1",
-        "seed": "6",  # one whose first step has mixed groups
-        "rollout.num_samples": "4",
-        "rollout.max_response_tokens": "28",
-        "rollout.temperature.value": "0.8",
-        "problems.world": "operations",  # what the checkpoint was warm-started on
-        "problems.num_heldout": "2",
-        "evaluation.samples_per_problem": "1",
-        "evaluator.workers": "1",
-        "checkpoint.keep_best": "false",
-    }
-    config = load_config(TrainConfig, [Path("micro"), Path(algorithm)], changes)
-    seen: list[int] = []
-
-    class Counting(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            seen.append(state.global_step)
-
-    run = RunDirectory(tmp_path)
-    run_training(config, run_directory=run.root, observer=Observer(), callbacks=[Counting()])
-    assert seen == [1, 2]
-    rows, metrics = rollout_rows(run.rollouts), run.read_metrics()
-    reasons = {row["masked_why"] for row in rows}
-    if "mask-all" in algorithm:
-        assert all((row["masked_why"] == "truncated") == row["is_truncated"] for row in rows)
-        assert sum(row["masked"].get("truncated", 0) for row in metrics) == sum(row["is_truncated"] for row in rows) > 0
-    elif algorithm != "microcoder-grpo":
-        assert reasons == {""}
-    if algorithm == "stop-properly":
-        assert all((row["length_penalty"] < 0) == row["is_truncated"] for row in rows)
-    assert ("kl" in metrics[0]["optimizer"]) == (algorithm == "grpo")
-    assert any(row["optimizer"]["grad_norm"] > 0 for row in metrics)
-
-
 def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in finished.root.rglob("*")}
     assert train(tiny_checkpoint, finished.root) == finished.read_summary()

@@ -170,26 +170,6 @@ def test_leaving_out_idle_rows_changes_no_gradient(
     assert bool((gradients[0] != 0).any()) == (advantages is None)
 
 
-def test_tokens_are_drawn_as_often_as_the_model_says(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
-    """The first token's frequencies over 1000 draws of each prompt, at a temperature: those of the model."""
-    trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
-    model = trainer.model
-    assert model is not None
-    model.eval()
-    set_sampling(trainer, temperature=1.3, max_response_tokens=2)
-    prompts = [[{"role": "user", "content": task.prompt.text}] for task in load_tasks(trainer.config).train[:2]]
-    prompt_ids, _, fields = trainer._tokenize_prompts(prompts)
-    torch.manual_seed(0)
-    responses, _ = trainer._generate_single_turn([prompt_ids[0]] * 1000 + [prompt_ids[1]] * 1000, None, fields, 1)
-    for prompt, drawn in ((prompt_ids[0], responses[:1000]), (prompt_ids[1], responses[1000:])):
-        with torch.no_grad():
-            first = torch.softmax(model(torch.tensor([prompt])).logits[0, -1] / 1.3, -1)
-        counts = torch.bincount(torch.tensor([tokens[0] for tokens in drawn]), minlength=len(first))
-        # The largest of the differences, in standard deviations of a count.
-        deviations = (counts - 1000 * first) / (1000 * first * (1 - first)).sqrt().clamp(min=1)
-        assert deviations.abs().max() < 6
-
-
 def test_a_step_uses_the_advantages_that_were_decided(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
     trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
     model = trainer.model
