@@ -15,8 +15,8 @@ from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer, RunClock
-from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.session import load_tasks
+from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.runs import RunDirectory
 from microcoder.train.trl import engine
 from microcoder.train.trl.engine import load_policy

@@ -73,13 +73,7 @@ def question_record(question: Question) -> dict[str, Any]:
 
 
 def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messages:
-    """Return the prompt of a question as a chat.
-
-    Args:
-        question: the question.
-        config: of the evaluation.
-        ask: what `load_asker` made of it.
-    """
+    """Return the prompt of a question as a chat."""
     text = config.benchmark.prompt(question) if config.prompt.style == "published" else None
     if text is None:
         return ask(question.problem).as_chat()

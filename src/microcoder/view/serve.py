@@ -86,10 +86,6 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
 
     Tests' inputs are left out, and texts of rollouts from a size on: `microcoder view` has them.
 
-    Args:
-        run_directory: the run that the report is about.
-        against: other runs on the same problems, to compare it with.
-
     Raises:
         DataError: a folder is no run, one of its files is damaged, or runs to compare asked other problems.
     """
