@@ -23,12 +23,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from microcoder.data.build.config import SourceSettings
-from microcoder.data.build.inputs import FileDigests, list_inputs
+from microcoder.data.build.config import FileDigests, SourceSettings, list_inputs
 from microcoder.data.build.steps import CollectSettings, DuplicateBarrier, collect_step
-from microcoder.data.pipeline.engine import run_steps
+from microcoder.data.pipeline.engine import Runner, run_steps
 from microcoder.data.pipeline.steps import BarrierStep, MapStep, Row, Work
-from microcoder.data.pipeline.workers import Runner
 from microcoder.judge.core.config import Config
 
 DATATROVE_RUN = """

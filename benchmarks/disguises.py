@@ -16,8 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from microcoder.data.behaviour import ProgramRunner, find_behaviour, index_behaviour
-from microcoder.data.build.config import SourceSettings
-from microcoder.data.build.inputs import FileDigests, unpack_sources
+from microcoder.data.build.config import FileDigests, SourceSettings, unpack_sources
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.filter import build_index, find_hits
 from microcoder.data.formats.candidates import Candidate

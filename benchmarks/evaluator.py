@@ -9,8 +9,8 @@ so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a t
 
     tiny          200 right programs x 10 tests
     half_calls    the same, every other one a function that is called
-    mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled; a second time with sibling limits where the
-                  judge has them. Its floor is endless programs x limit / processors
+    mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled. Its floor is endless programs x limit /
+                  processors
     mixed_sorted  the same, the endless ones last; only where it is asked for
     tests50, tests400, calls50, calls400, threads50   so many tests; of functions that are called; of programs whose
                   work is done in a thread that they start last
@@ -44,8 +44,6 @@ from evaluator_costs import measure_floor, measure_leaks, measure_starts, measur
 from evaluator_judges import (
     JUDGES,
     OURS,
-    SIBLING_FACTOR,
-    SIBLING_LIMIT,
     JudgeProcess,
     find_judges,
 )
@@ -57,7 +55,7 @@ Row = dict[str, Any]
 STEP, COSTS = "step", "costs"
 USUAL = [*(name for name in SETS if name != "mixed_sorted"), STEP, COSTS]
 DATA = Path(__file__).parents[2] / "shared" / "data"
-_SIBLING_SETS = ("mixed", "mixed_sorted")
+_ENDLESS_SETS = ("mixed", "mixed_sorted")
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,6 @@ def choose_contestants(name: str, judges: Sequence[str], arguments: argparse.Nam
     """Return who judges a set, in the order in which they take turns."""
     ours: Row = {"workers": arguments.workers, "stop": arguments.stop}
     found = [Contestant(OURS, OURS, ours)]
-    if name in _SIBLING_SETS:
-        found.append(Contestant(f"{OURS}, sibling limits", OURS, {**ours, SIBLING_LIMIT: SIBLING_FACTOR}))
     if name != "cpp":
         found += [Contestant(judge, judge, {"workers": arguments.workers}) for judge in judges if judge != OURS]
     return found
@@ -167,7 +163,7 @@ def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
                 continue
             workload = build(name, arguments)
             if workload is not None:
-                floor = find_floor_seconds(workload, arguments.workers) if name in _SIBLING_SETS else None
+                floor = find_floor_seconds(workload, arguments.workers) if name in _ENDLESS_SETS else None
                 contestants = choose_contestants(name, judges, arguments)
                 for row in measure_set(workload, contestants, processes, arguments.rounds):
                     yield row if floor is None else row | {"floor_seconds": round(floor, 2)}

@@ -32,9 +32,6 @@ from microcoder.judge.core.types import Program
 
 HELD = ("numpy", "pandas", "asyncio", "statistics")
 """Imported before any judge: two that a trainer holds, and two that LiveCodeBench's children would import each."""
-SIBLING_LIMIT = "sibling_limit"
-SIBLING_FACTOR = 10.0
-"""Times the CPU time of the slowest accepted answer to the same problem."""
 MOST_SAID_BYTES = 2000
 Verdicts = tuple[list[str], list[float]]
 """What became of each program, and after how many seconds it was known."""

@@ -30,11 +30,11 @@ from pathlib import Path
 
 from microcoder.data.clean import process
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.catalogue import FORMATS
 from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.rows import FORMATS
 from microcoder.data.tests import GenerateSettings, Judges, count_hidden, find_shown, generate
 from microcoder.data.tests.killing import make_mutants
-from microcoder.data.tests.making import seed_of
+from microcoder.data.tests.makers import seed_of
 from microcoder.data.tests.stage import find_references, find_wrong_programs
 from microcoder.data.verify.execution import LIMIT_STEPS_SECONDS, MULTIPLIER
 from microcoder.judge import Judge

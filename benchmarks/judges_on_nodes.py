@@ -39,11 +39,11 @@ import ray
 from ray.cluster_utils import Cluster
 from serving import serving
 
-from microcoder.data.build.verification import Resources, open_verify
+from microcoder.data.build.steps import Resources, open_verify
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.pipeline.engine import Runner, run_step
 from microcoder.data.pipeline.parts import count_reasons, read_kept, write_part
 from microcoder.data.pipeline.steps import MapStep, Work
-from microcoder.data.pipeline.workers import Runner, run_step
 from microcoder.data.verify import VerifySettings
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.types import Problem, Program, TestCase

@@ -24,7 +24,7 @@ from golden_values import ROOT, Skipped, Values, digest, flatten, say_verdict, s
 from microcoder import Checker, Problem, Program, Verdict, extract_program
 from microcoder.cli import main
 from microcoder.data.formats.candidates import Rejection
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.rows import FORMATS
 from microcoder.judge import Invocation, Judge, compare_output
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.types import Outcome

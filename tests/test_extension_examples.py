@@ -10,7 +10,7 @@ import pytest
 
 from microcoder.data.build.config import BuildConfig
 from microcoder.data.filter.contamination import build_index, find_hits
-from microcoder.data.formats.catalogue import load_format
+from microcoder.data.formats.rows import load_format
 from microcoder.data.sources import list_shards, open_source, read_shard
 from microcoder.eval.config import EvalConfig
 from microcoder.eval.generation import load_questions
@@ -32,7 +32,7 @@ CUP = {
     "task": "Print the sum of two whole numbers given on one line.",
     "cases": [["1 2", "3"]],
 }
-PACKAGES = ("cms.py", "dmoj.py", "dodona.py", "doocs.py")
+PACKAGES = ("cms.py", "dmoj.py", "dodona.py", "doocs.py", "polygon.py")
 READ_CUP = f"{EXAMPLES}/benchmark.py:read_cup"
 
 

@@ -163,7 +163,7 @@ def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     [
         ({"problems": Path("p")}, "go together; pass both"),
         ({}, "nothing to judge"),
-        ({"problems": Path("p"), "responses": Path("r"), "sibling_limit": 2.0}, "--sibling-limit does not go with"),
+        ({"problems": Path("p"), "responses": Path("r"), "explain": "a"}, "--explain does not go with"),
         ({"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(time_scale=2)}, "--time-scale does not"),
         ({"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(nice=50)}, "nice = 50; use 0 to 19"),
     ],

@@ -22,7 +22,7 @@ from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 
 if TYPE_CHECKING:
-    from microcoder.data.build.verification import Resources
+    from microcoder.data.build.steps import Resources
     from microcoder.data.verify import VerifySettings
 
 ROWS_PER_SHARD = 5
@@ -116,7 +116,7 @@ def open_holding(settings: Settings) -> Iterator[Any]:
 def verify_step(work: Path, num_nodes: int) -> MapStep:
     """Return the real verification, which begins once so many nodes have their sandboxes."""
     # Here, as what takes long to import: the processes of all other steps do without.
-    from microcoder.data.build.verification import Resources
+    from microcoder.data.build.steps import Resources
     from microcoder.data.verify import VerifySettings
 
     resources = Resources(work=work, judge=JudgeOptions(workers=1))
@@ -126,7 +126,7 @@ def verify_step(work: Path, num_nodes: int) -> MapStep:
 
 @contextmanager
 def open_together(settings: VerifySettings, resources: Resources, num_nodes: int) -> Iterator[Work]:
-    from microcoder.data.build.verification import open_verify
+    from microcoder.data.build.steps import open_verify
 
     ready = resources.work / "ready"
     ready.mkdir(exist_ok=True)

@@ -26,7 +26,7 @@ from microcoder.cli import main
 from microcoder.data import read_problems, rowfiles
 from microcoder.data.build import BuildConfig
 from microcoder.data.build.session import plan_build, run_build
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError

@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.pipeline.engine import run_steps
+from microcoder.data.pipeline.engine import Runner, run_step, run_steps
 from microcoder.data.pipeline.parts import read_part, read_ticks, ticked, write_part
 from microcoder.data.pipeline.steps import Step
-from microcoder.data.pipeline.workers import Runner, run_step
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
@@ -30,7 +29,7 @@ RUN = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from microcoder.data.pipeline.workers import Runner
+from microcoder.data.pipeline.engine import Runner
 from microcoder.data.pipeline.engine import run_steps
 from data import pipeline_steps as steps
 rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]

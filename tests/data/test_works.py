@@ -9,8 +9,7 @@ import pytest
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.build.config import SourceSettings
-from microcoder.data.build.steps import open_process, read_benchmark_problems
-from microcoder.data.build.verification import Resources
+from microcoder.data.build.steps import Resources, open_process, read_benchmark_problems
 from microcoder.data.clean import ProcessSettings
 from microcoder.judge.core.errors import DataError
 

@@ -91,7 +91,7 @@ def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fau
 
 def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
     record = TimeRecord()
-    attendance = Attendance(limits_for(0.1, 64, 16), WorkerTurn(), record, lambda: None)
+    attendance = Attendance(limits_for(0.1, 64, 16), WorkerTurn(), record)
     limit = 3 * 0.1 + 1
     for seconds, more in ((1.1 * limit, 1.9 * limit), (3 * limit, 0.0)):
         assert attendance._extend(0, seconds, seconds) == pytest.approx(more)
@@ -204,7 +204,7 @@ def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
 def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, answers: tuple[float, ...]) -> None:
     code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
     limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
-    attendance = Attendance(limits, WorkerTurn(), TimeRecord(), lambda: None)
+    attendance = Attendance(limits, WorkerTurn(), TimeRecord())
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"

@@ -78,12 +78,12 @@ def audit(
     """
 
     require_data()
-    from microcoder.data.build.audit import audit as look
     from microcoder.data.build.config import BuildConfig, SourceSettings
+    from microcoder.data.build.session import audit as look
     from microcoder.data.tests.answers import GenerateSettings
 
     if not source:
-        from microcoder.data.formats.catalogue import FORMATS
+        from microcoder.data.formats.rows import FORMATS
 
         print("\n".join(f"{name:24} {known.about}" for name, known in sorted(FORMATS.items())))
         return
@@ -118,7 +118,7 @@ def audit(
 
 
 def _ask_for_format(source: str, inside: str) -> str:
-    from microcoder.data.formats.catalogue import FORMATS
+    from microcoder.data.formats.rows import FORMATS
     from microcoder.data.sources import find_format
 
     guess = find_format(Path(source) / inside)
@@ -142,7 +142,7 @@ app = App(name="data", help="Build a corpus from raw problem sets, or audit one;
 app.command(audit)
 
 _REASONS_SHOWN = 8
-_PACKAGES = frozenset({"kattis", "polygon"})
+_PACKAGES = frozenset({"kattis"})
 """Formats with many programs a problem, compiled ones among them: their verification takes longer."""
 _DRY_RUN = "Print the resolved config, the work left and an estimate of its time, and stop."
 DryRun = Annotated[bool, Parameter(negative="", help=_DRY_RUN)]
@@ -214,7 +214,7 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.data.release.publishing import push as upload
+    from microcoder.data.release.tables import push as upload
 
     done = upload(corpus, repo=repo, is_private=private)
     print(f"{done.num_problems} problems pushed to {done.address}")
@@ -303,6 +303,6 @@ def require_data() -> None:
     missing = [name for name in ("pyarrow", "ftfy", "py3langid") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
-    from microcoder.data.clean.tex import find_pandoc
+    from microcoder.data.clean.cleaning import find_pandoc
 
     find_pandoc()

@@ -41,7 +41,6 @@ def judge(
     problems: Path | None = None,
     responses: Path | None = None,
     options: Annotated[JudgeFlags, Parameter(name="*")] = _DEFAULTS,
-    sibling_limit: float | None = None,
     explain: str = "",
     json: Json = False,
     overwrite: Flag = False,
@@ -63,10 +62,6 @@ def judge(
     responses
         Answers to them, whole responses or programs: lines of {problem_id, response} or {problem_id, code}, or another
         form of docs/evaluation.md.
-    sibling_limit
-        Limit a test's CPU time to this many times that of the slowest accepted program of the same problem, once two
-        are accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
-        programs and have the method sibling_limit.
     explain
         Judge the submission of this id once more, and print what was decided about its time, and why;
         nothing is written.
@@ -74,7 +69,7 @@ def judge(
         Discard what earlier runs wrote to this output.
     """
     if problems is not None or responses is not None:
-        given = {"a file of submissions": input_path, "--sibling-limit": sibling_limit, "--explain": explain}
+        given = {"a file of submissions": input_path, "--explain": explain}
         if refused := next((name for name, value in given.items() if value), None):
             raise DataError(f"{refused} does not go with --problems and --responses; leave it out")
         _judge_responses(problems, responses, output, options, json=json, overwrite=overwrite)
@@ -87,7 +82,7 @@ def judge(
     options.add_languages()
     submissions = read_submissions(input_path)
     if explain:
-        _explain(submissions, explain, options.read(sibling_limit=sibling_limit))
+        _explain(submissions, explain, options.read())
         return
     _check_writable(output)
     if output.exists() and output.samefile(input_path):
@@ -102,8 +97,6 @@ def judge(
     }
     if options.build_seconds is not None:
         origin["build seconds"] = f"{options.build_seconds:g}"
-    if sibling_limit is not None:
-        origin["sibling limit"] = f"{sibling_limit:g}"
     verdicts = VerdictFile(output, origin=origin)
     if overwrite:
         verdicts.delete()
@@ -114,7 +107,7 @@ def judge(
         sharing: dict[str, int] = {}
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
-            with options.open(sibling_limit=sibling_limit) as judging:
+            with options.open() as judging:
                 held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)

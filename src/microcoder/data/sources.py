@@ -13,22 +13,122 @@ from __future__ import annotations
 import base64
 import fnmatch
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from microcoder.data import hub, rowfiles
+from microcoder.data import rowfiles
 from microcoder.data.columns import Joined, JoinSettings, check_columns, complete_rows
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.format import Folders, Format, recognise
 from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.rows import FORMATS, load_format
 from microcoder.data.formats.text import shorten, write_json
-from microcoder.data.rowfiles import FilePart, RawRow
+from microcoder.data.rowfiles import SUFFIXES, FilePart, RawRow
 from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.installation import how_to_install
+
+SCHEME = "hf://"
+MARKER = "manifest.json"
+"""Written last into a corpus: a folder without it is not finished."""
+_NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
+_USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
+
+
+@dataclass(frozen=True, slots=True)
+class HubName:
+    """A part of a data set."""
+
+    repository: str
+    revision: str | None
+    path: str
+    """`config/split`, or a folder or file as the repository has it; empty for everything."""
+
+    @property
+    def patterns(self) -> list[str]:
+        """The files that are meant, as the Hub matches them: the path itself, below it, or beginning with it."""
+        if not self.path:
+            return [f"*{suffix}" for suffix in SUFFIXES]
+        config, _, split = self.path.rpartition("/")
+        begins = [f"{self.path}-*", f"{self.path}.*"]
+        if config == "default":
+            begins += [f"data/{split}-*", f"data/{split}.*", f"{split}-*", f"{split}.*"]
+        return [self.path, f"{self.path}/*", *begins]
+
+
+def parse_name(name: str) -> HubName:
+    """Read a `hf://` name."""
+    found = _NAME.fullmatch(name.rstrip("/"))
+    if found is None:
+        raise DataError(f"{name!r} is no name of a data set on the Hub; {_USE}")
+    revision = found["revision"]
+    return HubName(found["repository"], revision.replace("%2F", "/") if revision else None, found["path"] or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Files of a data set on this machine."""
+
+    folder: Path
+    files: tuple[str, ...]
+    """Those that are meant; the folder may hold more."""
+    revision: str
+    """The commit."""
+
+
+def download(name: str) -> Snapshot:
+    """Download what a name means, or find it in the cache."""
+    wanted = parse_name(name)
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError:
+        raise DataError(f"{name} needs huggingface_hub; type: {how_to_install('data')}") from None
+    try:
+        folder = snapshot_download(
+            wanted.repository, repo_type="dataset", revision=wanted.revision, allow_patterns=wanted.patterns
+        )
+    except LocalEntryNotFoundError:
+        raise DataError(
+            f"{name} is not in the cache and the Hub cannot be reached; check the network and HF_HUB_OFFLINE, or "
+            "download the files by hand and name their folder"
+        ) from None
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        said = str(error).strip().split("\n")[0]
+        raise DataError(f"{name} cannot be downloaded ({said}); {_USE}") from None
+    root = Path(folder)
+    found = _list_files(root, wanted)
+    if not found:
+        raise DataError(f"{name}: the repository has no file like {' or '.join(wanted.patterns[:4])}; {_USE}")
+    return Snapshot(root, tuple(found), root.name)
+
+
+def find_part(folder: Path, part: str) -> Snapshot:
+    """Find a part of a data set whose files were downloaded to a folder by hand."""
+    wanted = HubName(str(folder), None, part)
+    try:
+        found = _list_files(folder, wanted)
+    except ImportError:
+        raise DataError(f"{folder} needs huggingface_hub; type: {how_to_install('data')}") from None
+    if not found:
+        raise DataError(f"folder {folder} has no file like {' or '.join(wanted.patterns[:4])}; check subset and split")
+    return Snapshot(folder, tuple(found), "")
+
+
+def _list_files(root: Path, wanted: HubName) -> list[str]:
+    return match_files([path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()], wanted)
+
+
+def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
+    """Return those of a repository's files that a name means, in order."""
+    from huggingface_hub.utils import filter_repo_objects
+
+    return sorted(f for f in filter_repo_objects(files, allow_patterns=wanted.patterns) if f.endswith(SUFFIXES))
+
 
 MAX_FOLDER_BYTES = 1 << 30
 """A folder that holds more than this is rejected."""
@@ -116,9 +216,9 @@ def open_source(
     if found_format.folders is not None and (columns or tuple(joins)):
         raise DataError(f"source {path}: {found_format.name} reads folders, which have no columns to name or to join")
     renamed, joined = dict(columns or {}), tuple(map(_open_join, joins))
-    if str(path).startswith(hub.SCHEME):
-        found = hub.download(str(path))
-        licence = licence or LICENCES.get(hub.parse_name(str(path)).repository, "")
+    if str(path).startswith(SCHEME):
+        found = download(str(path))
+        licence = licence or LICENCES.get(parse_name(str(path)).repository, "")
         return Source(found.folder, found_format, name, found.files, found.revision, renamed, joined, licence)
     source = Source(Path(path), found_format, name, columns=renamed, joins=joined, licence=licence)
     if not source.path.exists():
@@ -203,8 +303,8 @@ def list_files(source: Source, shard: Shard) -> list[Path]:
 
 
 def _open_join(settings: JoinSettings) -> Joined:
-    if settings.path.startswith(hub.SCHEME):
-        found = hub.download(settings.path)
+    if settings.path.startswith(SCHEME):
+        found = download(settings.path)
         return Joined(settings, found.folder, found.files)
     path = Path(settings.path)
     if path.is_file() and path.name.endswith(rowfiles.SUFFIXES):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.data.benchmarks import LiveCodeBench, ProblemFile, Question
-from microcoder.data.formats.catalogue import find_source
+from microcoder.data.formats.rows import find_source
 from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile
 from microcoder.eval.generation import (
     ResponseRequest,

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from real_texts import kodsport, livecodebench
 
-from microcoder.data.clean.completeness import find_flags, parse_bounds
+from microcoder.data.clean.bounds import parse_bounds
+from microcoder.data.clean.tests import find_flags
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import Checker, TestCase
 

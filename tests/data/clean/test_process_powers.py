@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import ALL
 
-from microcoder.data.clean.powers import restore_powers
+from microcoder.data.clean.bounds import restore_powers
 from microcoder.data.clean.sections import split
 from microcoder.judge.core.types import TestCase
 

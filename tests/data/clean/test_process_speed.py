@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from microcoder.data.clean import process
+from microcoder.data.clean.bounds import parse_bounds
 from microcoder.data.clean.cleaning import clean
-from microcoder.data.clean.completeness import find_flags, parse_bounds
 from microcoder.data.clean.markup import prose
+from microcoder.data.clean.tests import find_flags
 from microcoder.data.clean.translation import protect
 from microcoder.data.formats.candidates import Candidate, Rejection
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.data.clean.cleaning import clean
+from microcoder.data.clean.cleaning import clean, find_pandoc
 from microcoder.data.clean.sections import split
-from microcoder.data.clean.tex import find_pandoc
 from microcoder.judge.core.errors import ConfigError
 
 PIECES = [r"\newcommand", r"\def", r"\x", "{", "}", "[1]", "#1", "a", " ", r"\begin{x}", "%", r"\newenvironment"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.rows import FORMATS
 from microcoder.data.sources import collect_shard, list_shards, open_source
 
 Collected = list[Candidate | Rejection]

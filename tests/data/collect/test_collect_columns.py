@@ -11,8 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from microcoder.data.build.config import SourceSettings
-from microcoder.data.build.inputs import FileDigests, list_inputs, open_settings
+from microcoder.data.build.config import FileDigests, SourceSettings, list_inputs, open_settings
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.sources import collect_shard, list_shards
 from microcoder.judge.core.errors import DataError

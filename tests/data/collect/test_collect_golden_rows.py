@@ -14,13 +14,13 @@ import pyarrow.parquet
 import pytest
 
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.rows import FORMATS
 from microcoder.judge import check_problem, judge
 from microcoder.judge.core.types import Outcome, Program
 
 IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
 EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
-OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs")
+OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs", "polygon")
 IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
 PLACE = {"id", "source_row"}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.data.hub import HubName, match_files, parse_name
-from microcoder.data.sources import open_source
+from microcoder.data.sources import HubName, match_files, open_source, parse_name
 from microcoder.judge.core.errors import DataError
 
 FILES = [

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.row import REASONS
+from microcoder.data.formats.rows import FORMATS, load_format
 from microcoder.data.rowfiles import RawRow
 from microcoder.data.sources import Source, collect_row
 

@@ -14,9 +14,9 @@ from microcoder.data.clean import process
 from microcoder.data.clean.sections import split
 from microcoder.data.filter import filter_row
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.catalogue import FORMATS, load_format
 from microcoder.data.formats.format import Format
 from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.rows import FORMATS, load_format
 from microcoder.data.sources import list_shards, open_source
 from microcoder.judge import judge
 from microcoder.judge.core.types import Program
@@ -125,10 +125,10 @@ def test_dodona_reads_the_scripts_of_units(golden: Path) -> None:
 def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(golden: Path) -> None:
     row = golden_row(golden, "polygon")
     xml = row["files"]["problem.xml"].replace("std::wcmp.cpp", "check.cpp")
-    unknown = FORMATS["polygon"].read_row(changed(row, **{"problem.xml": xml}), "1")
+    unknown = find("polygon").read_row(changed(row, **{"problem.xml": xml}), "1")
     assert "needs_checker" in unknown.flags
     whole = {"problem.xml": xml, "files/testlib.h": "// the header\n"}
-    assert FORMATS["polygon"].read_row(changed(row, **whole), "1").flags == ()
+    assert find("polygon").read_row(changed(row, **whole), "1").flags == ()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from microcoder.data import Candidate
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
-from microcoder.data.difficulty.scoring import DIMENSIONS, read_scores, score_difficulty
+from microcoder.data.difficulty import DIMENSIONS, read_scores, score_difficulty
 from microcoder.judge.core.errors import ConfigError
 
 CANDIDATE = Candidate(id="made/p", dataset="made", statement="Sum {two} numbers.")

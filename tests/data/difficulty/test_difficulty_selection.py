@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from microcoder.data import Candidate, Difficulty, Rejection
-from microcoder.data.difficulty.selection import SelectionSettings, band_of, judge_attempts, select, with_pass_rate
+from microcoder.data.difficulty import SelectionSettings, band_of, judge_attempts, select, with_pass_rate
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 

@@ -24,10 +24,8 @@ from microcoder.data.filter.rules import (
     strictest_licence,
 )
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.hub import MARKER
-from microcoder.data.release.publishing import copy_published, write_croissant
-from microcoder.data.release.tables import write_card, write_tables
-from microcoder.data.sources import collect_shard, list_shards, open_source
+from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
+from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
 

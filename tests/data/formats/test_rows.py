@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from published_rows import CALL, ROWS, STDIN, livecodebench_row, verl_row
 
 from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict
-from microcoder.data.formats.catalogue import FORMATS
 from microcoder.data.formats.format import recognise
+from microcoder.data.formats.rows import FORMATS
 from microcoder.judge import Judge
 
 NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from published_rows import ROWS
 
-from microcoder.data.formats.catalogue import FORMATS
+from microcoder.data.formats.rows import FORMATS
 from microcoder.data.release.export import EXPORTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "rows.md").read_text(encoding="utf-8")

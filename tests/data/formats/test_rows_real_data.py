@@ -11,8 +11,8 @@ import pytest
 from published import real_file
 
 from microcoder import Outcome, Problem, Program
-from microcoder.data.formats.catalogue import FORMATS
 from microcoder.data.formats.format import recognise
+from microcoder.data.formats.rows import FORMATS
 from microcoder.judge import Judge
 
 FILES = {

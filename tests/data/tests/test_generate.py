@@ -18,7 +18,7 @@ from microcoder.data.release.tables import mutation_score, problem_row
 from microcoder.data.tests import GenerateSettings, Judges, answers, generate, makers
 from microcoder.data.tests.answers import LARGE_BYTES, MOST_LARGE
 from microcoder.data.verify import VerifySettings, verify
-from microcoder.data.verify.rates import guess_chances
+from microcoder.data.verify.evidence import guess_chances
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
 

@@ -15,8 +15,7 @@ from microcoder.data.formats.candidates import InputKit, InputProgram, InputReci
 from microcoder.data.formats.input_kits import _find_header, read_kit
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
-from microcoder.data.tests.makers import run_kit, spread_recipes
-from microcoder.data.tests.validators import read_validators, spoil
+from microcoder.data.tests.makers import read_validators, run_kit, spoil, spread_recipes
 from microcoder.judge import Judge
 
 SCRIPT = """#!/usr/bin/env bash
@@ -67,26 +66,6 @@ PACKAGE = {
     "input_validators/check/check.cpp": VALIDATOR,
     "input_validators/check/validator.h": "#include <iostream>\n#include <string>\n",
 }
-GENERATORS_YAML = """
-solution: /submissions/accepted/a.py
-random_salt: pepper
-generators:
-  pair: [pair.py, tools.py]
-data:
-  sample:
-    data:
-      - '1':
-          in: "1 2"
-  secret:
-    data:
-      - small: pair {seed} 5
-      - counted: {generate: "pair {count} 9", count: 2}
-      - deep:
-          data:
-            big: pair.py {seed:2} 100
-      - copied: {copy: manual/edge}
-      - gone: nowhere 5
-"""
 
 
 def test_a_script_is_read_line_by_line() -> None:
@@ -192,29 +171,6 @@ def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group(monkeypat
     with Judge(workers=1, cache_size=0) as judge:
         assert run_kit(judge, kit, dropped, most=60) == []
     assert dropped == {"too long": 8, "like those that were too long": 4}
-
-
-def test_bapctools_generators_are_read() -> None:
-    kit = read_kit(
-        {
-            "generators/generators.yaml": GENERATORS_YAML,
-            "generators/pair.py": "import sys, tools\nprint(sys.argv[1:])\n",
-            "generators/tools.py": "x = 1\n",
-            "generators/manual/edge.in": "3 4\n",
-        }
-    )
-    seed = int(hashlib.sha512(b"pepperpair {seed} 5").hexdigest(), 16) % 2**31
-    recipes = [(one.group, one.generator, one.arguments, one.text) for one in kit.recipes]
-    assert recipes[:4] == [
-        ("sample", "", (), "1 2\n"),
-        ("secret", "pair", (str(seed), "5"), ""),
-        ("secret", "pair", ("1", "9"), ""),
-        ("secret", "pair", ("2", "9"), ""),
-    ]
-    assert recipes[4][:2] == ("secret/deep", "pair.py")
-    assert recipes[5] == ("secret", "", (), "3 4\n")
-    assert {one.name for one in kit.programs} == {"pair", "pair.py"}
-    assert kit.left_out == ("generators/nowhere: no program in a language that is known",)
 
 
 def test_recipes_are_spread_over_groups_with_the_largest_of_each() -> None:

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder.data.inputs.layouts import read_texts
-from microcoder.data.inputs.model import InputModel, Relation, learn
+from microcoder.data.inputs.model import FACTS, InputModel, Relation, holds, infer_shape, is_tree, learn
 from microcoder.data.inputs.mutating import MUTATIONS, mutate
-from microcoder.data.inputs.shapes import FACTS, holds, infer_shape, is_tree
 
 KNOWN = [(3, [[0, 1], [1, 2]], "ab", 1), (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)]
 NAMES = ("n", "edges", "s", "k")

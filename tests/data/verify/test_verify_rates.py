@@ -4,8 +4,7 @@ from verify_candidates import make_candidate
 
 from microcoder.data import Candidate
 from microcoder.data.verify import Evidence, VerifySettings, combine_counts, conclude, count_right, find_fault
-from microcoder.data.verify.evidence import Trial
-from microcoder.data.verify.rates import rate_with_interval
+from microcoder.data.verify.evidence import Trial, rate_with_interval
 from microcoder.judge.core.types import Outcome
 
 COUNTS = st.lists(st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=9)

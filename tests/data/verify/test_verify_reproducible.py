@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.verify import VerdictStore, VerifySettings, gather, plans, verify
-from microcoder.data.verify.execution import cost_of, derive_limits
-from microcoder.data.verify.plans import Attempt, VerificationPlan
-from microcoder.data.verify.rates import at_reference_speed, round_up, stable_detail
+from microcoder.data.verify import VerdictStore, VerifySettings, execution, gather, verify
+from microcoder.data.verify.evidence import at_reference_speed, round_up, stable_detail
+from microcoder.data.verify.execution import Attempt, VerificationPlan, cost_of, derive_limits
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, TestResult, Verdict
 
@@ -26,7 +25,7 @@ SETTINGS = VerifySettings(runs=2)
 @pytest.fixture(autouse=True, scope="module")
 def short_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans, "TRIAL_SECONDS", 1.0)
+        patch.setattr(execution, "TRIAL_SECONDS", 1.0)
         yield
 
 
@@ -112,7 +111,7 @@ def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
     first: float, later: float, limit: float, times: int
 ) -> None:
     candidate = make_candidate()
-    attempt = Attempt("0", "accepted", Program(RIGHT), 0, verdicts=[timed(*[first] * 6)], fastest_seconds=[first] * 6)
+    attempt = Attempt("0", "accepted", Program(RIGHT), verdicts=[timed(*[first] * 6)], fastest_seconds=[first] * 6)
     plan = VerificationPlan(candidate, [attempt], [], [], limit_seconds=40.0, memory_mib=2048)
     asked = []
 
@@ -153,7 +152,7 @@ def test_slow_programs_get_what_references_in_their_language_need_times_the_sour
 ) -> None:
     attempts = [
         Attempt(
-            "0", "accepted", Program(RIGHT, language), 0, verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
+            "0", "accepted", Program(RIGHT, language), verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
         )
         for language, second in (("python", python), ("cpp", cpp))
     ]

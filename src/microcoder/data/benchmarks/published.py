@@ -17,8 +17,7 @@ from pydantic import ValidationError
 
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.formats.candidates import Rejection
-from microcoder.data.formats.catalogue import FORMATS, load_format
-from microcoder.data.formats.rows import HINDERED
+from microcoder.data.formats.rows import FORMATS, HINDERED, load_format
 from microcoder.data.release.problems import read_problems
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
@@ -84,8 +83,7 @@ def read_published(
     """
     check_format(format_name, is_trained_on=is_trained_on)
     try:
-        from microcoder.data.hub import find_part
-        from microcoder.data.sources import Source, list_shards, open_source, read_shard
+        from microcoder.data.sources import Source, find_part, list_shards, open_source, read_shard
     except ModuleNotFoundError as error:
         raise DataError(
             f"data sets of the Hub need {error.name}, which is not installed; type: {how_to_install('data')}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from microcoder.data.clean.bounds import LOST_IN, restore_moduli, restore_powers
 from microcoder.data.clean.cleaning import clean
-from microcoder.data.clean.completeness import find_flags
 from microcoder.data.clean.markup import drop_embedded
-from microcoder.data.clean.powers import LOST_IN, restore_moduli, restore_powers
 from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
-from microcoder.data.clean.tests import check_checker, find_order, normalise_tests, restore_samples
+from microcoder.data.clean.tests import check_checker, find_flags, find_order, normalise_tests, restore_samples
 from microcoder.data.clean.translation import TranslationSettings, identify, translate
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection, reject

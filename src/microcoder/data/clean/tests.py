@@ -5,6 +5,8 @@ How answers are compared: checkers that run, and lists in any order.
 A package's samples put into its statement, as the judge's page shows them; and which tests a statement shows.
 
 What is in the prompt can be written down in place of a solution.
+
+Is everything there to solve and to judge the problem? What is found becomes flags of the candidate.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from microcoder.data.clean.completeness import samples_of, values_of
+from microcoder.data.clean.bounds import UPPER, parse_bounds, plain_formulae
 from microcoder.data.clean.sections import Example, Sections, render, split
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.text import is_python2, parse_python, read_json, write_json
@@ -229,3 +231,78 @@ def find_shown(candidate: Candidate) -> tuple[bool, ...]:
 def count_hidden(candidate: Candidate) -> int:
     """Return how many tests the statement does not show."""
     return len(candidate.tests) - sum(find_shown(candidate))
+
+
+_IMAGE = re.compile(r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE)
+_INTERACTIVE = re.compile(
+    r"\bthis is an? (?:interactive|reactive) (?:problem|task)|\binteractive (?:problem|task)s?\b|"
+    r"\bflush (?:the )?(?:output|stdout)"
+    r"|\bfflush\b|\bsys\.stdout\.flush|\bcout\.flush|\byour program (?:will|should) interact|\bthe interactor\b"
+    r"|\byou (?:can|may) (?:ask|make) (?:at most|up to|no more than) [\w$^{}\\ ]{1,20} quer(?:y|ies) to "
+    r"the (?:judge|jury)",
+    re.IGNORECASE,
+)
+_MANY_ANSWERS = re.compile(
+    r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)\b"
+    r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}"
+    r"(?<!choose )(?<!pick )(?<!select )\b(?:any|either|one of them|whichever)\b"
+    r"|\b(?:print|output|return|find|report|write) any (?:of (?:them|the)|one|valid|such|"
+    r"solution|answer|possible|correct)"
+    r"|\bany (?:valid |correct |possible |such |of the )?(?:answers?|solutions?|outputs?|orders?|"
+    r"sequences?)\b[^.\n]{0,40}(?:accepted|allowed|fine|valid|correct)"
+    r"|\b(?:multiple|several) (?:valid |correct |possible )?(?:answers|solutions)\b[^.\n]{0,60}(?:any|accepted)"
+    r"|\byou (?:may|can) (?:return|print|output) (?:the )?(?:answers?|them|it|results?|"
+    r"any)[^.\n]{0,30}(?:in any order|any)",
+    re.IGNORECASE,
+)
+_MOST_OF_A_SAMPLE = 50_000
+"""Characters; a longer test is none that a statement shows."""
+
+
+def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
+    """Return the statement's examples as pairs of input and output, values only."""
+    return tuple((values_of(one.input), values_of(one.output)) for one in sections.examples if one.input and one.output)
+
+
+def values_of(text: str) -> str:
+    """Return the values of an example or a test, in small letters between single spaces, without names and brackets."""
+    text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
+    return " ".join(re.findall(r"[^\s,\[\]{}()\"'`]+", text)).lower()
+
+
+def find_flags(candidate: Candidate) -> tuple[str, ...]:
+    """Return what stands in the way, and what is worth knowing, sorted.
+
+    `has_image` (a picture, kept as a reference), `interactive`, `many_answers` (several answers are right and nothing
+    but a comparison decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ`
+    (a test has an example's input and another output), `no_constraints` (no range could be read).
+    """
+    text = candidate.statement
+    sections = split(text)
+    told = "\n".join(
+        [sections.statement, sections.input, sections.output, sections.note, *map("\n".join, sections.other)]
+    )
+    flags = set(candidate.flags)
+    if _IMAGE.search(text):
+        flags.add("has_image")
+    if _INTERACTIVE.search(told):
+        flags.add("interactive")
+    if candidate.checker.type in ("default", "exact", "tokens", "float") and _MANY_ANSWERS.search(told):
+        flags.add("many_answers")
+    if not parse_bounds(text) and not UPPER.search(plain_formulae(text)):
+        flags.add("no_constraints")
+    return tuple(sorted(flags | _compare_samples(candidate, sections)))
+
+
+def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
+    outputs: dict[str, set[str]] = {}
+    for test in candidate.tests:
+        if len(test.input) + len(test.output) <= _MOST_OF_A_SAMPLE:
+            outputs.setdefault(values_of(test.input), set()).add(values_of(test.output))
+    flags = set()
+    for given, printed in samples_of(sections):
+        if given not in outputs:
+            flags.add("samples_missing")
+        elif printed not in outputs[given]:
+            flags.add("samples_differ")
+    return flags if candidate.tests else set()

@@ -11,9 +11,9 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from microcoder.data.clean.completeness import samples_of
 from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH, prose
 from microcoder.data.clean.sections import split
+from microcoder.data.clean.tests import samples_of
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.data.formats.candidates import Candidate, Rejection, reject
 from microcoder.judge.core.config import Config

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
-from microcoder.data.clean.completeness import Bound, parse_bounds
+from microcoder.data.clean.bounds import Bound, parse_bounds
 from microcoder.data.filter.contamination import gram_hashes, hash_text, source_keys, words
 from microcoder.data.filter.rules import strictest_licence
 from microcoder.data.formats.candidates import Candidate, Origin

@@ -1,4 +1,4 @@
-"""What contest packages make and check their inputs with: BAPCtools' `generators.yaml`, Kodsport's script `generator`.
+"""What contest packages make and check their inputs with: input validators, Kodsport's script `generator`.
 
 Nothing is executed here. A program of several files becomes one: C++ headers are put in the place of their includes
 (also `testlib.h`, where the package has it), Python modules beside a script go with it as texts. A validator in
@@ -22,20 +22,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe
-from microcoder.data.formats.packages import inline_includes
 from microcoder.data.formats.tests import language_of
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.syntax import parse_source
 
 _INPUT_FOLDERS = ("input_validators", "input_validator", "input_format_validators")
-TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "generators/**", "manual-tests/**", "manual_tests/**")
+TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "manual-tests/**", "manual_tests/**")
 """What is read of a package for it, besides its `data`."""
 
 _CHECKTESTDATA = "checktestdata"
 _HEADERS = (".h", ".hpp", ".hh", ".md", ".txt")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">].*$', re.MULTILINE)
+_INCLUDED = (".h", ".hpp", ".hh", ".cpp", ".cc")
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
-_SEED = re.compile(r"\{seed(?::[^}]*)?\}")
 _SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
@@ -106,11 +106,8 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
     for name in sorted(files):
         found = _FLAGS.search(files[name]) if posixpath.basename(name) in ("testdata.yaml", "test_group.yaml") else None
         reading.flags += [tuple(found[1].strip().strip("'\"").split())] if found else []
-    if "generators/generators.yaml" in files:
-        _read_yaml(reading, files["generators/generators.yaml"])
-    else:
-        scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
-        _Script(reading).read(next(scripts, ""))
+    scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
+    _Script(reading).read(next(scripts, ""))
     return reading.kit()
 
 
@@ -139,15 +136,12 @@ class KitReading:
         if program := self._read(path, path, "validator"):
             self.validators.append(program)
 
-    def add_generator(self, name: str, path: str, beside: Sequence[str] = ()) -> bool:
-        """Read a generator, once, and whether it is there: a file or a folder, and further modules of its own."""
-        if name not in self.generators and (program := self._read(name, path, "generator", beside)):
+    def add_generator(self, name: str, path: str) -> None:
+        """Read a generator, once: a file or a folder."""
+        if name not in self.generators and (program := self._read(name, path, "generator")):
             self.generators[name] = program
-        return name in self.generators
 
-    def _read(
-        self, name: str, path: str, role: Literal["generator", "validator"], beside: Sequence[str] = ()
-    ) -> InputProgram | None:
+    def _read(self, name: str, path: str, role: Literal["generator", "validator"]) -> InputProgram | None:
         """Return a program with the files that it names in one text."""
         entry = path if path in self.files else self._find_main(path)
         language = _language_of(entry)
@@ -160,7 +154,7 @@ class KitReading:
             if language in ("cpp", "c"):
                 code, missing = inline_includes(entry, {**_find_header(), **self.files}, anywhere=True)
             elif language == "python":
-                code = self._bundle(entry, beside)
+                code = self._bundle(entry)
             elif language == _CHECKTESTDATA:
                 code, language = translate_checktestdata(code), "python"
             if missing:
@@ -178,11 +172,11 @@ class KitReading:
         named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(folder).name, "main")]
         return (named or mains or sources or [""])[0]
 
-    def _bundle(self, path: str, beside: Sequence[str]) -> str:
+    def _bundle(self, path: str) -> str:
         """Return a script with the modules beside it that it imports, as texts."""
         folder = posixpath.dirname(path)
         near = [one for one in self.files if posixpath.dirname(one) == folder and one.endswith(".py")]
-        modules = {PurePosixPath(one).stem: self.files[one] for one in (*near, *beside) if one != path}
+        modules = {PurePosixPath(one).stem: self.files[one] for one in near if one != path}
         needed: dict[str, str] = {}
         waiting = [self.files[path]]
         while waiting:
@@ -191,67 +185,6 @@ class KitReading:
                     needed[name] = modules[name]
                     waiting.append(modules[name])
         return _BUNDLE.format(modules=needed, code=self.files[path]) if needed else self.files[path]
-
-
-def _read_yaml(reading: KitReading, text: str) -> None:
-    """Read BAPCtools' `generators.yaml`: groups and tests by name, below `data` or in lists of such."""
-    # PyYAML comes with the data extra; rows that are no folders do without.
-    from microcoder.data.formats.yaml_text import read_yaml
-
-    try:
-        settings = read_yaml(text)
-    except ValueError as error:
-        reading.left_out.append(f"generators.yaml: {error}"[:200])
-        return
-    if not isinstance(settings, Mapping):
-        return
-    of_files, salt = settings.get("generators"), str(settings.get("random_salt") or "")
-
-    def read(data: object, group: str) -> None:
-        for item in data if isinstance(data, list) else [data]:
-            for name, value in item.items() if isinstance(item, Mapping) else ():
-                read_one(str(name or "test"), value, group)
-
-    def read_one(name: str, value: object, group: str) -> None:
-        settings = value if isinstance(value, Mapping) else {"generate": value}
-        if "data" in settings or settings.get("type") == "directory":
-            read(settings.get("data"), f"{group}/{name}".strip("/"))
-        elif isinstance(settings.get("in"), str):
-            reading.recipes.append(InputRecipe(group=group, text=f"{str(settings['in']).rstrip()}\n"))
-        elif isinstance(settings.get("copy"), str):
-            copy(f"{settings['copy']}.in", group)
-        elif isinstance(command := settings.get("generate"), str):
-            if command.strip().endswith(".in") and len(command.split()) == 1:
-                copy(command.strip(), group)
-            else:
-                for count in _counts(settings.get("count", 1)):
-                    call(command.replace("{count}", str(count)).replace("{name}", name), group)
-
-    def copy(name: str, group: str) -> None:
-        path = posixpath.normpath(posixpath.join("generators", name))
-        if path in reading.files:
-            reading.recipes.append(InputRecipe(group=group, text=reading.files[path]))
-        else:
-            reading.left_out.append(f"{path}: not there")
-
-    def call(command: str, group: str) -> None:
-        seed = int(hashlib.sha512((salt + command).encode()).hexdigest(), 16) % (1 << 31)
-        name, *arguments = _SEED.sub(str(seed), command).split() or [""]
-        listed = of_files.get(name) if isinstance(of_files, Mapping) else None
-        path, *beside = [posixpath.normpath(posixpath.join("generators", str(one))) for one in listed or [name]]
-        if reading.add_generator(name, name.lstrip("/") if name.startswith("/") else path, beside):
-            reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(arguments)))
-
-    read(settings.get("data"), "")
-
-
-def _counts(value: object) -> Sequence[int]:
-    if isinstance(value, int):
-        return range(1, min(value, 100) + 1)
-    if isinstance(value, list):
-        return [one for one in value if isinstance(one, int)]
-    found = re.fullmatch(r"(-?\d+)\.\.=(-?\d+)", str(value))
-    return range(int(found[1]), min(int(found[2]), int(found[1]) + 100) + 1) if found else [1]
 
 
 class _Script:
@@ -381,3 +314,45 @@ def _words(text: str) -> list[str]:
 def _language_of(path: str) -> str:
     """Return the language of a program by its name; empty if it is not known."""
     return _CHECKTESTDATA if path.lower().endswith(".ctd") else language_of(path)
+
+
+def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = False) -> tuple[str, list[str]]:
+    """Return a source with the package's files in place of their includes, and which local ones are missing.
+
+    Args:
+        path: of the source; Python stays as it is, what it imports from beside it is missing.
+        files: of the package.
+        anywhere: also headers that lie elsewhere in the package, or are included as a library's.
+    """
+    folder = posixpath.dirname(path)
+    if path.endswith((".py", ".py3")):
+        modules = {PurePosixPath(name).stem for name in files if posixpath.dirname(name) == folder and name != path}
+        return files[path], sorted(modules & set(_IMPORT.findall(files[path])))
+    missing: list[str] = []
+    seen = {path}
+
+    def inline(source: str) -> str:
+        def replace(found: re.Match[str]) -> str:
+            is_local, name = found[1] == '"', found[2]
+            target = _find_included(posixpath.dirname(source), name, files, anywhere) if is_local or anywhere else None
+            if target is None:
+                # `#include "cstring"` is looked for beside the file and then among the standard headers.
+                missing.extend([name] if is_local and "." in name and not name.startswith("bits/") else [])
+                return found[0]
+            if target in seen:
+                return ""
+            seen.add(target)
+            return inline(target)
+
+        return _INCLUDE.sub(replace, files[source])
+
+    return inline(path), missing
+
+
+def _find_included(folder: str, name: str, files: Mapping[str, str], anywhere: bool) -> str | None:
+    beside = posixpath.normpath(posixpath.join(folder, name))
+    if beside in files:
+        return beside
+    base = posixpath.basename(name)
+    is_sought = anywhere and base.endswith(_INCLUDED)
+    return next((one for one in sorted(files) if posixpath.basename(one) == base), None) if is_sought else None

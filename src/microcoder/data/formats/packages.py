@@ -1,43 +1,37 @@
-"""A problem package while it is read, whatever system it is for: files, tests, programs, what was left out and why."""
+"""Problem packages: files, tests, programs, what was left out and why; and those in the format of Kattis and ICPC.
+
+Kattis: https://www.kattis.com/problem-package-format/. Statements (TeX, Markdown, HTML), tests by group, output
+validators, submissions. The time limit is `.timelimit` or `limits.time_limit`; where a package only says how many times
+its slowest accepted submission may take, it is left to the verify stage.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
+from microcoder.data.formats import input_kits
 from microcoder.data.formats.candidates import Candidate, Known, Note, Solution
+from microcoder.data.formats.format import Folders, Format
+from microcoder.data.formats.input_kits import inline_includes
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import language_of, python_solution
-from microcoder.data.formats.text import shorten
+from microcoder.data.formats.text import read_yaml, shorten
 from microcoder.judge.core.types import Checker, TestCase
 
 INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
 LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"[^"]+"', re.MULTILINE)
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">].*$', re.MULTILINE)
-_HEADERS = (".h", ".hpp", ".hh", ".cpp", ".cc")
-_LOCAL_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _MOST = 1e12
 """More is no limit but a slip."""
 _ORDER = ("checker", "tests", "time_limit_seconds", "statement_found", "solutions")
 """Of notes in the lineage."""
-_STANDARD: dict[str, Checker] = {
-    **dict.fromkeys(("wcmp", "ncmp", "icmp", "hcmp", "caseicmp", "casencmp", "casewcmp"), Checker(type="tokens")),
-    **dict.fromkeys(("yesno", "nyesno"), Checker(type="tokens", case_sensitive=False)),
-    "uncmp": Checker(type="unordered", by="tokens"),
-    "lcmp": Checker(),
-    "fcmp": Checker(type="exact"),
-    "rcmp": Checker(type="float", tolerance=1.5e-6),
-    "rcmp4": Checker(type="float", tolerance=1e-4),
-    "rcmp6": Checker(type="float", tolerance=1e-6),
-    "rcmp9": Checker(type="float", tolerance=1e-9),
-}
-"""testlib's own checkers, by name."""
 
 
 @dataclass(slots=True)
@@ -118,9 +112,6 @@ class Package:
 
     def read_settings(self, name: str) -> Mapping[str, Any]:
         """Return what a package says of itself in YAML; nothing if the file is empty."""
-        # PyYAML comes with the data extra; rows that are no folders do without.
-        from microcoder.data.formats.yaml_text import read_yaml
-
         if name not in self.files:
             raise Malformed("missing_field", name)
         text = self.files[name]
@@ -156,10 +147,8 @@ class Package:
 
     def read_checker(self, path: str) -> Checker:
         """Return the checker of a source that takes input, output and answer."""
-        known = standard_checker(path)
-        if known is not None and INCLUDES_TESTLIB.search(self.files[path]):
-            self.notes.append(("checker", f"{path} is testlib's own"))
-            return known
+        if path not in self.files:
+            return self.flag("needs_checker", f"{path or 'its source'} is not in the package")
         code, missing = inline_includes(path, self.files)
         language = language_of(path)
         if language not in ("cpp", "python"):
@@ -211,53 +200,6 @@ def read_amount(value: object) -> float | None:
     return number if 0 < number < _MOST else None
 
 
-def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = False) -> tuple[str, list[str]]:
-    """Return a source with the package's files in place of their includes, and which local ones are missing.
-
-    Args:
-        path: of the source; Python stays as it is, what it imports from beside it is missing.
-        files: of the package.
-        anywhere: also headers that lie elsewhere in the package, or are included as a library's.
-    """
-    folder = posixpath.dirname(path)
-    if path.endswith((".py", ".py3")):
-        modules = {PurePosixPath(name).stem for name in files if posixpath.dirname(name) == folder and name != path}
-        return files[path], sorted(modules & set(_LOCAL_IMPORT.findall(files[path])))
-    missing: list[str] = []
-    seen = {path}
-
-    def inline(source: str) -> str:
-        def replace(found: re.Match[str]) -> str:
-            is_local, name = found[1] == '"', found[2]
-            target = _find_included(posixpath.dirname(source), name, files, anywhere) if is_local or anywhere else None
-            if target is None:
-                # `#include "cstring"` is looked for beside the file and then among the standard headers.
-                missing.extend([name] if is_local and "." in name and not name.startswith("bits/") else [])
-                return found[0]
-            if target in seen:
-                return ""
-            seen.add(target)
-            return inline(target)
-
-        return _INCLUDE.sub(replace, files[source])
-
-    return inline(path), missing
-
-
-def _find_included(folder: str, name: str, files: Mapping[str, str], anywhere: bool) -> str | None:
-    beside = posixpath.normpath(posixpath.join(folder, name))
-    if beside in files:
-        return beside
-    base = posixpath.basename(name)
-    is_sought = anywhere and base.endswith(_HEADERS)
-    return next((one for one in sorted(files) if posixpath.basename(one) == base), None) if is_sought else None
-
-
-def standard_checker(name: str) -> Checker | None:
-    """Return what one of testlib's own checkers does, by its name such as `std::wcmp.cpp`; None for another."""
-    return _STANDARD.get(name.removeprefix("std::").rpartition("/")[2].removesuffix(".cpp").lower())
-
-
 def language_code(name: str) -> str:
     """Return the ISO 639-1 code of a language's name or code; empty if it is not known."""
     lowered = name.lower()
@@ -270,3 +212,237 @@ _LANGUAGES = {
     "korean": "ko", "japanese": "ja", "armenian": "hy", "persian": "fa", "turkish": "tr",
     "arabic": "ar", "estonian": "et", "finnish": "fi", "dutch": "nl",
 }  # fmt: skip
+
+
+TAKES = (
+    "problem.yaml",
+    ".timelimit",
+    "domjudge-problem.ini",
+    "problem_statement/*",
+    "statement/*",
+    "data/**",
+    "output_validators/**",
+    "output_validator/**",
+    "submissions/**",
+    "include/**",
+    *input_kits.TAKES,
+)
+"""What is read of a package; `data` holds generators too."""
+
+_KNOWN: dict[str, Known] = {
+    "accepted": "accepted",
+    "wrong_answer": "wrong_answer",
+    "time_limit_exceeded": "time_limit",
+    "memory_limit_exceeded": "memory_limit",
+    "run_time_error": "runtime_error",
+    "runtime_error": "runtime_error",
+    "compile_error": "compile_error",
+    "partially_accepted": "partial",
+    # Of the format of 2023-07: wrong on some test in some way; right, and too slow.
+    "rejected": "wrong_answer",
+    "brute_force": "time_limit",
+}
+_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([A-Z_, \t-]+)")
+"""What DOMjudge reads in a submission itself."""
+_RESULTS: dict[str, Known] = {
+    "CORRECT": "accepted",
+    "ACCEPTED": "accepted",
+    "WRONG_ANSWER": "wrong_answer",
+    "NO_OUTPUT": "wrong_answer",
+    "OUTPUT_LIMIT": "wrong_answer",
+    "TIMELIMIT": "time_limit",
+    "TIME_LIMIT_EXCEEDED": "time_limit",
+    "RUN_ERROR": "runtime_error",
+    "RUN_TIME_ERROR": "runtime_error",
+    "MEMORY_LIMIT": "memory_limit",
+    "COMPILER_ERROR": "compile_error",
+}
+_STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md|html?)")
+_NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
+_SECONDS = re.compile(r"\btime ?limit(?: per test)?\b\W{0,3}(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?\b", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]{1,300}>")
+_DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?(\d+(?:\.\d+)?)", re.MULTILINE)
+_TEXTS = (
+    r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
+    r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
+)
+"""Of the rest, tests must be text too, and submissions that are none are counted."""
+_KINDS = ("tex", "md", "htm")
+_TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
+_REAL = re.compile(
+    r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
+)
+_REAL_TOKEN = re.compile(r"(?:^|\s)-?\d*(?:\.\d+|\d[eE]-?\d+)(?=\s|$)")
+_SAYS_KATTIS = re.compile(r"\b4[23]\b")
+
+
+def read_kattis(row: Row) -> Candidate:
+    """Read a package."""
+    package = Package.open(row, texts=_TEXTS)
+    files, settings = package.files, package.read_settings("problem.yaml")
+    language, path = _choose_statement(package)
+    statement = files[path]
+    if not statement.strip():
+        raise Malformed("no_statement", f"{path} is blank")
+    package.read_tests(_list_tests(package), missing="without an answer")
+    checker = _read_checker(settings, package)
+    if checker.type == "float" and not _speaks_of_reals(statement, package):
+        # Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
+        checker = Checker(type="tokens", case_sensitive=checker.case_sensitive)
+        package.notes.append(("checker", "a tolerance, but neither statement nor answers have real numbers"))
+    package.read_solutions(
+        _list_submissions(package), left_out="of several files, another language, no known verdict, or no text"
+    )
+    if "score" in say(settings, "validation").split():
+        package.flag("gives_points")
+    if any(name.startswith("include/") for name in files):
+        package.flag("needs_files")
+    found = _NAME.search(statement)
+    seconds = _read_time_limit(settings, package, statement)
+    return package.candidate(
+        statement,
+        url=say(settings, "source_url"),
+        platform="kattis",
+        title=_title(settings, language) or (found[1] or found[2] or found[3] if found else "") or row.name("name"),
+        licence=say(settings, "license").removeprefix("unknown") or row.licence,
+        tags=tuple(say(settings, "keywords").split()),
+        natural_language=language,
+        kit=input_kits.read_kit(files),
+        checker=checker,
+        time_limit_seconds=seconds,
+        time_multiplier=_read_multiplier(settings) if seconds is None else None,
+        memory_limit_mib=round(read_amount(_limits(settings).get("memory")) or 2048),
+    )
+
+
+def _choose_statement(package: Package) -> tuple[str, str]:
+    """Return language and path of the statement, English where there is one."""
+    found = sorted(
+        (match[1] != "en", match[1] is not None, match[1] or "", _KINDS.index(match[2][:3]), name)
+        for name in package.files
+        if (match := _STATEMENT.fullmatch(name))
+    )
+    if not found:
+        raise Malformed("no_statement", "no problem_statement/problem.*.tex, .md or .html")
+    package.notes += [("statement_found", f"also there as {path}") for *_, path in found[1:]]
+    return found[0][2], found[0][-1]
+
+
+def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
+    for name in package.paths:
+        if name.startswith("data/") and name.endswith(".in"):
+            group = posixpath.dirname(name).removeprefix("data").strip("/")
+            yield group, name, name.removesuffix(".in") + ".ans"
+
+
+def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
+    """Yield submissions; those of several files have no verdict."""
+    for name in package.paths:
+        if name.startswith("submissions/"):
+            folder, _, rest = name.removeprefix("submissions/").partition("/")
+            yield name, _find_verdict(package.files.get(name, ""), folder) if rest and "/" not in rest else None
+
+
+def _find_verdict(code: str, folder: str) -> Known | None:
+    """Return the verdict that a program's own text says, else its folder; none where it may be right or wrong."""
+    said = _EXPECTED.search(code)
+    names = [one.strip().replace("-", "_") for one in said[1].split(",")] if said else []
+    found = list(dict.fromkeys(_RESULTS[name] for name in names if name in _RESULTS))
+    if len(found) > 1:
+        return None if "accepted" in found else "wrong_answer"
+    return found[0] if found else _KNOWN.get(folder)
+
+
+def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
+    files = package.files
+    validation, kind = say(settings, "validation"), say(settings, "type")
+    names = ("validator_flags", "output_validator_flags")
+    flags = next((said for name in names if (said := say(settings, name))), _flags_of_tests(files)).split()
+    if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
+        return package.flag("interactive")
+    if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
+        return _read_flags(flags)
+    folders = ("output_validators/", "output_validator/")
+    sources = [name for name in sorted(files) if name.startswith(folders) and language_of(name) in ("python", "cpp")]
+    if len(sources) != 1:
+        return package.flag("needs_checker", f"{len(sources)} sources of output validators")
+    code, missing = inline_includes(sources[0], files)
+    language = language_of(sources[0])
+    if not missing and "argv[3]" in code and not _SAYS_KATTIS.search(code):
+        # It takes input, output and answer as files, and ends with 0 or 1.
+        package.notes.append(("checker", f"{sources[0]}, which is called as testlib's checkers are"))
+        return Checker(type="program", code=code, language=language, protocol="testlib")
+    package.note_checker(sources[0], missing)
+    return Checker(type="program", code=code or " ", language=language, protocol="kattis", arguments=tuple(flags))
+
+
+def _flags_of_tests(files: Mapping[str, str]) -> str:
+    found = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
+    return found[1].strip().strip("'\"") if found else ""
+
+
+def _speaks_of_reals(statement: str, package: Package) -> bool:
+    return _REAL.search(statement) is not None or any(_REAL_TOKEN.search(test.output) for _, test in package.tests)
+
+
+def _read_flags(flags: list[str]) -> Checker:
+    """Return what the flags of the default validator mean; it compares tokens, in any letter case."""
+    is_case_sensitive = "case_sensitive" in flags
+    values = dict(itertools.pairwise(flags))
+    both = values.get("float_tolerance")
+    absolute = _tolerance(both or values.get("float_absolute_tolerance"))
+    relative = _tolerance(both or values.get("float_relative_tolerance"))
+    if "space_change_sensitive" in flags:
+        return Checker(type="exact")
+    if absolute or relative:
+        return Checker(type="float", case_sensitive=is_case_sensitive, absolute=absolute, relative=relative)
+    return Checker(type="tokens", case_sensitive=is_case_sensitive)
+
+
+def _tolerance(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1:
+        raise Malformed("bad_checker", f"validator_flags: {text} is no tolerance")
+    return number
+
+
+def _read_time_limit(settings: Mapping[str, Any], package: Package, statement: str) -> float | None:
+    limits = _limits(settings)
+    domjudge = _DOMJUDGE_LIMIT.search(package.files.get("domjudge-problem.ini", ""))
+    found = (package.files.get(".timelimit"), limits.get("time_limit"), domjudge[1] if domjudge else None)
+    if seconds := next(filter(None, map(read_amount, found)), None):
+        return seconds
+    if _read_multiplier(settings):
+        return None
+    stated = _SECONDS.search(_TAG.sub(" ", statement))
+    if stated:
+        package.notes.append(("time_limit_seconds", "as the statement says"))
+    return float(stated[1]) if stated else None
+
+
+def _read_multiplier(settings: Mapping[str, Any]) -> float | None:
+    """Return what the limit is over the slowest accepted submission, as the legacy and the 2023-07 format say it."""
+    limits = _limits(settings)
+    newer = limits.get("time_multipliers")
+    return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
+
+
+def _limits(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    limits = settings.get("limits")
+    return limits if isinstance(limits, Mapping) else {}
+
+
+def _title(settings: Mapping[str, Any], language: str) -> str:
+    name = settings.get("name")
+    if isinstance(name, Mapping):
+        name = name.get(language) or next(iter(name.values()), "")
+    return name.strip() if isinstance(name, str) else ""
+
+
+_FOLDERS = Folders(("problem.yaml",), TAKES, skips=("testdata_tools",))
+FORMATS = (Format("kattis", "Kattis problem packages", read_kattis, folders=_FOLDERS),)

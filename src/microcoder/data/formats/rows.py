@@ -1,4 +1,6 @@
-"""A row of a public data set -> the problem that answers are judged by (`Problem.from_row`). Nothing of it is executed.
+"""Every public format by its name, formats of the user's own, and a row of either -> its problem (`Problem.from_row`).
+
+Nothing of a row is executed.
 
 A row that cannot be judged whole is an error: a test that is left out, a checker that is not there or a statement that
 asks for an interactive program would give a verdict that means something else.
@@ -7,18 +9,90 @@ asks for an interactive program would give a verdict that means something else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats.catalogue import FORMATS, load_format
-from microcoder.data.formats.format import Format, recognise
+from microcoder.data.formats import contests, functions, own, packages, sets
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.format import Folders, Format, recognise
 from microcoder.data.formats.own import find_record, read_record
-from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import shorten
 from microcoder.judge.core.errors import DataError, explain_fault
+from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
+
+# Of two formats that as many of a row's fields speak for, the earlier one is taken.
+FORMATS: Mapping[str, Format] = MappingProxyType({
+    format.name: format
+    for format in (*own.FORMATS, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
+                   *packages.FORMATS)
+})  # fmt: skip
+_READERS = {name: format.read for name, format in FORMATS.items()}
+
+
+@lru_cache(64)
+def load_format(name: str) -> Format:
+    """Return a format: a key of `FORMATS`, path/to/file.py:function, module:function, or an entry point's name.
+
+    A function of the user's own with `is_benchmark = True` on it reads a benchmark, which is never trained on; one with
+    `folders` (`Folders`) reads folders of files.
+    """
+    if name in FORMATS:
+        return FORMATS[name]
+    extension = load_extension("format", name, builtins=_READERS)
+    return Format(
+        extension.label,
+        f"your own, {name}",
+        _Reader(extension),
+        folders=_find_folders(extension),
+        is_benchmark=getattr(extension.function, "is_benchmark", False) is True,
+        tests_in="what its reader reads",
+        shape="tests",
+    )
+
+
+def _find_folders(extension: Extension) -> Folders | None:
+    folders = getattr(extension.function, "folders", None)
+    if folders is not None and not isinstance(folders, Folders):
+        raise extension.fault(f'has folders = {folders!r:.80}; write Folders(("problem.yaml",), ("*", "*/*"))')
+    return folders
+
+
+def find_source(name: str) -> ExtensionSource | None:
+    """Return where a format's reader is; None for a built-in.
+
+    Raises:
+        ConfigError: as `load_format`.
+    """
+    read = load_format(name).read
+    return read.extension.source if isinstance(read, _Reader) else None
+
+
+class _Reader:
+    """A reader of the user's own."""
+
+    def __init__(self, extension: Extension) -> None:
+        self.extension = extension
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        """Travel to other processes by name: its module is known to this one only."""
+        return _load_reader, (self.extension.reference,)
+
+    def __call__(self, row: Row) -> Candidate:
+        candidate = self.extension(row, passing=(Malformed,))
+        if not isinstance(candidate, Candidate):
+            raise self.extension.fault(f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)")
+        return candidate
+
+
+def _load_reader(name: str) -> object:
+    return load_format(name).read
+
 
 _NAMES = ("id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uuid")
 _OF_TESTS = ("bad_tests", "tests_not_convertible", "bad_encoding")

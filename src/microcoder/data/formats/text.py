@@ -9,7 +9,7 @@ from typing import Any
 
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
-MAX_LITERAL = 50_000_000
+MAX_LITERAL, MAX_YAML = 50_000_000, 100_000
 _SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
 _MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
 _MOST_SECONDS = 1e6
@@ -65,6 +65,24 @@ def read_literal(text: str) -> Any:
         return evaluate_literal(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ValueError(f"neither JSON ({not_json}) nor a Python literal") from None
+
+
+def read_yaml(text: str) -> Any:
+    """Read a small YAML document of plain values; aliases are refused, as a few of them make a value without bound."""
+    # PyYAML comes with the data extra; rows that are no folders do without.
+    import yaml
+
+    if len(text) > MAX_YAML:
+        raise ValueError(f"{len(text):,} characters of YAML; at most {MAX_YAML:,} are read")
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise ValueError("an alias")
+        return yaml.safe_load(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    # PyYAML does not check what stands after a tag such as !!int, so its own errors are of every kind.
+    except (yaml.YAMLError, ValueError, IndexError, KeyError, AttributeError, TypeError, OverflowError) as error:
+        raise ValueError(f"no YAML ({shorten(' '.join(str(error).split()))})") from None
 
 
 def parse_python(source: str) -> ast.Module | None:

@@ -1,19 +1,261 @@
 """What an input may be: named values, their shapes, and relations between them that hold for all known inputs.
 
-Learnt from known inputs alone, and used strictly: what all of them have in common is kept, and what is mutated stays
-inside the range of known values, and so within every bound that a statement gives as a number.
+Learnt from known inputs alone, and kept to strictly, whether a statement speaks of it or not: what chance made alike in
+the known inputs costs a few mutations, and an input that is not allowed would refuse right programs.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from microcoder.data.inputs.layouts import Values
-from microcoder.data.inputs.shapes import Shape, infer_shape, is_tree
+
+Kind = Literal["int", "float", "bool", "text", "list", "nodes", "other"]
+_KINDS: tuple[tuple[type, Kind], ...] = (
+    (bool, "bool"), (int, "int"), (float, "float"), (str, "text"), (list, "list"),
+)  # fmt: skip
+_SAME: Mapping[Kind, tuple[Kind, ...]] = MappingProxyType({"float": ("int",), "nodes": ("list",)})
+_MOST_COLUMNS, _MOST_POSITIONS, _ENOUGH_TEXTS, _ENOUGH_NUMBERS = 6, 8, 3, 4
+"""Items of a row that are something of their own each; letters of a text, likewise; texts and numbers that tell a rule
+from chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the values at one place have in common."""
+
+    kind: Kind
+    low: float = 0.0
+    """Numbers: the least seen; lists and texts: the least length."""
+    high: float = 0.0
+    alphabet: str = ""
+    """Texts: the letters seen, sorted."""
+    words: tuple[str, ...] = ()
+    """Texts: all that were seen, where most came more than once, such as the names of operations."""
+    marks: str = ""
+    """Lists of texts: letters that stand once in each, such as start and goal of a picture."""
+    item: Shape | None = None
+    """Lists: of their items; None where all were empty."""
+    columns: tuple[Shape, ...] = ()
+    """Lists of a fixed, small length: one shape an item, as in `[from, to, weight]`; texts of one: a letter each."""
+    facts: frozenset[str] = field(default_factory=frozenset)
+    """Names of `FACTS`, `NODE_FACTS` or `NUMBER_FACTS` that hold for every value seen."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every value inside has a kind that can be changed and checked."""
+        inside = [*self.columns, *([self.item] if self.item else [])]
+        return self.kind != "other" and (self.kind != "list" or bool(inside)) and all(one.is_known for one in inside)
+
+    def find_fault(self, value: Any) -> str:
+        """Return what of it a value does not meet; empty where it meets all."""
+        if _kind_of(value) not in (self.kind, *_SAME.get(self.kind, ())):
+            return f"no {self.kind}"
+        if self.kind in ("bool", "other"):
+            return ""
+        if self.kind == "nodes":
+            return self._fault_of_nodes(value)
+        size = value if self.kind in ("int", "float") else len(value)
+        if not self.low <= size <= self.high:
+            return "outside of what is known"
+        if self.kind in ("int", "float"):
+            return next((f"not {fact}" for fact in sorted(self.facts) if not NUMBER_FACTS[fact](value)), "")
+        if self.kind == "text":
+            letters = [(one, item.alphabet) for one, item in zip(value, self.columns, strict=False)]
+            letters = letters or [(one, self.alphabet) for one in value]
+            is_met = value in self.words if self.words else all(one in allowed for one, allowed in letters)
+            return "" if is_met and all(FACTS[fact](value) for fact in self.facts) else "another text"
+        if self.columns:
+            return next((f for one, item in zip(self.columns, value, strict=True) if (f := one.find_fault(item))), "")
+        if missing := next((fact for fact in sorted(self.facts) if not holds(FACTS[fact], value)), ""):
+            return f"not {missing}"
+        if fault := next((f for item in value if (f := self.item.find_fault(item))), "") if self.item else "":
+            return fault
+        return "" if not self.marks or set(self.marks) <= _marks([value]) else "a mark that does not stand once"
+
+    def _fault_of_nodes(self, value: list[Any]) -> str:
+        nodes = [item for item in value if item is not None]
+        if not is_level_order(value) or not self.low <= len(nodes) <= self.high:
+            return "no tree, or outside of what is known"
+        if missing := next((fact for fact in sorted(self.facts) if not holds(NODE_FACTS[fact], value)), ""):
+            return f"not {missing}"
+        return next((f for item in nodes if (f := self.item.find_fault(item))), "") if self.item else ""
+
+
+def infer_shape(values: Sequence[Any], *, is_row: bool = False, has_records: bool = False) -> Shape:
+    """Return the shape of values seen at one place.
+
+    Args:
+        values: at least one.
+        is_row: the values are items of a list.
+        has_records: the items of rows of one small length are something of their own each, wherever such rows are.
+    """
+    kinds: set[Kind] = {_kind_of(value) for value in values}
+    kind: Kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
+    if kind in ("bool", "other"):
+        return Shape(kind)
+    if kind in ("int", "float"):
+        facts = frozenset(name for name, holds_for in NUMBER_FACTS.items() if all(map(holds_for, values)))
+        return Shape(kind, min(values), max(values), facts=facts if len(values) >= _ENOUGH_NUMBERS else frozenset())
+    if kind == "list" and any(None in value for value in values):
+        return _infer_nodes(values)
+    low, high = float(min(map(len, values))), float(max(map(len, values)))
+    if kind == "text":
+        return _infer_text(values, low, high)
+    items = [item for value in values for item in value]
+    if not items:
+        return Shape("list", low, high)
+    if is_row and has_records and low == high and 2 <= high <= _MOST_COLUMNS and len(values) > 1:
+        columns = tuple(infer_shape(list(column)) for column in zip(*values, strict=True))
+        return Shape("list", low, high, columns=columns)
+    item = infer_shape(items, is_row=True, has_records=has_records)
+    # Of lists of no more than one item everything is true.
+    facts = frozenset(name for name, test in FACTS.items() if high > 1 and all(holds(test, value) for value in values))
+    marks = "".join(sorted(_marks(values))) if item.kind == "text" and len(values) > 1 else ""
+    return Shape("list", low, high, marks=marks, item=item, facts=facts)
+
+
+def _infer_text(values: Sequence[str], low: float, high: float) -> Shape:
+    distinct = set(values)
+    if len(values) >= _ENOUGH_TEXTS and high > 1 and 2 * len(distinct) <= len(values) and "".join(distinct).isalpha():
+        return Shape("text", low, high, words=tuple(sorted(distinct)))
+    columns: tuple[Shape, ...] = ()
+    if len(values) >= _ENOUGH_TEXTS and 1 < high == low <= _MOST_POSITIONS:
+        # Such as "a1" on a chessboard: each position has letters of its own.
+        positions = ("".join(sorted(set(letters))) for letters in zip(*values, strict=True))
+        columns = tuple(Shape("text", 1.0, 1.0, alphabet=letters) for letters in positions)
+    facts = frozenset({_EVEN}) if all(len(value) % 2 == 0 for value in values) else frozenset()
+    return Shape("text", low, high, alphabet="".join(sorted(set().union(*values))), columns=columns, facts=facts)
+
+
+def _infer_nodes(values: Sequence[list[Any]]) -> Shape:
+    """Return the shape of binary trees, level by level, with None for a child that is missing."""
+    nodes = [[item for item in value if item is not None] for value in values]
+    item = infer_shape([one for value in nodes for one in value] or [0])
+    facts = frozenset(name for name, test in NODE_FACTS.items() if all(holds(test, value) for value in values))
+    is_tree = item.kind == "int" and all(map(is_level_order, values))
+    sizes = [len(value) for value in nodes]
+    return Shape("nodes" if is_tree else "other", min(sizes), max(sizes), item=item, facts=facts)
+
+
+def is_level_order(value: list[Any]) -> bool:
+    """Whether a list is a binary tree, level by level, written without the missing children at its end."""
+    room = 1
+    for item in value:
+        if room == 0:
+            return False
+        room += -1 if item is None else 1
+    return not value or (value[0] is not None and value[-1] is not None)
+
+
+def _is_search_tree(value: list[Any]) -> bool:
+    bounds = [(-math.inf, math.inf)]
+    for place, item in enumerate(value):
+        if item is not None:
+            low, high = bounds[place]
+            if not low < item < high:
+                return False
+            bounds += [(low, item), (item, high)]
+    return True
+
+
+def _kind_of(value: Any) -> Kind:
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "other")
+
+
+def _marks(values: Sequence[Sequence[str]]) -> set[str]:
+    """Return the letters that stand once in every picture."""
+    texts = ["".join(rows) for rows in values]
+    return {letter for letter in set().union(*texts) if all(text.count(letter) == 1 for text in texts)}
+
+
+def _is_distinct(value: list[Any]) -> bool:
+    return len({repr(item) for item in value}) == len(value)
+
+
+def _is_square(value: list[Any]) -> bool:
+    return all(len(item) == len(value) for item in value)
+
+
+def is_tree(value: list[Any]) -> bool:
+    """Whether rows are the edges of a tree, from 0 or from 1."""
+    parent = {node: node for row in value for node in row[:2]}
+
+    def find(node: Any) -> Any:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for row in value:
+        one, other = find(row[0]), find(row[1])
+        if one == other:
+            return False
+        parent[one] = other
+    nodes = set(parent)
+    return not value or (
+        len(nodes) == len(value) + 1 and nodes in (set(range(len(nodes))), set(range(1, len(nodes) + 1)))
+    )
+
+
+_EVEN = "of even length"
+FACTS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+    {
+        _EVEN: lambda value: len(value) % 2 == 0,
+        "rectangular": lambda value: len({len(item) for item in value}) <= 1,
+        "square": _is_square,
+        "symmetric": lambda value: _is_square(value) and [list(c) for c in zip(*value, strict=True)] == value,
+        "permutation": lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
+        "distinct": _is_distinct,
+        "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
+        "decreasing": lambda value: all(one >= other for one, other in itertools.pairwise(value)),
+        "tree": is_tree,
+        "no_loops": lambda value: all(row[0] != row[1] for row in value),
+        "no_double_edges": lambda value: len({frozenset(map(repr, row[:2])) for row in value}) == len(value),
+        "no_own_place": lambda value: all(item != place for place, item in enumerate(value, min(1, *value))),
+    }
+)
+"""Facts of a list; the first one of texts too."""
+
+NODE_FACTS: Mapping[str, Callable[[list[Any]], bool]] = MappingProxyType(
+    {
+        "search": _is_search_tree,
+        "distinct": lambda value: _is_distinct([item for item in value if item is not None]),
+    }
+)
+"""Facts of a binary tree."""
+
+
+def _is_prime(number: float) -> bool:
+    if number < 2 or number != int(number):
+        return False
+    return all(number % divisor for divisor in range(2, min(int(number**0.5), 100_000) + 1))
+
+
+NUMBER_FACTS: Mapping[str, Callable[[float], bool]] = MappingProxyType(
+    {
+        "prime": _is_prime,
+        "even": lambda number: number % 2 == 0,
+        "odd": lambda number: number % 2 == 1,
+        "power_of_two": lambda number: number > 0 and math.frexp(number)[0] == 0.5,
+    }
+)
+"""Facts of a number."""
+
+
+def holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
+    """Whether a fact holds for a list; one that cannot be asked of its items does not."""
+    try:
+        return test(value)
+    except (TypeError, IndexError, ValueError):
+        return False
+
 
 _ENOUGH_ROWS, _ENOUGH_EDGES = 4, 5
 """Of tables, to tell a rule from chance."""

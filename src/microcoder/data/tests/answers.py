@@ -21,8 +21,8 @@ from pydantic import Field
 
 from microcoder.data.completions import EndpointSettings
 from microcoder.data.formats.candidates import Candidate, Origin
-from microcoder.data.verify.plans import turned_numbers
-from microcoder.data.verify.rates import round_up
+from microcoder.data.verify.evidence import round_up
+from microcoder.data.verify.execution import turned_numbers
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError

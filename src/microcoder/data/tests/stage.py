@@ -10,16 +10,22 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from microcoder.data.clean.python2 import is_python2
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection, reject
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
 from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
-from microcoder.data.tests.makers import ask_for_inputs, mutate_known, run_kit
-from microcoder.data.tests.making import seed_of, understand
-from microcoder.data.tests.validators import certify, read_validators, write_validators
-from microcoder.data.verify.plans import language_of
+from microcoder.data.tests.makers import (
+    ask_for_inputs,
+    certify,
+    mutate_known,
+    read_validators,
+    run_kit,
+    seed_of,
+    understand,
+    write_validators,
+)
+from microcoder.data.verify.execution import language_of
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Program
 
@@ -101,7 +107,7 @@ def find_references(candidate: Candidate) -> list[Program]:
     found = [
         Program(one.code, language)
         for one in candidate.solutions
-        if one.known == "accepted" and not is_python2(one) and (language := language_of(one, candidate))
+        if one.known == "accepted" and (language := language_of(one, candidate))
     ]
     return sorted(found, key=lambda one: one.language != candidate.programming_language)
 
@@ -285,7 +291,7 @@ def find_wrong_programs(
     known = [
         WrongProgram(f"{_SUBMITTED}{place}", Program(one.code, language))
         for place, one in enumerate(candidate.solutions)
-        if one.known in _WRONG and not is_python2(one) and (language := language_of(one, candidate))
+        if one.known in _WRONG and (language := language_of(one, candidate))
     ]
     # By what they are, so that another limit leaves a mutant where it was.
     held_out = [one for one in wrong if hashlib.sha256((one.program.code or "").encode()).digest()[0] % 2]

@@ -1,8 +1,7 @@
 """Verify: by execution in the sandbox, not by eye. See docs/dataset-verify.md."""
 
-from microcoder.data.verify.evidence import Evidence, VerifySettings, conclude, find_fault
+from microcoder.data.verify.evidence import Evidence, VerifySettings, combine_counts, conclude, count_right, find_fault
 from microcoder.data.verify.execution import gather, verify
-from microcoder.data.verify.rates import combine_counts, count_right
 from microcoder.data.verify.store import VerdictStore
 
 __all__ = [

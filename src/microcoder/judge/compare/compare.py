@@ -62,13 +62,7 @@ Unit = tuple[str, ...]
 
 
 def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
-    """Return a unit of an output that was not expected, or an expected one that is missing; empty if all are there.
-
-    Args:
-        text: a normal text (see `streams.normalise`).
-        wanted: the expected one.
-        checker: by lines or tokens, with or without letter case and a tolerance.
-    """
+    """Return a unit of an output that was not expected, or an expected one that is missing; empty if all are there."""
     units = _lines if checker.by == "lines" else _tokens
     expected = Counter(units(wanted, checker.case_sensitive))
     tolerance = stated_tolerance(checker)

@@ -49,20 +49,12 @@ Node = str | list["Node"] | Braces
 
 
 def lexemes(text: str) -> Iterator[str]:
-    """Return brackets, commas, colons, quoted strings and words; tuples as lists and constants as Python's.
-
-    Raises:
-        Unreadable: if the iteration comes to something else.
-    """
+    """Return brackets, commas, colons, quoted strings and words; tuples as lists and constants as Python's."""
     return chain.from_iterable(map(_respell, _windows(text)))
 
 
 def is_value(text: str) -> bool:
-    """Whether a text writes one value, by its brackets, commas and colons.
-
-    Raises:
-        Unreadable: a string does not end.
-    """
+    """Whether a text writes one value, by its brackets, commas and colons."""
     found: Iterator[str] = map(_CLASSES.get, chain.from_iterable(_windows(text)), repeat("w"))
     classes = "".join(found)
     return _is_value_remembered(classes) if len(classes) < _SHORT else _is_value(classes)
@@ -82,11 +74,7 @@ _is_value_remembered = lru_cache(maxsize=4096)(_is_value)
 
 
 def read(text: str, most_lexemes: int) -> Node:
-    """Return the one value that a text writes.
-
-    Raises:
-        Unreadable: it writes none, more than one, or one of more lexemes than that.
-    """
+    """Return the one value that a text writes."""
     root: list[Node] = []
     nodes: list[list[Node] | Braces] = [root]
     closers = [""]
@@ -178,13 +166,7 @@ _BESIDE_MARKS = re.compile(r"(?<=[\[\](){},:])[ \t]++(?!\n)|(?<![ \t])[ \t]++(?=
 
 
 def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
-    """Compare two texts as values; False if the expected one is neither a container nor a quoted string.
-
-    Args:
-        text: what a program printed.
-        expected: what it should have printed.
-        numbers_agree: decides about two words that differ.
-    """
+    """Compare two texts as values; False if the expected one is neither a container nor a quoted string."""
     text, expected = text.strip(WHITE_SPACE), expected.strip(WHITE_SPACE)
     if len(expected) < 2 or not text:
         return False

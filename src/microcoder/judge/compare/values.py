@@ -70,11 +70,7 @@ class MalformedWire(ValueError):
 
 
 def decode_value(wire: bytes) -> object:
-    """Rebuild a returned value.
-
-    Raises:
-        MalformedWire: the bytes are no encoded value.
-    """
+    """Rebuild a returned value."""
     try:
         value = json.loads(wire, object_hook=_untag)
         _check_depth(value)
@@ -125,11 +121,7 @@ def _inside(box: Any) -> Iterable[Any]:
 
 
 def read_json(text: str) -> object:
-    """Read JSON without the limit on the digits of an integer.
-
-    Raises:
-        ValueError: the text is not JSON.
-    """
+    """Read JSON without the limit on the digits of an integer."""
     try:
         return json.loads(text, parse_int=_parse_int)
     except RecursionError:
@@ -157,11 +149,7 @@ def write_json(value: object) -> str:
 
 
 def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
-    """Read a test's input: one JSON argument per line, blank lines left out.
-
-    Raises:
-        DataError: a line is not JSON.
-    """
+    """Read a test's input: one JSON argument per line, blank lines left out."""
     arguments = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -176,11 +164,7 @@ def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
 
 
 def read_expected(text: str, *, problem_id: str, test: int) -> object:
-    """Read a test's expected value.
-
-    Raises:
-        DataError: it is not JSON.
-    """
+    """Read a test's expected value."""
     try:
         return read_json(text)
     except ValueError as error:
@@ -224,13 +208,7 @@ class Outline:
 
 
 def outline(value: object, tolerance: Tolerance, is_nested: bool) -> Outline:
-    """Return the outline of a returned or expected value.
-
-    Args:
-        value: either.
-        tolerance: of a real number.
-        is_nested: whether lists inside may come in any order; otherwise numbers are weighted by their place.
-    """
+    """Return the outline of a value; numbers are weighted by their place unless lists inside come in any order."""
     if isinstance(value, (int, float)):
         return _of_number(value, tolerance)
     if isinstance(value, ReturnedSet):

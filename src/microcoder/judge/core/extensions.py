@@ -66,11 +66,7 @@ class Extension:
     """The file it is from; None for a built-in, whose version is this package's."""
 
     def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
-        """Call it with its options; exceptions of the types `passing` are raised unchanged.
-
-        Raises:
-            ConfigError: it failed; where.
-        """
+        """Call it with its options; exceptions of the types `passing` are raised unchanged."""
         try:
             return self.function(*arguments, **self.options)
         except passing:

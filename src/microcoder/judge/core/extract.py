@@ -86,12 +86,7 @@ class _Fence:
 
 
 def find_blocks(response: str, language: str = "python") -> tuple[tuple[CodeBlock, ...], bool]:
-    """Return the code blocks of a response, in order, and whether it ended while thinking.
-
-    Args:
-        response: the completion as text.
-        language: the problem's; only Python's blocks are compiled.
-    """
+    """Return the code blocks of a response, in order, and whether it ended while thinking."""
     cut, is_thinking = _find_answer(response, language)
     drafts = [replace(block, is_draft=True) for block in _Scan(response[:cut], 0, "").blocks()]
     if is_thinking:
@@ -389,11 +384,7 @@ class Extractor:
     extension: Extension
 
     def __call__(self, response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
-        """Return the program of a response; a user's function returns its text, or None if there is none.
-
-        Raises:
-            ConfigError: a user's function failed, or returned something else; with its location.
-        """
+        """Return the program of a response; a user's function returns its text, or None if there is none."""
         if self.extension.function is last_code_block:
             return last_code_block(response, is_truncated, language)
         found = self.extension(response, is_truncated)

@@ -46,22 +46,14 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_writable(root: Path, error: type[MicroCoderError]) -> None:
-    """Refuse a folder that could not be made or written.
-
-    Raises:
-        MicroCoderError: of the type that is given; what stands in the way.
-    """
+    """Refuse a folder that could not be made or written."""
     nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Refuse what can be no folder because a file lies there, or on the way to it.
-
-    Raises:
-        DataError: where, with the name of the setting.
-    """
+    """Refuse what can be no folder because a file lies there, or on the way to it."""
     # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
     in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
     if in_the_way:
@@ -71,11 +63,7 @@ def check_folder(folder: Path, name: str) -> None:
 def check_unchanged(
     root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
 ) -> None:
-    """Refuse to resume with anything else than what was begun with.
-
-    Raises:
-        MicroCoderError: of the type that is given; the first thing that differs.
-    """
+    """Refuse to resume with anything else than what was begun with."""
     for what, value in now.items():
         if recorded.get(what) != value:
             raise error(
@@ -96,11 +84,7 @@ class WorkFolder:
         self.lock_file = root / ".lock"
 
     def lock(self) -> AbstractContextManager[None]:
-        """Lock the folder against other processes; the kernel releases the lock when the holder dies.
-
-        Raises:
-            MicroCoderError: another process holds it.
-        """
+        """Lock the folder against other processes; the kernel releases the lock when the holder dies."""
         return hold_lock(
             self.lock_file, self.error(f"another process is writing {self.root}; wait, or use another --run-dir")
         )
@@ -134,12 +118,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
-    """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment.
-
-    Args:
-        path: the file; it and its folder are made if they are missing.
-        error: what is raised if another process holds it.
-    """
+    """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
@@ -168,11 +147,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_json(path: Path, *, what: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        DataError: the file is missing or is no JSON object.
-    """
+    """Read a JSON object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):

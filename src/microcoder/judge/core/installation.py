@@ -13,12 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 @cache
 def how_to_install(extras: str, *others: str) -> str:
-    """Return the command that adds extras, such as `train,verl`, from where this package came: no index has it.
-
-    Args:
-        extras: names with commas between them.
-        others: requirements of other packages that are installed with it.
-    """
+    """Return the command that adds extras, such as `train,verl`, from where this package came: no index has it."""
     try:
         record = metadata.distribution("microcoder").read_text("direct_url.json")
     except metadata.PackageNotFoundError:  # imported from a folder that was never installed

@@ -24,11 +24,7 @@ _WHAT_TO_DO = (
 
 
 def require_linux() -> None:
-    """Refuse a system without support for the sandbox.
-
-    Raises:
-        EvaluatorFault: it is not Linux; what to do.
-    """
+    """Refuse a system without support for the sandbox."""
     if sys.platform != "linux":
         raise EvaluatorFault(
             f"the sandbox for programs needs Linux, and this is {_NAMES.get(sys.platform, sys.platform)}; "
@@ -55,12 +51,7 @@ def count_processors() -> int:
 
 
 def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
-    """Lock a file for this process, until it is closed.
-
-    Raises:
-        BlockingIOError: another process holds it, and this one does not wait.
-        EvaluatorFault: this system has no such locks.
-    """
+    """Lock a file for this process, until it is closed."""
     if fcntl is None:
         require_linux()
     else:

@@ -34,9 +34,6 @@ def template(problem: Problem, *, text: str) -> str:
     """Return a text of the user's own with {statement}, {instruction}, {starter_code}, {fn_name}, {language} filled in.
 
     Other words in braces, such as LaTeX's, stay as they are, unless one is nearly the name of a placeholder.
-
-    Raises:
-        ConfigError: it leaves out the statement, or a placeholder is misspelt.
     """
     values = {
         "statement": problem.statement.strip(),
@@ -67,11 +64,7 @@ class Asker:
     """Questions and answers that come before the problem."""
 
     def __call__(self, problem: Problem) -> Prompt:
-        """Return the prompt of a problem.
-
-        Raises:
-            ConfigError: a user's function failed, or returned neither text nor a chat; with its location.
-        """
+        """Return the prompt of a problem."""
         *before, last = self._turns(problem)
         system = (Turn("system", self.system),) if self.system is not None else ()
         return Prompt(problem.id, last.content, (*system, *self.examples, *before))

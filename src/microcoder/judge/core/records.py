@@ -26,9 +26,6 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
         schema: the record of a line.
         what: what the file is, for messages ("problem file").
         unique: the field that names a record; a second use of one value is an error.
-
-    Raises:
-        DataError: the file is missing or empty, or a line is broken: which line, what is wrong, what is allowed.
     """
     records: list[RecordT] = []
     first_place: dict[object, str] = {}
@@ -49,11 +46,7 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
 
 
 def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
-    """Yield the items of a JSON list, or one value a line, each with its place; the file may be gzipped.
-
-    Raises:
-        DataError: the file is missing, or something in it is no JSON: which line.
-    """
+    """Yield the items of a JSON list, or one value a line, each with its place; the file may be gzipped."""
     lines = _lines(path, what)
     first = next(lines, (0, ""))
     if first[1].lstrip().startswith("["):

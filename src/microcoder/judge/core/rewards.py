@@ -79,19 +79,7 @@ class RewardSum:
     def __call__(
         self, problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float | None = None
     ) -> Reward:
-        """Return a rollout's reward; None after a sandbox fault, without calling any reward.
-
-        Args:
-            problem: what was asked.
-            rollout: what was answered.
-            program: what was taken from it.
-            verdict: what the judge says of that.
-            draw: uniform in [0, 1), for rewards that need one in place of random numbers.
-
-        Raises:
-            ConfigError: a user's function failed or returned no number, or needs a draw and there is none; with its
-            location.
-        """
+        """Return a rollout's reward; None after a sandbox fault, without calling any reward."""
         values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
         if verdict.is_scorable:
             for extension, _ in self.parts:

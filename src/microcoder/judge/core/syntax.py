@@ -29,12 +29,7 @@ def parse_source(source: str, mode: Literal["eval"]) -> ast.Expression: ...
 
 
 def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
-    """Return what `ast.parse` returns; what the parser warns of in a source is not said.
-
-    Raises:
-        SyntaxError: it is not Python of this version; likewise `ValueError`, `RecursionError` and `MemoryError`.
-        EvaluatorFault: the parser itself failed, which says nothing of the source.
-    """
+    """Return what `ast.parse` returns; what the parser warns of in a source is not said."""
     fault = None
     # Held over all tries: whoever else parses would leave new garbage, whose collection may fail the next one too.
     with _ONE_AT_A_TIME, warnings.catch_warnings():

@@ -65,9 +65,6 @@ CHECKER_FAULT = "the checker "
 CHECKER_CRASHED = "checker_crashed"
 """The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
 
-SIBLING_LIMIT = "sibling_limit"
-"""The method of a test that was ended by a limit which other programs of its problem had set."""
-
 
 class TestCase(Record):
     """One input and the output a correct program gives for it."""
@@ -341,7 +338,7 @@ class TestResult:
     memory_mib: float
     method: str
     """The comparison that accepted the output; empty when none did, `checker_crashed` if the output broke the
-    problem's checker program, `sibling_limit` where other programs had set the limit that ended it."""
+    problem's checker program."""
     detail: str
     """One line for a human: the difference, the exception, the limit."""
     output: str | None = None
@@ -425,8 +422,3 @@ class Verdict:
         """Wrong because an output broke a checker that works on the problem's own answer; counted apart."""
         failed = next((test for test in self.tests if test.verdict is not Outcome.ACCEPTED), None)
         return failed is not None and failed.method == CHECKER_CRASHED
-
-    @property
-    def is_relative(self) -> bool:
-        """Whether other programs of the problem set a limit that ended a test: judged by itself, it may be another."""
-        return any(test.method == SIBLING_LIMIT for test in self.tests)

@@ -69,14 +69,9 @@ class SharedGate(Gate):
         self._keys: list[_Key] = []
         """Those that are not in use."""
 
-    def enter(self, *, is_long: bool = False) -> None:
+    def enter(self) -> None:
         """Wait for a place."""
-        super().enter(is_long=is_long)
-        self._join()
-
-    def enter_late(self) -> None:
-        """Wait for a place between two tests of a long program."""
-        super().enter_late()
+        super().enter()
         self._join()
 
     def leave(self) -> None:
@@ -95,9 +90,9 @@ class SharedGate(Gate):
         with super().alone(), self._mine.alone():
             yield
 
-    def is_wanted_by_short(self) -> bool:
-        """Whether a program without a slice so far waits for a place here, or one waits anywhere to run alone."""
-        return super().is_wanted_by_short() or self._mine.is_door_closed()
+    def is_wanted_alone(self) -> bool:
+        """Whether a program waits anywhere to run alone."""
+        return super().is_wanted_alone() or self._mine.is_door_closed()
 
     def _join(self) -> None:
         try:

@@ -119,11 +119,7 @@ class BuildCache:
 
 
 def require_compiler(language: Language) -> str:
-    """Return the compiler's path.
-
-    Raises:
-        EvaluatorFault: there is none; the message says what to install.
-    """
+    """Return the compiler's path."""
     compiler = language.find_compiler()
     if compiler is None:
         raise EvaluatorFault(language.find_problem())
@@ -135,10 +131,6 @@ def build_program(sandbox: Sandbox, language: Language, code: str, headers: str 
 
     The compiler's complaint about the program's own text is the same with the header as without. Any other failure may
     be the header's, such as a file that was cut short, and is believed without it only.
-
-    Raises:
-        SandboxDied: the sandbox broke, or the compiler stood still for most of its time: no source asks that of it.
-        EvaluatorFault: there is no compiler.
     """
     compiler = require_compiler(language)
     if headers:
@@ -157,11 +149,7 @@ def _is_about_source(build: Build, language: Language) -> bool:
 def run_compiler(
     sandbox: Sandbox, language: Language, command: tuple[str, ...], code: str, *, max_bytes: int = _MAX_BINARY_BYTES
 ) -> Build:
-    """Run a compiler's command on a source, and return the file named `main` that it leaves.
-
-    Raises:
-        SandboxDied: as `build_program`.
-    """
+    """Run a compiler's command on a source, and return the file named `main` that it leaves."""
     limits = Limits(
         cpu_seconds=language.build_seconds,
         wall_seconds=_WALL_FACTOR * language.build_seconds,
@@ -256,10 +244,6 @@ def make_header(
     """Return the folder of a header, made first if it is not there yet.
 
     It is made in a sandbox of its own, from the system's files alone: no program has been there.
-
-    Raises:
-        BlockingIOError: another process is making it, and this one does not wait.
-        EvaluatorFault: it cannot be made or kept; why.
     """
     found = find_header(language, header)
     if found is not None:

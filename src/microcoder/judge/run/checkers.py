@@ -50,9 +50,6 @@ def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Ch
     Args:
         reference: path/to/file.py:function, module:function, or the name of an entry point, see `extensions`.
         options: the function's keyword-only parameters.
-
-    Raises:
-        ConfigError: it cannot be loaded, takes other arguments, or has no source.
     """
     extension = load_extension("checker", reference, builtins={}, options=options)
     function = extension.function
@@ -163,11 +160,7 @@ def ending_of(run: Run) -> Ending:
 
 
 def read_verdict(checker: Checker, ending: Ending) -> Comparison:
-    """Return what a checker decided.
-
-    Raises:
-        CheckerFailed: it crashed, ran out of time, or ended with a code that means nothing.
-    """
+    """Return what a checker decided."""
     is_uncaught = ending.has_traceback and ending.exit_code == _UNCAUGHT_CODE
     if not ending.is_late and not ending.signal and not is_uncaught:
         if ending.exit_code in _RIGHT[checker.protocol]:

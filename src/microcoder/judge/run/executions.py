@@ -84,11 +84,7 @@ def longest_wall_seconds(cpu_seconds: float) -> float:
 
 
 def check_layout(files: Mapping[str, bytes | None]) -> None:
-    """Refuse files that cannot be laid into one folder, in this order.
-
-    Raises:
-        DataError: which name, and why.
-    """
+    """Refuse files that cannot be laid into one folder, in this order."""
     laid: dict[str, bool] = {}
     for name, content in files.items():
         shown = f"file name {name[:100]!r}"

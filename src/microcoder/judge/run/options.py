@@ -11,7 +11,6 @@ from microcoder.judge.core.errors import ConfigError, explain_fault, suggest
 from microcoder.judge.languages.packages import STANDARD
 from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import MAX_SECONDS
-from microcoder.judge.run.timing import LEAST_FACTOR
 from microcoder.judge.sandbox.layers import LAYERS
 
 StopRule = Literal["first_failure", "first_limit", "never"]
@@ -57,10 +56,6 @@ class JudgeOptions(Config):
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (see docs/sandbox.md); the verdicts are
     those of one process per test."""
-    sibling_limit: float | None = _option(None, f"{LEAST_FACTOR:g} or more, or leave it out", ge=LEAST_FACTOR)
-    """Limit a test's CPU time to this many times that of the slowest accepted program of its problem (at least 0.5 s,
-    at most the problem's limit); by default only the problem's limit counts. Verdicts that it changes depend on the
-    other programs: `Verdict.is_relative`."""
     tests_mib: int = _option(512, "1 or more", ge=1)
     """Memory for tests that are kept ready for further programs, at least those of one problem; half as much again of
     large inputs."""

@@ -21,7 +21,7 @@ from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
 from microcoder.judge.run.supervisor import Run
-from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, Siblings, limits_for
+from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, limits_for
 
 _MAX_CALL_BYTES = 1 << 14
 """Encoded size; one message to the sandbox carries everything about a test."""
@@ -39,11 +39,7 @@ class _Shape(NamedTuple):
 
 
 def check_call(problem: Problem) -> None:
-    """Refuse a problem whose call is impossible.
-
-    Raises:
-        DataError: why.
-    """
+    """Refuse a problem whose call is impossible."""
     call = find_call(problem)
     if call is None:
         return
@@ -59,16 +55,7 @@ def check_call(problem: Problem) -> None:
 
 
 def read_test(problem: Problem, number: int, call: Call | None) -> object:
-    """Check one test and return its expected value, written in the one way that results are.
-
-    Args:
-        problem: a function-call problem.
-        number: of the test, from 1.
-        call: how it is called, see `signatures.find_call`.
-
-    Raises:
-        DataError: a line is not JSON, or an argument or the expected value is of another kind.
-    """
+    """Check one test and return its expected value, written in the one way that results are."""
     test = problem.tests[number - 1]
     arguments = read_arguments(test.input, problem_id=problem.id, test=number)
     expected = read_expected(test.output, problem_id=problem.id, test=number)
@@ -139,11 +126,7 @@ def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], ex
 
 
 def _normalise(kind: str, value: Any) -> Any:
-    """Return a value of a kind as results are written: an empty list for None, no nulls at the end.
-
-    Raises:
-        _Misfit: it is of another kind.
-    """
+    """Return a value of a kind as results are written: an empty list for None, no nulls at the end."""
     if kind == "json":
         return value
     if kind == "TreeNode.val":
@@ -246,16 +229,7 @@ class PreparedProblem:
     """A problem whose tests were checked once."""
 
     def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
-        """Check and prepare it.
-
-        Args:
-            problem: what to judge by.
-            time_scale: how much longer than on the reference machine a program may take here.
-            checker_seconds: CPU time that its checker program may take for a test on the reference machine.
-
-        Raises:
-            DataError: its tests or its checker cannot be used.
-        """
+        """Check and prepare it."""
         check_problem(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
         self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
@@ -272,8 +246,6 @@ class PreparedProblem:
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
         self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
         self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
-        self.siblings = Siblings(time_scale)
-        """CPU times of accepted programs."""
         self.answers = AnswerMemory()
         """Whether a checker program decides about this problem's own answers."""
 
@@ -360,11 +332,7 @@ def check_problem(problem: Problem) -> None:
 
 
 def check_arguments(arguments: Sequence[str], what: str) -> None:
-    """Refuse arguments that cannot be passed to a program.
-
-    Raises:
-        DataError: they are too long, or hold a NUL.
-    """
+    """Refuse arguments that cannot be passed to a program."""
     num_bytes = len(json.dumps(arguments))
     if num_bytes > _MAX_ARGUMENTS_BYTES:
         raise DataError(f"{what}: {num_bytes} bytes; use at most {_MAX_ARGUMENTS_BYTES}, and a file for more")

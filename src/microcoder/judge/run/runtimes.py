@@ -36,11 +36,7 @@ class RuntimeRoom:
 
 
 def require_runtime(language: Language) -> tuple[Runtime, str]:
-    """Return a language's runtime and the path of its command.
-
-    Raises:
-        EvaluatorFault: there is none here; the message says what to install.
-    """
+    """Return a language's runtime and the path of its command."""
     command = language.runtime.find_command() if language.runtime else None
     if language.runtime is None or command is None:
         raise EvaluatorFault(language.find_problem())
@@ -48,11 +44,7 @@ def require_runtime(language: Language) -> tuple[Runtime, str]:
 
 
 def find_room(language: Language) -> RuntimeRoom:
-    """Return what a sandbox of a language with a runtime gives it.
-
-    Raises:
-        EvaluatorFault: there is no runtime here.
-    """
+    """Return what a sandbox of a language with a runtime gives it."""
     runtime, command = require_runtime(language)
     readable = expand_paths(runtime.fill(path, command) for path in runtime.readable)
     return RuntimeRoom(
@@ -70,16 +62,7 @@ class LoadedRuntime(LoadedBinary):
     """A built program, ready to be run by its language's runtime."""
 
     def __init__(self, language: Language, built: bytes, memory_mib: int) -> None:
-        """Open the runtime.
-
-        Args:
-            language: of the program.
-            built: what its build left.
-            memory_mib: the program's memory limit, which many runtimes take as an option.
-
-        Raises:
-            EvaluatorFault: there is no runtime here.
-        """
+        """Open the runtime."""
         runtime, command = require_runtime(language)
         self.source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
         self._command = tuple(runtime.command(command, memory_mib))
@@ -91,11 +74,7 @@ Loaded = LoadedProgram | LoadedBinary
 
 
 def _find_loader(command: str) -> tuple[str, ...]:
-    """Return the program that the kernel loads an executable with; nothing for a static one.
-
-    Raises:
-        EvaluatorFault: it is no program of this machine's kind, such as a script.
-    """
+    """Return the program that the kernel loads an executable with; nothing for a static one."""
     with open(command, "rb") as file:
         head = file.read(_MOST_HEADERS_BYTES)
     if head[:5] != b"\x7fELF\x02":

@@ -65,14 +65,7 @@ class Sandboxes:
         packages: PackageShelf | None = None,
         turn: WorkerTurn | None = None,
     ) -> None:
-        """Start none yet.
-
-        Args:
-            options: of the judge.
-            inputs: where inputs are shared with other workers.
-            packages: what programs may import.
-            turn: the worker's place among others.
-        """
+        """Start none yet."""
         self.packages = packages or PackageShelf(load_profile(STANDARD))
         self._options = options or JudgeOptions()
         self._turn = turn or WorkerTurn()
@@ -90,21 +83,11 @@ class Sandboxes:
         """Decisions about the time of its tests."""
 
     def open(self) -> Sandbox:
-        """Start and return the plain one.
-
-        Raises:
-            EvaluatorFault: it does not start, or lacks isolation.
-        """
+        """Start and return the plain one."""
         return self._find(SandboxKind())
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T]) -> T:
-        """Call an action with a sandbox of a kind, and again with a fresh one if it dies or the machine refuses it.
-
-        Raises:
-            SandboxDied: it died twice.
-            EvaluatorFault: it does not start, or lacks isolation.
-            OSError: the machine refused twice, such as a descriptor.
-        """
+        """Call an action with a sandbox of a kind, and again with a fresh one if it dies or the machine refuses it."""
         try:
             return action(self._find(kind))
         except (SandboxDied, OSError):

@@ -58,12 +58,7 @@ Function = ast.FunctionDef | ast.Lambda
 
 @lru_cache(maxsize=1024)
 def find_obstacle(code: str, *, is_function: bool) -> str:
-    """Return why a program must not run several tests in one process; empty if it may.
-
-    Args:
-        code: its source.
-        is_function: it is called in a module that holds the usual names of LeetCode.
-    """
+    """Return why a program must not run several tests in one process; empty if it may."""
     if len(code) > _MOST_SOURCE_CHARACTERS:
         return "its source is long"
     found = _ACTS_WHEN_THROWN_AWAY.search(code)

@@ -26,13 +26,7 @@ class Series:
     """
 
     def __init__(self, later_inputs: Sequence[bytes], cpu_seconds: float, is_right: IsRight) -> None:
-        """Open nothing yet.
-
-        Args:
-            later_inputs: of all tests but the first.
-            cpu_seconds: what those may take together, above 0.
-            is_right: asked about every test that ended, as it is seen.
-        """
+        """Open nothing yet; the CPU time, above 0, is what all tests but the first may take together."""
         self.cpu_seconds = cpu_seconds
         self.first: tuple[int, bytes] | None = None
         """Status and output of the first test, if it ended."""
@@ -69,8 +63,7 @@ class Series:
     def open(self, stdout: int) -> list[int]:
         """Return new descriptors for the process: later stdin, inputs, frames, questions.
 
-        Args:
-            stdout: where the first test's output is; -1 if that comes in its frame.
+        The first test's output is in `stdout`, or in its frame if that is -1.
         """
         self.first, self.num_ended, self.result = None, 0, None
         self.has_wrong = self._has_ended = False

@@ -102,7 +102,7 @@ class Session:
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
         self._sandboxes = Sandboxes(options, inputs=inputs, packages=packages, turn=self._turn)
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), options.sibling_limit)
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
         self.sharing = Sharing(is_on=options.batch_tests)
         """Counts of tests that shared a process."""
         self.call_stack = ""
@@ -126,16 +126,11 @@ class Session:
             anew=self._anew,
             probed=self._probed,
             unrepeated=self._unrepeated,
-            lowered=record.lowered,
             missing_packages=self._missing_packages,
         )
 
     def open(self) -> Isolation:
-        """Start the plain sandbox.
-
-        Raises:
-            EvaluatorFault: it does not start, or does not hold.
-        """
+        """Start the plain sandbox."""
         sandbox = self._sandboxes.open()
         self.call_stack = sandbox.call_stack
         return sandbox.isolation
@@ -147,11 +142,7 @@ class Session:
     def judge(
         self, program: Program, prepared: PreparedProblem, is_wanted: Callable[[], bool] = lambda: True
     ) -> Verdict:
-        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
-
-        Raises:
-            Abandoned: no caller waits for the verdict any more.
-        """
+        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
@@ -167,9 +158,7 @@ class Session:
                     tries = self._judge_program(trial, is_wanted, tries)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
-        verdict = self._conclude(tries, total)
-        prepared.siblings.note(verdict)
-        return verdict
+        return self._conclude(tries, total)
 
     def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
@@ -213,14 +202,7 @@ class Session:
     def _judge_tests(
         self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
     ) -> Tries:
-        """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them.
-
-        Args:
-            trial: the program.
-            is_wanted: asked before each test, or each process of several.
-            tries: where they are noted.
-            is_only_try: give every test a process of its own, and count its first run.
-        """
+        """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them."""
         tests = trial.problem.tests
         while len(tries.results) < len(tests) and not tries.is_doubtful:
             if not is_wanted():
@@ -324,8 +306,7 @@ class Session:
             return verdicts.compile_error(run, rejection)
         if trial.checking is not None:
             return self._check(trial.checking, run, trial.problem, test)
-        result, factor = trial.problem.judge(run, test), self._options.sibling_limit
-        return verdicts.held_to_siblings(result, run, factor) if factor else result
+        return trial.problem.judge(run, test)
 
     def _conclude(self, tries: Tries, total: int) -> Verdict:
         """The first failing test decides."""
@@ -394,11 +375,7 @@ class Session:
         is_function: bool = False,
         answer: str = "",
     ) -> tuple[Loaded | None, str]:
-        """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text.
-
-        Raises:
-            EvaluatorFault: a compiler, an interpreter or a promised package is missing on this machine.
-        """
+        """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text."""
         if not language.is_built:
             provided = self._sandboxes.packages.provide(language.find_interpreter())
             problems = (provided.find_problem(source, is_function=is_function) for source in (code, answer))
@@ -452,11 +429,7 @@ class Session:
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
     ) -> Comparison:
-        """Return a checker program's decision on an output; runs it again if our machine may have ended it.
-
-        Raises:
-            CheckerFailed: it gives no decision.
-        """
+        """Return a checker program's decision on an output; runs it again if our machine may have ended it."""
         checker: Checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)

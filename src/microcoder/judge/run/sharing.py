@@ -141,14 +141,7 @@ class Sharing:
     """Tests that were not accepted in a process that they shared, and then were: there should be none."""
 
     def choose(self, code: str, problem: PreparedProblem, num_done: int, end: int) -> Sequence[PreparedTest]:
-        """Return the next tests that are to share a process; none if they may not, or if that does not pay.
-
-        Args:
-            code: of the program.
-            problem: that it is judged by.
-            num_done: how many tests are judged already.
-            end: how many there are before the next that is to begin a process of its own.
-        """
+        """Return the next tests that are to share a process; none if they may not, or if that does not pay."""
         chosen = num_bytes = 0
         for test in problem.tests[num_done : min(end, num_done + _MOST_TESTS)]:
             num_bytes += len(test.stdin) + test.expected_bytes

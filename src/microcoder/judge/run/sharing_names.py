@@ -87,21 +87,13 @@ METHODS = frozenset(_METHODS_TEXT.split())
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that nothing of a program may have.
-
-    Raises:
-        Obstacle: it is one.
-    """
+    """Refuse a name that nothing of a program may have."""
     if name in FORBIDDEN or (name.startswith("__") and name not in _NAMES_WITH_UNDERSCORES | METHODS):
         raise Obstacle(f"it names {name}")
 
 
 def check_attribute(name: str) -> None:
-    """Refuse an attribute of anything that is the interpreter's, or the library's own.
-
-    Raises:
-        Obstacle: it is one.
-    """
+    """Refuse an attribute of anything that is the interpreter's, or the library's own."""
     if name.startswith("__") or name in FORBIDDEN or name in ("sys", "os"):
         raise Obstacle(f"it names {name}")
     if name.startswith("_") and name in _internal_names():
@@ -109,11 +101,7 @@ def check_attribute(name: str) -> None:
 
 
 def check_member(module: str, name: str) -> None:
-    """Refuse a member of a module that is more than a function, a class or a constant.
-
-    Raises:
-        Obstacle: it is one.
-    """
+    """Refuse a member of a module that is more than a function, a class or a constant."""
     if module in ("__future__", "nodes"):
         return
     is_forbidden = name in FORBIDDEN and (module, name) != ("re", "compile")

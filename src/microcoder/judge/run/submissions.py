@@ -40,12 +40,7 @@ class VerdictFile:
     """The verdicts of one input under one set of options; opening it reads the existing ones."""
 
     def __init__(self, path: Path, *, origin: dict[str, str]) -> None:
-        """Name a verdict file.
-
-        Args:
-            path: the whole file.
-            origin: what decides the verdicts: digest of the input, stop rule, version, Python and packages.
-        """
+        """Name a verdict file."""
         self.path = path
         self.done: dict[str, Row] = {}
         """Lines of earlier runs by submission id, sandbox faults left out."""
@@ -64,11 +59,7 @@ class VerdictFile:
             path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
-        """Read what an earlier run left.
-
-        Raises:
-            DataError: it was made from something else, or another process is writing it.
-        """
+        """Read what an earlier run left."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             meta = read_json(self._meta, what="description") if self._meta.exists() else {}

@@ -27,7 +27,7 @@ from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.timing import Limits, TimeRecord
 from microcoder.judge.run.turns import WorkerTurn
-from microcoder.judge.run.watch import QUESTIONS, Attendance, FindLowerLimit
+from microcoder.judge.run.watch import QUESTIONS, Attendance
 from microcoder.judge.sandbox.dialects import PLAIN
 from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.judge.sandbox.protocol import (
@@ -126,8 +126,6 @@ class Run:
     stderr_bytes: int
     wire: bytes | None
     """Encoded result of a function-call program, or a built binary; None for any other program."""
-    lowered_limit: float | None = None
-    """The CPU limit that it was held to while it ran, in place of its own."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -217,9 +215,6 @@ class Sandbox:
             record: takes what is decided about time.
             turn: its worker's place, given back while a test idles.
             nice: how far programs stand back from others, 0 to 19; never less than the calling process.
-
-        Raises:
-            EvaluatorFault: it does not start.
         """
         self._interpreter = interpreter or current_interpreter()
         self._packages = packages
@@ -306,23 +301,13 @@ class Sandbox:
         if MOUNT_NAMESPACE in missing:
             isolation.sweep(os.path.dirname(self._folder))
 
-    def run(
-        self,
-        task: TestTask,
-        limits: Limits,
-        find_lower_limit: FindLowerLimit = lambda: None,
-        series: Series | None = None,
-    ) -> Run:
+    def run(self, task: TestTask, limits: Limits, series: Series | None = None) -> Run:
         """Run one test, or the first of a series that shares its process.
 
         Args:
             task: what to run.
             limits: what it may use.
-            find_lower_limit: asked after each slice of CPU time for a limit on it that holds by now.
             series: takes what the other tests did; such a task has no streams with names.
-
-        Raises:
-            SandboxDied: the fork server broke, or an earlier run raised anything; close this sandbox and take another.
         """
         has_wire = (bool(task.fn_name) and series is None) or self._toolchain is not None
         names = ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr")
@@ -340,8 +325,8 @@ class Sandbox:
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, *opened, *given, *files]
             opened += files
-            attendance = Attendance(limits, self._turn, self._record, find_lower_limit)
-            result, lowered = self._exchange(request, descriptors, attendance, series)
+            attendance = Attendance(limits, self._turn, self._record)
+            result = self._exchange(request, descriptors, attendance, series)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             run = Run(
                 result=result if series is None else series.finish(result),
@@ -350,7 +335,6 @@ class Sandbox:
                 stderr=_read_tail(stderr, stderr_bytes).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
-                lowered_limit=lowered,
             )
             return run if series is None else _first_of(run, series, is_function=bool(task.fn_name))
         finally:
@@ -365,8 +349,7 @@ class Sandbox:
         descriptors: Sequence[int],
         attendance: Attendance,
         series: Series | None,
-    ) -> tuple[Result, float | None]:
-        """Return how a test ended, and the lower CPU limit that it was held to."""
+    ) -> Result:
         try:
             self._turn.go_on()
             self._send(request.pack(), descriptors)

@@ -16,7 +16,6 @@ from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, TestTask
 from microcoder.judge.run.timing import LARGE_KIB, MAX_SLOWDOWN, MEMORY_PROGRAM, PROGRAM, Limits, Pace, limits_for
 from microcoder.judge.run.turns import WorkerTurn
-from microcoder.judge.run.watch import FindLowerLimit
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED
 
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
@@ -25,9 +24,8 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 class TimedRuns:
     """Runs one worker's tests with timing corrected for neighbours."""
 
-    def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace, sibling_limit: float | None = None) -> None:
-        """Note where tests run, when they may, how fast this machine is, how much slower than others one may be."""
-        self._sibling_limit = sibling_limit
+    def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace) -> None:
+        """Note where tests run, when they may, and how fast this machine is."""
         self._sandboxes = sandboxes
         self._turn = turn
         self._pace = pace
@@ -42,7 +40,6 @@ class TimedRuns:
     def begin_program(self) -> None:
         """Let one test of the next program be run again if neighbours slow it."""
         self._has_rerun = False
-        self._turn.begin_program()
 
     def run(
         self,
@@ -53,23 +50,13 @@ class TimedRuns:
         *,
         is_only_try: bool = False,
     ) -> Run:
-        """Run a test and return its result with CPU time as on an idle machine.
+        """Run a test, alone or with a series, and return its result with CPU time as on an idle machine.
 
-        Args:
-            kind: of the sandbox.
-            task: what to run.
-            prepared: the problem it is a test of.
-            series: further tests that are to share its process; if it is run again, it is alone.
-            is_only_try: run it again only to time what it did.
-
-        Raises:
-            SandboxDied: the sandbox broke twice.
-            EvaluatorFault: it does not start, or the disk is full in an only try.
+        Whose run is the only try is run again only to time what it did.
         """
         self.losses, self._is_only_try = [], is_only_try
         self.record.reasons.clear()
         run, slowdown = self._run_with_room(kind, task, prepared, series)
-        self.record.lowered += run.lowered_limit is not None
         if timing.is_close(run.result, prepared.limits):
             self._repeat(f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, so it was timed again alone")
             with self._turn.alone():
@@ -90,12 +77,7 @@ class TimedRuns:
         self.record.reasons.append(reason)
 
     def measure_time_scale(self) -> float:
-        """Return the factor on CPU limits on this machine, and learn its pace.
-
-        Raises:
-            EvaluatorFault: the sandbox does not start.
-            SandboxDied: it broke twice.
-        """
+        """Return the factor on CPU limits on this machine, and learn its pace."""
         self._pace.learn(MEMORY_PROGRAM, self._time(MEMORY_PROGRAM))
 
         def measure() -> float:
@@ -132,14 +114,9 @@ class TimedRuns:
         limits = prepared.limits
         with self._turn.shared():
             slowdown = MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
-
-            def find_lower_limit() -> float | None:
-                seconds = prepared.siblings.find_limit(self._sibling_limit)
-                return None if seconds is None or seconds >= limits.cpu_seconds else slowdown * seconds
-
-            run = self._run(kind, task, limits, slowdown, find_lower_limit, series)
+            run = self._run(kind, task, limits, slowdown, series)
             may_rerun = not (self._has_rerun or self._is_only_try)
-            if run.result.expired == CPU_EXPIRED and run.lowered_limit is None and may_rerun:
+            if run.result.expired == CPU_EXPIRED and may_rerun:
                 measured = self._measure_slowdown(run)
                 if timing.explains_expiry(measured, limits, run.cpu_seconds):
                     self._has_rerun = True
@@ -151,19 +128,13 @@ class TimedRuns:
             return run, slowdown
 
     def _run(
-        self,
-        kind: SandboxKind,
-        task: TestTask,
-        limits: Limits,
-        slowdown: float,
-        find_lower_limit: FindLowerLimit = lambda: None,
-        series: Series | None = None,
+        self, kind: SandboxKind, task: TestTask, limits: Limits, slowdown: float, series: Series | None = None
     ) -> Run:
         generous = timing.give_room(limits, slowdown)
 
         def run(sandbox: Sandbox) -> Run:
             try:
-                return sandbox.run(task, generous, find_lower_limit, series)
+                return sandbox.run(task, generous, series)
             except RoomLacked as full:
                 if self._is_only_try:
                     raise EvaluatorFault(str(full)) from None

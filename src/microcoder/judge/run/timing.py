@@ -12,7 +12,6 @@ reason; `timed` and `watch` do what they say, and `microcoder judge --explain` p
 | wall time spent, but it waited for a processor                  | goes on for as long as it waited, `extend`     |
 | wall time spent, and it could have run                          | time limit                                     |
 | it waited for 100 times what it ran, or 100 times its limit     | the machine is stuck: no verdict               |
-| slower than a factor times accepted programs of the problem     | time limit `sibling_limit`, if that is asked for |
 | none of these, CPU time beyond the limit                        | time limit, `find_overrun`                     |
 
 A limit is never shortened: a stated limit is what a program may take at least. A machine up to 15 % slower counts as
@@ -37,7 +36,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.types import Verdict
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
 
 WALL_FACTOR_OF_TESTS = 2.0
@@ -202,19 +200,10 @@ def give_room(limits: Limits, slowdown: float) -> Limits:
     )
 
 
-def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float, lowered: float | None) -> float:
-    """Return the CPU time that a test may take in all after a slice of it; 0 for what was said before.
-
-    Args:
-        limits: what it was given.
-        cpu_seconds: what it took so far.
-        memory_mib: what it holds.
-        lowered: what other programs of its problem leave it.
-    """
-    limited = [] if lowered is None else [lowered]
-    if memory_mib <= LARGE_MIB and cpu_seconds + SLICE_SECONDS >= limits.small_cpu_seconds:
-        limited.append(limits.small_cpu_seconds)
-    return min(limited, default=0.0)
+def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float) -> float:
+    """Return the CPU time that a test may take in all, by what it took and holds so far; 0 for what was said before."""
+    is_near = memory_mib <= LARGE_MIB and cpu_seconds + SLICE_SECONDS >= limits.small_cpu_seconds
+    return limits.small_cpu_seconds if is_near else 0.0
 
 
 def is_close(result: Result, limits: Limits) -> bool:
@@ -231,54 +220,11 @@ def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool
 
 
 def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
-    """Return what a test took too much of, CPU time or wall time; empty if it is within its limits.
-
-    Args:
-        result: how it ended.
-        limits: what it might use.
-        is_signalled: the kernel's own signal for CPU time ended it.
-    """
+    """Return what a test took too much of, CPU time or wall time; empty if it is within its limits."""
     cpu_seconds = result.cpu_us / 1e6
     if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
     return f"wall {result.wall_us / 1e6:.2f} s, cpu {cpu_seconds:.2f} s" if result.expired == WALL_EXPIRED else ""
-
-
-LEAST_FACTOR = 2.0
-FLOOR_SECONDS = 0.5
-"""No limit from other programs is below this: such times say more about a program's start than about its algorithm."""
-_LEAST_ACCEPTED = 2
-"""Programs that must have been accepted before: one alone may be the only fast one."""
-
-
-class Siblings:
-    """A time limit from the accepted programs of one problem: what is many times slower is given up early.
-
-    An option, for steps whose time is spent on endless programs. A verdict under such a limit depends on which programs
-    were accepted before it: it is marked (`Verdict.is_relative`), counted, and never kept for another time.
-    """
-
-    def __init__(self, time_scale: float) -> None:
-        """Start without accepted programs; limits are scaled like those of problems."""
-        self._lock = threading.Lock()
-        self._floor_seconds = FLOOR_SECONDS * time_scale
-        self._slowest_seconds = 0.0
-        self._num_accepted = 0
-
-    def note(self, verdict: Verdict) -> None:
-        """Count in a program that was judged."""
-        if not verdict.is_accepted:
-            return
-        with self._lock:
-            self._num_accepted += 1
-            slowest = max((test.cpu_seconds for test in verdict.tests), default=0.0)
-            self._slowest_seconds = max(self._slowest_seconds, slowest)
-
-    def find_limit(self, factor: float | None) -> float | None:
-        """Return the factor times the slowest accepted program's slowest test; None if too few were accepted."""
-        if factor is None or self._num_accepted < _LEAST_ACCEPTED:
-            return None
-        return max(self._floor_seconds, factor * self._slowest_seconds)
 
 
 _MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
@@ -318,9 +264,6 @@ def extend(
         limit_seconds: its wall limit.
         counted_seconds: its wall time so far, less what the watch itself could not follow.
         real_seconds: its wall time so far.
-
-    Raises:
-        EvaluatorFault: the machine let it wait far too long.
     """
     if real_seconds > _STUCK_FACTOR * limit_seconds:
         raise EvaluatorFault(f"the machine is stuck: a test did not end within {real_seconds:.0f} s")
@@ -352,7 +295,5 @@ class TimeRecord:
     """Times that it was given three times as long, because the kernel did not say."""
     reruns: int = 0
     """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
-    lowered: int = 0
-    """Tests that were ended by a limit which other programs of their problem had set."""
     reasons: list[str] = field(default_factory=list)
     """Why the latest test was given longer or run again."""

@@ -21,12 +21,12 @@ import json
 import re
 import signal
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value
-from microcoder.judge.core.types import CHECKER_FAULT, SIBLING_LIMIT, Checker, Outcome, TestResult, Verdict
+from microcoder.judge.core.types import CHECKER_FAULT, Checker, Outcome, TestResult, Verdict
 from microcoder.judge.run import timing
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import Limits
@@ -59,9 +59,7 @@ class Counts:
     unrepeated: int = 0
     """Probed programs that were not accepted again: luck, or a fault of ours."""
     aside: int = 0
-    """Times that a program gave up its place: while idle, or after a slice of CPU time."""
-    lowered: int = 0
-    """Tests that were ended by a limit which other programs of their problem had set."""
+    """Times that an idle program gave up its place."""
     missing_packages: int = 0
     """Programs that stayed unscored because they import a promised package that is not installed here."""
 
@@ -131,14 +129,7 @@ def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
 def find_failure(
     run: Run, limits: Limits, memory_limit_mib: int, out_of_memory: str = ""
 ) -> tuple[Outcome, str] | None:
-    """Return why a test failed before its output is looked at, or None.
-
-    Args:
-        run: what the test left behind.
-        limits: what it might use.
-        memory_limit_mib: resident memory it might use.
-        out_of_memory: what a program of its language says when memory ends, besides Python's own words.
-    """
+    """Return why a test failed before its output is looked at, or None; with its language's words for no memory."""
     result = run.result
     wire_bytes = len(run.wire or b"")
     for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):
@@ -172,17 +163,6 @@ def find_failure(
 def failed(run: Run, failure: tuple[Outcome, str]) -> TestResult:
     """Return the result of a test that failed before its output was looked at."""
     return _result(run, *failure)
-
-
-def held_to_siblings(result: TestResult, run: Run, factor: float) -> TestResult:
-    """Return the result of a test that ran out of the time which other programs of its problem had left it."""
-    if run.lowered_limit is None or result.verdict is not Outcome.TIME_LIMIT:
-        return result
-    detail = (
-        f"cpu {run.cpu_seconds:.2f} s of {run.lowered_limit:.2f} s, from {factor:g} times the slowest accepted "
-        "program of this problem"
-    )
-    return replace(result, method=SIBLING_LIMIT, detail=detail)
 
 
 def compile_error(run: Run, message: str) -> TestResult:

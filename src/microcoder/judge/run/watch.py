@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from microcoder.judge.run import timing
 from microcoder.judge.run.timing import Limits, Reading, TimeRecord
@@ -27,37 +27,21 @@ from microcoder.judge.sandbox.protocol import (
 
 QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 
-FindLowerLimit = Callable[[], float | None]
-"""Returns a limit on CPU seconds; None if the given one holds."""
-
 
 class Attendance:
     """One test, from its start to its end."""
 
-    def __init__(self, limits: Limits, turn: WorkerTurn, record: TimeRecord, find_lower_limit: FindLowerLimit) -> None:
-        """Begin it.
-
-        Args:
-            limits: what it may use.
-            turn: the worker's place, given back while the test idles.
-            record: takes what is decided.
-            find_lower_limit: asked after each slice for a limit that holds by now.
-        """
+    def __init__(self, limits: Limits, turn: WorkerTurn, record: TimeRecord) -> None:
+        """Begin it; what is decided goes into the record."""
         self._limits = limits
         self._turn = turn
         self._record = record
-        self._find_lower_limit = find_lower_limit
         self._started = time.monotonic()
         self._stood_seconds = 0.0
         self._cpu_seconds = 0.0
-        self._lowered: float | None = None
 
     def reply(self, question: bytes, descriptor: int) -> float:
-        """Return the answer to a question about the process of a pidfd; closes the pidfd.
-
-        Raises:
-            EvaluatorFault: the machine is stuck.
-        """
+        """Return the answer to a question about the process of a pidfd; closes the pidfd."""
         asked = time.monotonic()
         pid = pid_of(descriptor)
         os.close(descriptor)
@@ -70,22 +54,16 @@ class Attendance:
                 self._turn.rest()
             return float(rests)
         self._turn.go_on()
-        memory_mib = memory_mib_of(pid)
-        if kind == SLICE:
-            self._turn.give_way(memory_mib)
-            self._lowered = self._find_lower_limit()
+        self._turn.give_way()
         self._stood_seconds += time.monotonic() - asked
-        return timing.limit_now(self._limits, seconds, memory_mib, self._lowered)
+        return timing.limit_now(self._limits, seconds, memory_mib_of(pid))
 
-    def conclude(self, result: Result) -> tuple[Result, float | None]:
-        """Return how the test ended, and the lower CPU limit that ended it."""
-        self._turn.note_seconds(result.cpu_us / 1e6)
+    def conclude(self, result: Result) -> Result:
+        """Return how the test ended."""
         if result.expired == WALL_EXPIRED and self._cpu_seconds > self._limits.cpu_seconds:
             # A compiler's own children count: the watch sees the CPU time of one process.
-            return result._replace(expired=CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6)), None
-        usual = min(self._limits.cpu_seconds, self._limits.small_cpu_seconds)
-        is_lowered = self._lowered is not None and self._lowered < usual
-        return result, self._lowered if is_lowered and result.expired == CPU_EXPIRED else None
+            return result._replace(expired=CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6))
+        return result
 
     def _extend(self, pid: int, counted: float, real: float) -> float:
         """Return how much longer a test may take whose wall time is spent; 0 to end it."""

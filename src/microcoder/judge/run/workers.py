@@ -76,13 +76,7 @@ class ProblemShelf:
     """Problems in prepared form, the latest used ones; problems that are judged alike are one."""
 
     def __init__(self, *, time_scale: float, checker_seconds: float = CPU_SECONDS, most_bytes: int = 512 << 20) -> None:
-        """Start empty.
-
-        Args:
-            time_scale: how much longer than on the reference machine programs may take.
-            checker_seconds: CPU time of a checker program for a test.
-            most_bytes: of the tests of all prepared problems, held twice: as text and as the program's input.
-        """
+        """Start empty."""
         self._time_scale = time_scale
         self._checker_seconds = checker_seconds
         self._most_bytes = most_bytes
@@ -92,11 +86,7 @@ class ProblemShelf:
         self._num_bytes = 0
 
     def prepare(self, problem: Problem) -> KnownProblem:
-        """Return a problem's prepared form.
-
-        Raises:
-            DataError: its tests or its checker cannot be used.
-        """
+        """Return a problem's prepared form."""
         language = language_of(problem)
         # A language has several names, and one of its versions is meant if none is named.
         named = {"language": language.name, "language_version": language.version}
@@ -133,8 +123,8 @@ class VerdictCache:
         return verdict
 
     def keep(self, key: Key, verdict: Verdict) -> None:
-        """Store a verdict, except sandbox faults and those that depend on other programs."""
-        if not verdict.is_scorable or verdict.is_relative:
+        """Store a verdict, except sandbox faults."""
+        if not verdict.is_scorable:
             return
         self._verdicts[key] = verdict
         while len(self._verdicts) > self._size:
@@ -254,15 +244,7 @@ class Workers:
         gate: Gate | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            size: threads at most; one is started if there is work for it.
-            options: of the judge; how many workers is `size`.
-            packages: what programs may import.
-            gate: for tests that are to run alone.
-            pace: how fast this machine was seen to run.
-        """
+        """Start nothing yet."""
         self.size = size
         self.time_scale = options.time_scale or 1.0
         self._options = options
@@ -275,7 +257,7 @@ class Workers:
         self.pace = pace or Pace()
         """Pace of this machine."""
         self._gate = gate or Gate()
-        self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
+        self._gate.open(size, self._replace)
         self._builds = BuildCache(options.build_seconds)
         self._builds.time_scale = self.time_scale
         headers = HeaderShelf(layers=options.layers, nice=options.nice)
@@ -291,7 +273,7 @@ class Workers:
             )
             for _ in range(most_workers(size))
         ]
-        """One for each thread: those whose programs run, and those whose programs stand aside."""
+        """One for each thread: those whose programs run, and those whose programs are idle."""
         self._threads: list[threading.Thread] = []
 
     @property
@@ -305,12 +287,7 @@ class Workers:
         return self.sessions[0].call_stack
 
     def open(self) -> tuple[Isolation, float]:
-        """Start the first sandbox; return its isolation and the factor on CPU limits.
-
-        Raises:
-            EvaluatorFault: it does not start, or does not hold.
-            SandboxDied: it broke.
-        """
+        """Start the first sandbox; return its isolation and the factor on CPU limits."""
         with self._lock:
             self._start_thread()
         answer = self._first.get()
@@ -349,7 +326,7 @@ class Workers:
             self._start_thread()
 
     def _replace(self) -> None:
-        """Have another take over the place of one whose program stands aside."""
+        """Have another take over the place of one whose program is idle."""
         with self._lock:
             if not self._work.empty():
                 self._call_up()

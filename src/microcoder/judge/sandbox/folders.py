@@ -18,11 +18,7 @@ _BLOCK_BYTES = 512
 
 
 def make_private_folder(path: str) -> int:
-    """Make a folder that only its owner enters; return a descriptor that marks it as in use while it is open.
-
-    Raises:
-        OSError: it cannot be made; what to do about it.
-    """
+    """Make a folder that only its owner enters; return a descriptor that marks it as in use while it is open."""
     try:
         os.mkdir(path, PRIVATE_MODE)
         descriptor = os.open(path, _OPEN)
@@ -36,11 +32,7 @@ def make_private_folder(path: str) -> int:
 
 
 def empty_folder(folder: str, mode: int) -> None:
-    """Remove what a test left behind, and give the folder its mode back.
-
-    Raises:
-        OSError: something could not be removed; the sandbox must not be used again.
-    """
+    """Remove what a test left behind, and give the folder its mode back."""
     if os.lstat(folder).st_mode != stat.S_IFDIR | mode:
         os.chmod(folder, mode)
     elif not os.listdir(folder):
@@ -63,11 +55,7 @@ def measure_folder(folder: str) -> tuple[int, int]:
 
 
 def open_files(folder: str) -> list[int]:
-    """Return a descriptor of every file below a folder whose names nobody changes meanwhile.
-
-    Raises:
-        OSError: more than this process may open; none is open then.
-    """
+    """Return a descriptor of every file below a folder whose names nobody changes meanwhile."""
     opened: list[int] = []
     try:
         for parent, name, is_folder in _everything_below(folder):

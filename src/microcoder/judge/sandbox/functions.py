@@ -47,11 +47,7 @@ Encoded = bool | int | str | list[Any] | dict[str, Any] | None
 
 
 def encode(value: Any, depth: int = 0) -> Encoded:
-    """Return a value's wire form; subclasses are flattened by the methods of their base class.
-
-    Raises:
-        TypeError: the value is of no kind that an expected result could have.
-    """
+    """Return a value's wire form; subclasses are flattened by the methods of their base class."""
     if depth > _MAX_DEPTH:
         raise TypeError("the returned value is nested too deeply to be compared")
     kind = type(value)
@@ -167,15 +163,7 @@ def run_function(
     module: ModuleType,
     names: dict[str, Any] | None,
 ) -> tuple[int, bytes]:
-    """Define the program, call its function with stdin's arguments; return the exit code and the encoded result.
-
-    Args:
-        program: what to define.
-        fn_name: what to call.
-        call: what its arguments and its result are, beyond plain JSON.
-        module: where to define it, fresh.
-        names: those of its dialect if it has one.
-    """
+    """Define the program, call its function with stdin's arguments; return the exit code and the encoded result."""
     arguments = _read_arguments()
     if call:
         prelude = module.__dict__["__builtins__"]

@@ -467,13 +467,7 @@ def _give_up_rights(setup: Setup) -> None:
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:
-    """Warm up, install the filter, settle the heap; return the address space and resident memory taken.
-
-    Args:
-        setup: what is in force so far.
-        config: what the supervisor asks for.
-        run_test: does in this process what a test's own process does.
-    """
+    """Warm up, install the filter, settle the heap; return the address space and resident memory taken."""
     if layers.SECCOMP in setup.wanted and not config["builds"]:
         setup.rehearse(lambda: warmup.rehearse(run_test))
     for number in (signal.SIGINT, signal.SIGPIPE):

@@ -54,11 +54,7 @@ def _fail(what: str) -> OSError:
 
 
 def syscall(number: int, *arguments: object) -> int:
-    """Make a raw system call; integers are passed as C longs.
-
-    Raises:
-        OSError: the call failed.
-    """
+    """Make a raw system call; integers are passed as C longs."""
     converted = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
     result = _libc.syscall(ctypes.c_long(number), *converted)
     if result < 0:
@@ -156,11 +152,7 @@ class SeccompFilter:
             raise _fail("seccomp")
 
     def install_with_listener(self) -> int:
-        """Stack the filter, and return the descriptor at which the kernel asks about calls that it refers to us.
-
-        Raises:
-            OSError: the kernel is older than 5.5, or another such filter is in force.
-        """
+        """Stack the filter, and return the descriptor at which the kernel asks about calls that it refers to us."""
         set_mode_filter, new_listener = 1, 8
         return syscall(_NR_SECCOMP, set_mode_filter, new_listener, ctypes.byref(self._program))
 
@@ -220,11 +212,7 @@ _TCP, _SCOPES = 3, 3
 
 
 def version() -> int:
-    """Return the kernel's version of Landlock.
-
-    Raises:
-        OSError: it has none.
-    """
+    """Return the kernel's version of Landlock."""
     return syscall(_CREATE_RULESET, 0, 0, 1)
 
 
@@ -241,9 +229,6 @@ def restrict(
 
     Without `can_execute` no file may be started, not even by `execveat`, whose path the filter of system calls
     cannot read; a binary in anonymous memory still may, as `executables` may, and libraries are mapped as ever.
-
-    Raises:
-        OSError: the kernel has no Landlock.
     """
     abi = version()
     handled = sum(rights for since, rights in _RIGHTS_BY_ABI.items() if abi >= since)

@@ -131,9 +131,6 @@ def stand_back(nice: int) -> None:
 
     Where Linux groups processes by session, a process's niceness counts within its own session only: beside others, the
     session has one of its own, which starts from 0.
-
-    Raises:
-        OSError: the group's cannot be set.
     """
     nice = max(nice, os.getpriority(os.PRIO_PROCESS, 0))
     os.setpriority(os.PRIO_PROCESS, 0, nice)

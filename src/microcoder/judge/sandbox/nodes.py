@@ -74,13 +74,7 @@ for _class in NODES.values():
 
 
 def build(kind: str, value: Any, earlier: Iterable[Any] = ()) -> Any:
-    """Return what a checked JSON value stands for.
-
-    Args:
-        kind: what it is.
-        value: as JSON has it.
-        earlier: the arguments before it, in whose trees `TreeNode.val` finds its node.
-    """
+    """Return what a checked JSON value stands for; `TreeNode.val` finds its node in the arguments before it."""
     if kind.startswith("list["):
         inner = kind[5:-1]
         return None if value is None else [build(inner, item, earlier) for item in value]
@@ -90,16 +84,7 @@ def build(kind: str, value: Any, earlier: Iterable[Any] = ()) -> Any:
 
 
 def flatten(kind: str, value: Any, seen: Nodes) -> Any:
-    """Return a result as JSON has it; the values inside nodes are left as they are.
-
-    Args:
-        kind: what it should be.
-        value: what it is.
-        seen: collects every node by its identity, to distinguish a copy from the original.
-
-    Raises:
-        TypeError: it is not of this kind, or has no end.
-    """
+    """Return a result as JSON has it; the values inside nodes are left as they are."""
     if kind == "json" or (value is None and kind == "TreeNode.val"):
         return value
     if kind.startswith("list["):

@@ -57,13 +57,7 @@ class Quota:
     """Processes and space that one test has taken so far; made before the fork, used on both sides of it."""
 
     def __init__(self, folder: str, max_bytes: int, *, has_files: bool) -> None:
-        """Open the way by which the test hands over the listener.
-
-        Args:
-            folder: what the test may write to.
-            max_bytes: how much may be in it.
-            has_files: there is something in it already.
-        """
+        """Open the way by which the test hands over the listener."""
         self.has_files = has_files
         """Whether there may be something in the folder."""
         self._folder, self._max_bytes = folder, max_bytes

@@ -200,11 +200,7 @@ AT_EMPTY_PATH = 0x1000
 
 
 def run_binary(descriptor: int, arguments: Sequence[str], further: Mapping[str, str]) -> NoReturn:
-    """Become the binary behind `descriptor`, which is closed on the way, with `further` variables.
-
-    Raises:
-        OSError: the kernel does not take it.
-    """
+    """Become the binary behind `descriptor`, which is closed on the way, with `further` variables."""
     variables = {**ENVIRONMENT, **further}
     argv, environment = _strings(arguments), _strings([f"{name}={value}" for name, value in variables.items()])
     syscall(_NR_EXECVEAT, descriptor, ctypes.c_char_p(b""), argv, environment, AT_EMPTY_PATH)

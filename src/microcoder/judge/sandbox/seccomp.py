@@ -210,12 +210,7 @@ def per_test(
 
 
 def per_build(*, has_own_processes: bool, files: FileRules) -> bytes:
-    """Return the filter of a compiler and what it starts.
-
-    Args:
-        has_own_processes: there is a pid namespace; without one nothing may be signalled.
-        files: what it may do with files.
-    """
+    """Return the filter of a compiler and what it starts."""
     program = _Program()
     program.start()
     program.rule("seccomp", _error(errno.EPERM))

@@ -1,1 +1,0 @@
-"""Programs that run in the sandbox, read as text; nothing of the package imports them."""
