@@ -192,7 +192,6 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone(
 
 ADAPTIVE = {
     "rollout.temperature": '{kind = "diversity", grid = [0.6, 0.9], num_problems = 3, converged_diversity = 0.3}',
-    "rollout.diversity_watch": "{window_steps = 4, min_drop = 1e-9, answers = [1.1]}",
     "rollout.max_response_tokens": "20",
     "rollout.length_stages": "[{from_step = 3, max_response_tokens = 28}]",
     "algorithm.masking": '{kind = "soft_penalty", window_tokens = 8}',
@@ -210,7 +209,7 @@ def adaptive(checkpoint: Path) -> dict[str, str]:
 
 
 def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    """Probe, length stages, filtering, penalty and answers to a decline are functions of what is recorded.
+    """Probe, length stages, filtering and penalty are functions of what is recorded.
 
     The coefficient of the entropy term is in the checkpoint.
     """
@@ -399,7 +398,7 @@ def start_cli(checkpoint: Path, folder: Path, run: Path, **changes: str) -> subp
 
 
 def wait_for_rows(run: RunDirectory, rows: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while len(run.read_metrics()) < rows and process.poll() is None:
         assert time.monotonic() < deadline, "the run wrote no metrics"
         time.sleep(0.02)
@@ -435,7 +434,7 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
         run = RunDirectory(tmp_path / "disk" / "run")
         for kib in (one // 2, 3 * one):  # the kept two, the best, and the one that is being written
             resize(kib)
-            with pytest.raises(TrainingError, match=r"no room for the checkpoints: .* about 1\.5 MiB, and up to 4 are"):
+            with pytest.raises(TrainingError, match=r"no room for the checkpoints: .* about 2\.1 MiB, and up to 4 are"):
                 train(tiny_checkpoint, run.root)
             assert not run.root.exists()
 
