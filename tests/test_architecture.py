@@ -47,7 +47,7 @@ BUDGETS = {
     "lab/flawed": 160,
     "lab/yardstick": 1200,
     "lab/studies": 3180,
-    "eval": 1050,
+    "eval": 1060,
     "view": 1950,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,

@@ -170,7 +170,7 @@ def answer_right(body: dict[str, Any], number: int) -> Reply:
 def endpoint_words(server: Server, benchmark: Path, folder: Path) -> list[str]:
     return [
         *("eval", "--benchmark.path", str(benchmark), "--generation.kind", "endpoint"),
-        *("--generation.base_url", server.url, "--generation.model", "m", "--generation.sampling.num_samples", "3"),
+        *("--generation.base_url", server.url, "--generation.model", "m", "--sampling.num_samples", "3"),
         *("--generation.concurrency", "1", "--run-dir", str(folder)),
     ]
 
@@ -275,9 +275,9 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
             "generation.model": str(tiny_checkpoint),
             "generation.dtype": "float32",
             "generation.batch_size": "24",
-            "generation.sampling.num_samples": "4",
-            "generation.sampling.max_tokens": "96",
-            "generation.sampling.temperature": "1.0",
+            "sampling.num_samples": "4",
+            "sampling.max_tokens": "96",
+            "sampling.temperature": "1.0",
         },
     )
     results = run(config, tmp_path / "run")
@@ -299,8 +299,8 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     problems = generate_problems(split="heldout", num_problems=2, seed=0, tiers=("easy",), styles=("stdin",))
     write_problems(tmp_path / "problems.jsonl", problems)
     keys = {"benchmark.kind": "problems", "benchmark.path": str(tmp_path / "problems.jsonl")}
-    model = {"generation.model": str(base), "generation.dtype": "float32", "generation.sampling.temperature": "0"}
-    few = {"generation.sampling.num_samples": "1", "generation.sampling.max_tokens": "24"}
+    model = {"generation.model": str(base), "generation.dtype": "float32", "sampling.temperature": "0"}
+    few = {"sampling.num_samples": "1", "sampling.max_tokens": "24"}
     config = load_config(EvalConfig, (), {**keys, **model, **few})
     notes: list[str] = []
 

@@ -224,7 +224,7 @@ def respond(
             reason = str(error).splitlines()[0][:200]
             raise ConfigError(
                 f"out of memory ({reason}); lower generation.batch_size (now {batch_size}) or "
-                f"generation.sampling.max_tokens (now {max_tokens}); type the same command again to resume"
+                f"sampling.max_tokens (now {max_tokens}); type the same command again to resume"
             ) from None
         for row in out[:, longest:].tolist():
             end = next((place for place, token in enumerate(row) if token in ends), None)
