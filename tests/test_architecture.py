@@ -20,7 +20,7 @@ BUDGETS = {
     "judge/sandbox": 4030,
     "judge/compare": 1370,
     "judge/languages": 1130,
-    "judge/run": 5790,
+    "judge/run": 5830,
     "judge/fleet": 2610,
     "judge/serve": 1830,
     "judge": 60,

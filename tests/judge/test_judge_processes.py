@@ -284,7 +284,7 @@ def test_a_process_that_is_killed_in_its_turn_holds_up_nobody(lock_files: list[i
     with subprocess.Popen(command, pass_fds=lock_files, stdout=subprocess.PIPE) as ending:
         assert ending.stdout is not None
         assert ending.stdout.readline() == b"alone\n"
-        assert gate.is_wanted_alone()
+        assert gate.is_wanted()
         killer = threading.Timer(0.2, ending.kill)
         killer.start()
         with WorkerTurn(gate).shared():
@@ -305,10 +305,10 @@ def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int
     with long.shared():
         thread = threading.Thread(target=run_alone, daemon=True)
         thread.start()
-        while not here.is_wanted_alone():
+        while not here.is_wanted():
             time.sleep(0.001)
         assert not order
-        long.give_way()
+        long.give_way(memory_mib=1)
         order.append("long")
     thread.join(30)
     assert order == ["alone", "long"]

@@ -1,4 +1,4 @@
-"""Who waits for whom: nobody for a program that is idle."""
+"""Who waits for whom: idle programs for nobody, short ones never for long ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.run import turns
 from microcoder.judge.run.turns import Gate, WorkerTurn, most_workers
 
 from .conftest import ADD, make_problem  # pyrefly: ignore[missing-import]
@@ -43,16 +44,26 @@ def landing(judging: Judge, programs: list[Program], **options: object) -> list[
     return landed
 
 
-# More than the workers that may stand aside for one place.
-@pytest.mark.parametrize("num_sleepers", [3, most_workers(1) + 3])
-def test_on_one_worker_programs_that_end_are_judged_before_those_that_sleep(num_sleepers: int) -> None:
+# On a busy machine the short ones take seconds: a sleeper ends by a clock that goes on, an endless one waits its turn.
+@pytest.mark.parametrize(("slow", "seconds"), [(SLEEPER, 4.0), (ENDLESS, 0.4)])
+def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(
+    slow: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a very busy machine twenty short programs take longer than a long one waits for them.
+    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 600.0)
     with Judge(workers=1, time_scale=1) as judging:
-        landed = landing(judging, copies(SLEEPER, num_sleepers) + copies(ADD, 5), time_limit_seconds=1.0)
-        assert judging.statistics.aside >= 3
-    outcomes = [outcome for _, outcome in landed]
-    assert sorted(outcomes) == [Outcome.ACCEPTED] * 5 + [Outcome.TIME_LIMIT] * num_sleepers
-    if num_sleepers == 3:
-        assert outcomes[:5] == [Outcome.ACCEPTED] * 5
+        landed = landing(judging, copies(slow, 3) + copies(ADD, 20), time_limit_seconds=seconds)
+        statistics = judging.statistics
+    assert [outcome for _, outcome in landed] == [Outcome.ACCEPTED] * 20 + [Outcome.TIME_LIMIT] * 3
+    assert statistics.aside >= 3
+    assert statistics.faults == 0
+
+
+def test_more_endless_programs_than_may_stand_aside_are_all_judged() -> None:
+    with Judge(workers=1, time_scale=1) as judging:
+        number = most_workers(1) + 3
+        landed = landing(judging, copies(ENDLESS, number) + copies(ADD, 5), time_limit_seconds=0.15)
+    assert sorted(outcome for _, outcome in landed) == [Outcome.ACCEPTED] * 5 + [Outcome.TIME_LIMIT] * number
 
 
 def test_standing_aside_changes_no_verdict() -> None:

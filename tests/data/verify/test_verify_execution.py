@@ -167,9 +167,9 @@ def test_a_real_contest_is_kept_and_its_wrong_programs_are_caught(
 ) -> None:
     pytest.importorskip("yaml")
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
-    from dataset_verify import read_candidates  # pyrefly: ignore[missing-import]
+    from contests import read_packages  # pyrefly: ignore[missing-import]
 
-    (candidate,) = read_candidates(kodsport / "peragrams", 0, 1)
+    (candidate,) = read_packages(kodsport / "peragrams")
     assert isinstance(candidate, Candidate)
     settings = VerifySettings(runs=1)
     (evidence,) = gather([candidate], judge, settings)

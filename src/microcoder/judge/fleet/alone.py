@@ -74,6 +74,11 @@ class SharedGate(Gate):
         super().enter()
         self._join()
 
+    def enter_again(self) -> None:
+        """Wait for a place after a slice."""
+        super().enter_again()
+        self._join()
+
     def leave(self) -> None:
         """Give a place back."""
         self._leave()
@@ -90,9 +95,9 @@ class SharedGate(Gate):
         with super().alone(), self._mine.alone():
             yield
 
-    def is_wanted_alone(self) -> bool:
-        """Whether a program waits anywhere to run alone."""
-        return super().is_wanted_alone() or self._mine.is_door_closed()
+    def is_wanted(self) -> bool:
+        """Whether a program waits that has had no slice, or anywhere one that is to run alone."""
+        return super().is_wanted() or self._mine.is_door_closed()
 
     def _join(self) -> None:
         try:

@@ -54,9 +54,11 @@ class Attendance:
                 self._turn.rest()
             return float(rests)
         self._turn.go_on()
-        self._turn.give_way()
+        memory_mib = memory_mib_of(pid)
+        if kind == SLICE:
+            self._turn.give_way(memory_mib)
         self._stood_seconds += time.monotonic() - asked
-        return timing.limit_now(self._limits, seconds, memory_mib_of(pid))
+        return timing.limit_now(self._limits, seconds, memory_mib)
 
     def conclude(self, result: Result) -> Result:
         """Return how the test ended."""

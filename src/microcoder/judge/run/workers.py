@@ -257,7 +257,7 @@ class Workers:
         self.pace = pace or Pace()
         """Pace of this machine."""
         self._gate = gate or Gate()
-        self._gate.open(size, self._replace)
+        self._gate.open(size, self._replace, is_work_waiting=lambda: not self._work.empty())
         self._builds = BuildCache(options.build_seconds)
         self._builds.time_scale = self.time_scale
         headers = HeaderShelf(layers=options.layers, nice=options.nice)
@@ -273,7 +273,7 @@ class Workers:
             )
             for _ in range(most_workers(size))
         ]
-        """One for each thread: those whose programs run, and those whose programs are idle."""
+        """One for each thread: those whose programs run, and those whose programs stand aside."""
         self._threads: list[threading.Thread] = []
 
     @property
@@ -326,7 +326,7 @@ class Workers:
             self._start_thread()
 
     def _replace(self) -> None:
-        """Have another take over the place of one whose program is idle."""
+        """Have another take over the place of one whose program stands aside."""
         with self._lock:
             if not self._work.empty():
                 self._call_up()
