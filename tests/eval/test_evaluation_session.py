@@ -277,7 +277,7 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
             "generation.batch_size": "24",
             "sampling.num_samples": "4",
             "sampling.max_tokens": "96",
-            "sampling.temperature": "1.0",
+            "sampling.temperature": "0.5",
         },
     )
     results = run(config, tmp_path / "run")
