@@ -36,15 +36,19 @@ PLAIN = "print(sum(map(int, input().split())))"
 
 
 @pytest.fixture
-def nothing_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An empty folder for packages, no package index, and a package that the host does not have in this version."""
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of all wheels that can be had, empty so far; packages are kept in a folder inside."""
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "packages"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("UV_OFFLINE", "1")
-    pins = tmp_path / "own.txt"
-    pins.write_text("sortedcontainers==0.0.1\n")
-    return str(pins)
+    return tmp_path
+
+
+def pin(index: Path, line: str) -> str:
+    """Return the path of a file with one pin."""
+    (index / "own.txt").write_text(f"{line}\n")
+    return str(index / "own.txt")
 
 
 @pytest.mark.parametrize("package", USES)
@@ -67,9 +71,9 @@ def test_without_packages_an_import_is_the_programs_own_mistake() -> None:
         assert judging.environment.as_record()["packages"]["pins"] == []
 
 
-def test_a_promise_that_is_not_kept_scores_nothing(nothing_to_be_had: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_promise_that_is_not_kept_scores_nothing(index: Path, caplog: pytest.LogCaptureFixture) -> None:
     call = make_problem(("[1]", "1"), fn_name="solve")
-    with Judge(workers=1, time_scale=1, packages=nothing_to_be_had) as judging:
+    with Judge(workers=1, time_scale=1, packages=pin(index, "sortedcontainers==0.0.1")) as judging:
         faults = [
             run(judging, USES["sortedcontainers"], SUM),
             run(judging, "try:\n    import sortedcontainers\nexcept ImportError: pass\n" + PLAIN, SUM),
@@ -88,33 +92,27 @@ def test_a_promise_that_is_not_kept_scores_nothing(nothing_to_be_had: str, caplo
     for verdict in faults:
         assert verdict.outcome is Outcome.SANDBOX_FAULT
         assert "sortedcontainers, and the packages of profile own are missing" in verdict.detail
-        assert "microcoder packages standard" in verdict.detail
+        assert "type `microcoder packages " in verdict.detail
     outcomes = [verdict.outcome for verdict in scored]
     assert outcomes == [Outcome.ACCEPTED] * 2 + [Outcome.RUNTIME_ERROR] * 2 + [Outcome.ACCEPTED]
     # A long one is cut in the log.
     assert missing[:60] in caplog.text
 
 
-def test_packages_are_installed_where_they_are_first_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog: pytest.LogCaptureFixture) -> None:
     """By pip; the next one finds them."""
-    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    make_wheel(tmp_path, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
-    pins = tmp_path / "own.txt"
-    pins.write_text("sortedcontainers == 2.4.0  # a comment\n")
-    with Judge(workers=1, time_scale=1, packages=str(pins)) as judging:
+    make_wheel(index, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
+    pins = pin(index, "sortedcontainers == 2.4.0  # a comment")
+    with Judge(workers=1, time_scale=1, packages=pins) as judging:
         assert run(judging, USES["sortedcontainers"], SUM).is_accepted
         assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR
     assert caplog.text.count("installing the packages") == 1
-    provided = provide_packages(load_profile(str(pins)), current_interpreter())
-    assert provided.folder == str(tmp_path / folder_digest(provided.profile, current_interpreter()))
+    provided = provide_packages(load_profile(pins), current_interpreter())
+    assert provided.folder == str(index / "packages" / folder_digest(provided.profile, current_interpreter()))
     assert caplog.text.count("installing the packages") == 1
     # A program runs as a user of its own.
     assert all(path.stat().st_mode & 0o004 for path in Path(provided.folder).rglob("*"))
-    assert not list(tmp_path.glob(".*-*")), "what was begun is not left behind"
+    assert not list(index.glob("packages/.*-*")), "what was begun is not left behind"
 
 
 @pytest.mark.parametrize(
@@ -124,15 +122,9 @@ def test_packages_are_installed_where_they_are_first_needed(
         ("thing", "Requires-Dist: numpy>=2\n", "thing needs numpy, which is not pinned; add a line numpy==VERSION"),
     ],
 )
-def test_what_programs_could_not_import_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: str, needs: str, message: str
-) -> None:
-    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "packages"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    make_wheel(tmp_path, wheel, "1.0", "", needs=needs)
-    (tmp_path / "own.txt").write_text("thing==1.0\n")
-    profile = load_profile(str(tmp_path / "own.txt"))
+def test_what_programs_could_not_import_is_refused(index: Path, wheel: str, needs: str, message: str) -> None:
+    make_wheel(index, wheel, "1.0", "", needs=needs)
+    profile = load_profile(pin(index, "thing==1.0"))
     with pytest.raises(EvaluatorFault, match=message):
         install_packages(profile, current_interpreter())
     assert find_folder(profile, current_interpreter()) is None
@@ -233,18 +225,12 @@ def test_a_parser_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.name == "numpy"
 
 
-def test_a_judge_goes_on_when_its_packages_are_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    make_wheel(tmp_path, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
-    pins = tmp_path / "own.txt"
-    pins.write_text("sortedcontainers==2.4.0\n")
-    with Judge(workers=1, time_scale=1, packages=str(pins), renew_after=1) as judging:
+def test_a_judge_goes_on_when_its_packages_are_taken_away(index: Path) -> None:
+    make_wheel(index, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
+    pins = pin(index, "sortedcontainers==2.4.0")
+    with Judge(workers=1, time_scale=1, packages=pins, renew_after=1) as judging:
         assert run(judging, PLAIN, SUM).is_accepted
-        os.rename(
-            *(tmp_path / name for name in (folder_digest(load_profile(str(pins)), current_interpreter()), "away"))
-        )
+        os.rename(index / "packages" / folder_digest(load_profile(pins), current_interpreter()), index / "away")
         verdict = run(judging, PLAIN + "  ", SUM)
     assert verdict.outcome is Outcome.SANDBOX_FAULT
     assert "is gone; type `microcoder packages standard`" in verdict.detail

@@ -110,7 +110,11 @@ def judge(
             with options.open() as judging:
                 held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
-                _announce(judging)
+                lacks = describe_lacks(judging)
+                text = f"sandbox is {judging.isolation.level}" + (f"; missing: {lacks}" if lacks else "")
+                if judging.time_scale != 1:
+                    text += f"; CPU limits are multiplied by {judging.time_scale:g}"
+                print(f"microcoder: {text}", file=sys.stderr)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
                 refusing = _find_refusing_checkers(judging, todo, verdicts, options.checker_seconds)
                 sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
@@ -238,38 +242,21 @@ def _find_refusing_checkers(
     return {name: verdict.detail for name, verdict in found.items() if not verdict.is_accepted}
 
 
-def _announce(judging: Judge) -> None:
-    text = f"sandbox is {judging.isolation.level}"
-    if lacks := describe_lacks(judging):
-        text += f"; missing: {lacks}"
-    if judging.time_scale != 1:
-        text += f"; CPU limits are multiplied by {judging.time_scale:g}"
-    print(f"microcoder: {text}", file=sys.stderr)
-
-
 def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[str, Any]:
-    counts = Counter(row["verdict"] for row in verdicts.done.values())
+    rows = list(verdicts.done.values())
+    counts = Counter(row["verdict"] for row in rows)
+    failed = [next((test for test in row["tests"] if test["verdict"] != Outcome.ACCEPTED), {}) for row in rows]
+    accepted = [row for row in rows if row["verdict"] == Outcome.ACCEPTED]
+    uncounted = share_reasons({run["reason"] for run in row.get("uncounted", ())} for row in accepted)
     return {
-        "num_submissions": len(verdicts.done),
-        "num_judged": len(verdicts.done) - num_found,
+        "num_submissions": len(rows),
+        "num_judged": len(rows) - num_found,
         "verdicts": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
-        "checker_crashes": sum(_is_checker_crash(row) for row in verdicts.done.values()),
-        "uncounted": _share_uncounted(list(verdicts.done.values())),
+        "checker_crashes": sum(test.get("method") == CHECKER_CRASHED for test in failed),
+        "uncounted": {reason: round(share, 6) for reason, share in uncounted.items()},
         "seconds": round(seconds, 3),
         "isolation": verdicts.isolation,
     }
-
-
-def _is_checker_crash(row: dict[str, Any]) -> bool:
-    failed = next((test for test in row["tests"] if test["verdict"] != Outcome.ACCEPTED), None)
-    return failed is not None and failed["method"] == CHECKER_CRASHED
-
-
-def _share_uncounted(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the share of accepted programs with a run of a test that did not count, by reason."""
-    accepted = (row for row in rows if row["verdict"] == Outcome.ACCEPTED)
-    shares = share_reasons({run["reason"] for run in row.get("uncounted", ())} for row in accepted)
-    return {reason: round(share, 6) for reason, share in shares.items()}
 
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
@@ -277,23 +264,18 @@ def _print_summary(output: Path, summary: dict[str, Any]) -> None:
         print(f"{output} was already complete: {describe_counts(summary['verdicts']) or 'nothing yet'}")
         return
     print(f"{output}: {describe_counts(summary['verdicts']) or 'nothing yet'}, {summary['seconds']:.1f} s")
-    num_faults = summary["verdicts"].get(Outcome.SANDBOX_FAULT, 0)
-    if num_faults:
-        print(
-            f"microcoder: {num_faults} submissions have no verdict because the sandbox failed; "
-            "type the same command again to judge only these",
-            file=sys.stderr,
-        )
-    for line in summary["suspicions"]:
-        print(f"microcoder: suspicious: {line}", file=sys.stderr)
     if summary["uncounted"]:
         shares = ", ".join(f"{reason} {share:.2%}" for reason, share in summary["uncounted"].items())
         print(f"accepted programs with a run of a test that did not count: {shares}")
-    if summary["checker_crashes"]:
-        print(
-            f"microcoder: {summary['checker_crashes']} wrong answers crashed the problem's checker, which accepts the "
-            "reference answer",
-            file=sys.stderr,
+    warnings = [f"suspicious: {line}" for line in summary["suspicions"]]
+    if num_faults := summary["verdicts"].get(Outcome.SANDBOX_FAULT, 0):
+        warnings.append(
+            f"{num_faults} submissions have no verdict because the sandbox failed; "
+            "type the same command again to judge only these"
         )
+    if crashes := summary["checker_crashes"]:
+        warnings.append(f"{crashes} wrong answers crashed the problem's checker, which accepts the reference answer")
     for name, detail in summary["checkers_refusing_their_answer"].items():
-        print(f"microcoder: the checker of {name} rejects the problem's reference answer: {detail}", file=sys.stderr)
+        warnings.append(f"the checker of {name} rejects the problem's reference answer: {detail}")
+    for line in warnings:
+        print(f"microcoder: {line}", file=sys.stderr)

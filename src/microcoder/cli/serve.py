@@ -82,8 +82,10 @@ def serve(
         if problem := find_language(name).find_problem():
             raise ConfigError(f"--require {name}: {problem}")
     with options.open(max_waiting=limits.max_queued, cache_size=_CACHE_SIZE, renew_after=renew_after) as judge:
-        if self_test:
-            _test(judge)
+        failed = [finding for finding in run_probes(judge) if not finding.is_ok] if self_test else []
+        if failed:
+            found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)
+            raise EvaluatorFault(f"the self-test failed: {found}; type `microcoder doctor` to see more")
         server = JudgeServer(
             Service(judge, limits),
             tokens=tokens,
@@ -133,13 +135,6 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _test(judge: Judge) -> None:
-    failed = [finding for finding in run_probes(judge) if not finding.is_ok]
-    if failed:
-        found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)
-        raise EvaluatorFault(f"the self-test failed: {found}; type `microcoder doctor` to see more")
 
 
 def _announce(judge: Judge, url: str, *, num_tokens: int) -> None:

@@ -115,6 +115,7 @@ def _children(task: Path) -> list[str]:
 
 def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tokens").write_text("short\n")
+    (tmp_path / "empty").write_text("")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for options, words in (
@@ -123,7 +124,8 @@ def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureF
             (["--host", "0.0.0.0"], "--token-file"),
             (["--host", "no.such.host.invalid"], "cannot listen"),
             (["--token-file", str(tmp_path / "none")], "cannot be read"),
-            (["--token-file", str(tmp_path / "tokens")], "too weak"),
+            (["--token-file", str(tmp_path / "empty")], "holds no token"),
+            (["--token-file", str(tmp_path / "tokens")], "5 characters is too weak"),
             (["--require", "cobol"], "cobol"),
             (["--tls-cert", str(tmp_path / "tokens")], "give both, or neither"),
             (["--tls-cert", str(tmp_path / "tokens"), "--tls-key", str(tmp_path / "tokens")], "cannot be used"),

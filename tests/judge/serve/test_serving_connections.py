@@ -17,7 +17,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.serve.connections import bound_connections
+from microcoder.judge.serve.guard import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
 from .conftest import Running, serving  # pyrefly: ignore[missing-import]
@@ -66,9 +66,7 @@ def test_a_connection_without_a_request_is_closed(judge: Judge) -> None:
             for number in range(100):  # More than the deadline allows, whatever the pace.
                 dripping.sendall(b"X-%d: y\r\n" % number)
                 time.sleep(0.02)
-        assert read_to_end(silent) == b""
-        assert b"408 Request Timeout" in read_to_end(slow)
-        assert b"200 OK" not in read_to_end(dripping)
+        assert [read_to_end(each) for each in (silent, slow, dripping)] == [b""] * 3
         assert closed(running, "no_head") == 3
         wait_until(running, "microcoder_connections", 0)
 
@@ -92,25 +90,14 @@ def test_a_slow_second_head_is_closed_and_so_is_an_idle_connection(judge: Judge)
             while b'"ok"' not in answer:
                 answer += connection.recv(1 << 16)
         slow.sendall(b"GET /hea")
-        assert b"408" in read_to_end(slow)
-        assert b"HTTP" not in read_to_end(idle)
-        assert (closed(running, "no_head"), closed(running, "idle")) == (1, 1)
+        assert (read_to_end(slow), read_to_end(idle)) == (b"", b"")
+        assert closed(running, "no_head") == 1
 
 
 def test_a_long_answer_outlives_the_deadline_of_heads(judge: Judge) -> None:
     with serving(judge, head_seconds=0.2) as running:
         said = running.post("/v1/run", {"code": "import time\ntime.sleep(1)\nprint('late')"}).json()
         assert said["stdout"] == "late\n"
-
-
-def test_the_longest_idle_ones_make_room(judge: Judge) -> None:
-    with serving(judge, max_connections=20, head_seconds=60) as running:
-        with connected(running.server.port, 30) as opened:
-            assert httpx.get(f"{running.url}/healthz").status_code == 200
-            assert closed(running, "no_room") >= 10
-            opened[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200 OK" in opened[-1].recv(1 << 16)
-        wait_until(running, "microcoder_connections", 0)
 
 
 def test_busy_connections_are_not_reset_for_new_ones(judge: Judge) -> None:

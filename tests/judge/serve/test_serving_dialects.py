@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import httpx
@@ -62,20 +61,6 @@ def test_sandbox_fusion_tells_the_compiler_from_the_program(running: Running) ->
     assert (wrong["status"], wrong["run_result"]) == ("Failed", None)
     assert wrong["compile_result"]["return_code"] == 1
     assert "error" in wrong["compile_result"]["stderr"]
-
-
-@pytest.mark.parametrize(("code", "passed"), [(ADD, [True, True]), ("print(3)", [True, False])])
-def test_sandbox_fusion_submits(running: Running, code: str, passed: list[bool]) -> None:
-    tests = [
-        {"input": {"stdin": "1 2"}, "output": {"stdout": "3"}},
-        {"input": {"stdin": "4 5"}, "output": {"stdout": "9"}},
-    ]
-    config = {"language": "python", "dataset_type": "CommonOJDataset", "provided_data": {"test": json.dumps(tests)}}
-    message = {"dataset": "any", "id": 7, "completion": f"So:\n```python\n{code}\n```", "config": config}
-    answer = running.post("/submit", message).json()
-    assert (answer["id"], answer["accepted"]) == (7, all(passed))
-    assert [test["passed"] for test in answer["tests"]] == passed
-    assert answer["extracted_code"].strip() == code
 
 
 def test_verl_itself_gets_right_verdicts(running: Running) -> None:
@@ -143,21 +128,17 @@ def test_piston_lays_files_beside_the_program(running: Running) -> None:
 
 
 def test_who_names_no_limit_gets_what_the_service_allows(judge: Judge) -> None:
-    tests = [{"input": {"stdin": "1 2"}, "output": {"stdout": "3"}}]
-    config = {"language": "python", "provided_data": {"test": tests}}
     piston = {"language": "python", "version": "*"}
     with serving(judge, max_cpu_seconds=2, max_memory_mib=128, grace_seconds=0) as small:
         for path, message, explicit in (
             ("/v1/run", {"code": ADD, "stdin": "1 2"}, {"memory_limit_mib": 512}),
             ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"run_timeout": 10}),
             ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"memory_limit_MB": 512}),
-            ("/submit", {"id": 1, "completion": f"```python\n{ADD}\n```", "config": config}, None),
             ("/api/v2/execute", {**piston, "files": files(ADD), "stdin": "1 2"}, {"run_cpu_time": 9000}),
         ):
             assert small.post(path, message).status_code == 200, path
-            if explicit:
-                answer = small.post(path, {**message, **explicit})
-                assert (answer.status_code, "limit of" in answer.text) == (422, True), answer.text
+            answer = small.post(path, {**message, **explicit})
+            assert (answer.status_code, "limit of" in answer.text) == (422, True), answer.text
 
 
 def test_piston_refuses_in_its_own_words(running: Running) -> None:

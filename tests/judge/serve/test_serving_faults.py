@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -79,7 +78,7 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         assert running.post("/v1/judge", too_many).status_code == 413
         programs = alternate("over", 60)
         told: list[int] = []
-        with JudgeClient(running.url, batch_size=2, connections=8) as client:
+        with JudgeClient(running.url) as client:
             verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda index, verdict: told.append(index))
         assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
         assert sorted(told) == list(range(60))
@@ -123,7 +122,7 @@ def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int)
                 os.kill(found[place], signal.SIGKILL)
                 killed.append(found[place])
 
-    with JudgeClient(running.url, batch_size=8) as client:
+    with JudgeClient(running.url) as client:
         verdicts = client.judge(programs, [PROBLEM] * 20, on_verdict=note)
     assert killed
     assert sorted(told) == list(range(20))
@@ -135,7 +134,7 @@ def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int)
 def test_the_client_says_what_the_judge_says(running: Running) -> None:
     codes = [ADD, "print(3)", "1 / 0", None, ADD]
     programs = [Program(code, reason="" if code else "cut") for code in codes]
-    with JudgeClient(running.url, batch_size=2) as client:
+    with JudgeClient(running.url) as client:
         verdicts = client.judge(programs, [PROBLEM] * 5)
         assert client.about()["workers"] == 2
         assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
@@ -185,7 +184,6 @@ def test_the_client_tells_a_fault_from_a_refusal(judge: Judge, running: Running)
             assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
     for options in (
         {"url": "judge:8077"},
-        {"url": "http://x", "batch_size": 0},
         {"url": []},
         {"url": ["http://x"] * 2},
     ):
@@ -201,7 +199,7 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         Judge(workers=1, time_scale=1.0, cache_size=0) as second,
         serving(first, grace_seconds=0) as stays,
         serving(second, grace_seconds=0) as goes,
-        JudgeClient([stays.url, goes.url], batch_size=4) as client,
+        JudgeClient([stays.url, goes.url]) as client,
         ThreadPoolExecutor(1) as pool,
     ):
         port, url = goes.server.port, goes.url
@@ -258,7 +256,7 @@ def accept_all(number: int, found: list[Verdict]) -> list[Verdict | None]:
 def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
     for behave, words in (
         (stick(0), "alive, but has not judged a few programs"),
-        (stick(1), "without a verdict|alive"),
+        (stick(3), "without a verdict|alive"),
     ):
         # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
         with stub_judge(judge, behave) as (url, asked):
@@ -267,19 +265,14 @@ def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: J
                 pytest.raises(EvaluatorFault, match=rf"no judge for [\d.]+ s: {url}: .*({words})"),
             ):
                 client.judge([Program(ADD)] * 3, [SLOW] * 3)
-            assert asked[0] == 3
+            assert asked[0] == 1
 
 
 def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> None:
     one_test = PROBLEM.model_copy(update={"tests": PROBLEM.tests[:1]})
-    cases: tuple[dict[str, Any], ...] = (
-        {"max_batch": 1, "max_tests": 1, "max_total_tests": 1},
-        {"max_batch": 2},
-        {"max_queued": 1},
-    )
-    for limits in cases:
-        with serving(judge, grace_seconds=0, **limits) as small, JudgeClient(small.url, patience_seconds=5) as client:
-            assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
+    limits = {"max_batch": 1, "max_tests": 1, "max_total_tests": 1, "max_queued": 1}
+    with serving(judge, grace_seconds=0, **limits) as small, JudgeClient(small.url, patience_seconds=5) as client:
+        assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
 
 
 def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
@@ -289,13 +282,13 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
     told: list[int] = []
     with (
         serving(judge, grace_seconds=0) as healthy,
-        stub_judge(judge, stick(2)) as (url, asked),
+        stub_judge(judge, stick(4)) as (url, asked),
         JudgeClient([healthy.url, url]) as client,
     ):
         verdicts = client.judge(alternate("sat on", 60), [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
         assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
         assert sorted(told) == list(range(60))
-        assert len(asked) > 2
+        assert len(asked) > 4
         wait_for(lambda: client.outages[url])
         # It is given nothing more, since it does not judge what is known either.
         assert all(verdict.is_scorable for verdict in client.judge(alternate("after", 20), [PROBLEM] * 20))
@@ -310,7 +303,7 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
             verdicts = client.judge(alternate("liar", 40), [PROBLEM] * 40)
             assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(40)]
             wait_for(lambda: client.outages[liar])
-        assert asked == [3]
+        assert asked == [1, 1]
         assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
         with (
             JudgeClient(liar, patience_seconds=_PATIENCE_SECONDS) as client,

@@ -267,13 +267,9 @@ class Fleet(ABC, Generic[PlaceT]):
         return answer
 
     def _lose(self, place: PlaceT, why: str, items: Sequence[Item] | None = None, *, is_counted: bool = True) -> None:
-        """Queue again what a place has, or some of it, unless another has it as well.
+        """Queue again what a place has, or these items of it, unless another place has them as well.
 
-        Args:
-            place: where it was.
-            why: what happened.
-            items: those of its programs that are lost; by default all.
-            is_counted: whether the programs may be what it was lost by.
+        The loss is counted where the programs may be what the place was lost by.
         """
         ended: list[tuple[Item, Any]] = []
         with self._lock:

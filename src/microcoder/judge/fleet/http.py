@@ -49,15 +49,18 @@ _WAITING_PER_WORKER, _WAITING = 1, 16
 _EXTRA_SECONDS = 30.0
 """By which an answer may exceed the time that the service promises."""
 _MAX_WAIT_SECONDS = 20.0
-_CONNECT_SECONDS = 10.0
+_MOST_BATCH, _MOST_REQUESTS = 32, 256
+"""Programs in a request, and requests at the same time to a service."""
+_CONNECT_SECONDS, _SILENCE_SECONDS = 10.0, 60.0
+"""An answer may say nothing for longer than the ten seconds after which a service says that it is there."""
 _ASK_AGAIN_SECONDS = 0.25
 _KNOWN_EVERY_SECONDS = 600.0
 _KNOWN = {
     "print(sum(map(int, input().split())))": Outcome.ACCEPTED,
-    "a, b = map(int, input().split())\nprint(a + b + (a == 3))": Outcome.WRONG_ANSWER,
-    "a, b = map(int, input().split())\nprint(a + b)\nassert a != 3": Outcome.RUNTIME_ERROR,
+    "a, b = map(int, input().split())\nprint(a + b + 1)": Outcome.WRONG_ANSWER,
+    "a, b = map(int, input().split())\nprint(a + b)\nassert a < b": Outcome.RUNTIME_ERROR,
 }
-"""Programs that add, or do so but for the second test: a service is asked about them now and then."""
+"""Programs that add, or nearly so: a service is asked about them now and then."""
 _LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
 _LOG = logging.getLogger(__name__)
 
@@ -131,10 +134,10 @@ class _Service(Place):
         return self.limits.get("request_seconds", 600.0)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
-        if self.rests_until > time.monotonic() or self.num_requests >= self._client._connections:
+        if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
             return 0
         # Not one by one if many wait and many run.
-        wanted = max(1, min(self._client._batch_size, self.most // 4, -(-num_waiting // num_places)))
+        wanted = max(1, min(_MOST_BATCH, self.most // 4, -(-num_waiting // num_places)))
         return wanted if len(self.held) + wanted <= self.most else 0
 
     def take(self, batch: Sequence[Item]) -> None:
@@ -146,76 +149,33 @@ class _Service(Place):
         for batch in batches:
             self._client._begin(self._client._ask(self, batch))
 
-    async def ask_about(self) -> dict[str, Any]:
-        """Return what it is and takes.
-
-        Raises:
-            Unserved: it is not there now.
-            TokenRefused: it wants another token.
-            ConfigError: it is no judge.
-        """
-        try:
-            answer = await self._client._http.get(f"{self.url}/v1/about")
-            await _accept(answer)
-            return answer.json()
-        except httpx.TransportError as error:
-            raise Unserved(0, _name(error)) from None
-        except ValueError:
-            raise ConfigError(f"{self.url} is no judge: its /v1/about is not JSON") from None
-        except Unserved as unserved:
-            if unserved.status in _AGAIN:
-                raise
-            kind = TokenRefused if unserved.status in (401, 403) else ConfigError
-            raise kind(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
-
     async def ask_known(self) -> AsyncGenerator[Landed | Load]:
-        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines.
-
-        Raises:
-            Unserved: it did not judge them, or gave a false verdict.
-        """
+        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines."""
         self.known_at = time.monotonic()
-        first, second = random.sample(range(10**6, 10**9), 2)
-        tests = (
-            TestCase(input=f"{first} 2\n", output=f"{first + 2}\n"),
-            TestCase(input=f"3 {second}", output=f"{second + 3}"),
-        )
-        most_tests, most_programs = (
-            int(min(self.limits.get(name, len(_KNOWN)) for name in names))
-            for names in (("max_tests", "max_total_tests"), ("max_batch", "max_queued"))
-        )
+        number = random.randrange(10**6, 10**9)
         problem = Problem(
             id="known",
-            # The last one tells them apart.
-            tests=tests[-min(2, most_tests) :],
+            tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
             time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
             memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
         )
-        items = [Item(QueuedProgram(Program(code), NumberedProblem(0, problem, 0))) for code in _KNOWN]
-        size = min(len(items), most_programs)
-        for start in range(0, len(items), size):
-            asked = items[start : start + size]
-            async for line in self.ask(asked):
-                if isinstance(line, Landed) and line.index < len(asked):
-                    work, verdict = asked[line.index].work, line.verdict
-                    right = _KNOWN[work.program.code]
-                    if verdict.outcome not in _KNOWN.values():
-                        why = f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"
+        for code, right in _KNOWN.items():
+            outcome = None
+            # One by one, as the smallest service takes them.
+            async for line in self.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem, 0)))]):
+                if isinstance(line, Landed):
+                    outcome = line.verdict.outcome
+                    if outcome not in _KNOWN.values():
+                        why = f"{outcome} for a program with a known verdict: {line.verdict.detail}"
                         raise Unserved(500, why[:300])
-                    if verdict.outcome is not right:
-                        why = f"FALSE verdicts: {verdict.outcome} for a program that is {right}"
-                        raise Unserved(0, why, is_false=True)
-                    work.finish(verdict)
+                    if outcome is not right:
+                        raise Unserved(0, f"FALSE verdicts: {outcome} for a program that is {right}", is_false=True)
                 yield line
-        if any(item.work.is_wanted() for item in items):
-            raise Unserved(0, "its answer ended before its end", was_taken=True)
+            if outcome is None:
+                raise Unserved(0, "its answer ended before its end", was_taken=True)
 
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
-        """Have programs judged by one request; yield its lines.
-
-        Raises:
-            Unserved: it refused, or said nothing more before all was judged.
-        """
+        """Have programs judged by one request; yield its lines."""
         was_taken = False
         give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         try:
@@ -249,10 +209,7 @@ class JudgeClient(RemoteJudge[_Service]):
         url: str | Sequence[str],
         *,
         token: str | None = None,
-        batch_size: int = 32,
-        connections: int = 256,
         patience_seconds: float = 300.0,
-        silence_seconds: float = 60.0,
         check: Check = lambda url, about: None,
     ) -> None:
         """Make a client; nothing is sent yet.
@@ -260,14 +217,10 @@ class JudgeClient(RemoteJudge[_Service]):
         Args:
             url: the service's address, such as `http://judge:8077`, or several of them.
             token: one that all of them take.
-            batch_size: programs in one request, at most.
-            connections: requests at the same time, to each, at most.
             patience_seconds: how long no verdict may come, and how long one program may fail, before it is given up.
                 That a service says to be there is no verdict. Where a program that is out may take longer by its
                 limits (wall time of all its tests), no verdict may come for that time, at most `--request-seconds` of
                 its service and 30 s.
-            silence_seconds: how long an answer may say nothing; more than the ten seconds after which a service says
-                that it is there.
             check: looks at each service before it is given anything, also when it comes back.
 
         Raises:
@@ -280,23 +233,18 @@ class JudgeClient(RemoteJudge[_Service]):
         urls = [one.rstrip("/") for one in urls]
         if not urls or len(set(urls)) < len(urls):
             raise ConfigError(f"url = {urls}; name one service or several, each once")
-        if batch_size < 1 or connections < 1:
-            raise ConfigError(f"batch_size = {batch_size}, connections = {connections}; use 1 or more")
         self._http = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {token}"} if token else {},
-            timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
+            timeout=httpx.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None),
             # A certificate authority of one's own is named there; proxies of the environment are not for judges.
             verify=httpx.create_ssl_context(),
             trust_env=False,
         )
         super().__init__()
-        self._batch_size, self._connections = batch_size, connections
         self._patience_seconds = patience_seconds
         self._check = check
         self._heard = time.monotonic()
-        self.num_retries = 0
-        """Requests whose programs were sent again."""
         self.outages: Counter[str] = Counter()
         """Times that each service was found gone."""
         self._places = {one: _Service(one, self) for one in urls}
@@ -420,7 +368,6 @@ class JudgeClient(RemoteJudge[_Service]):
             for item in items:
                 item.work.finish(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
             return
-        self.num_retries += 1
         if refused.status == 504 and refused.was_taken:
             # It ended what takes longer than it allows: that is these programs' matter.
             self._heard = time.monotonic()
@@ -474,7 +421,20 @@ class JudgeClient(RemoteJudge[_Service]):
             self._answer(lambda item, error=error: item.work.finish(error), *self._places.values())
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
-        about = await service.ask_about()
+        """Return what a service is and takes, once it passed the check."""
+        try:
+            answer = await self._http.get(f"{service.url}/v1/about")
+            await _accept(answer)
+            about = answer.json()
+        except httpx.TransportError as error:
+            raise Unserved(0, _name(error)) from None
+        except ValueError:
+            raise ConfigError(f"{service.url} is no judge: its /v1/about is not JSON") from None
+        except Unserved as unserved:
+            if unserved.status in _AGAIN:
+                raise
+            kind = TokenRefused if unserved.status in (401, 403) else ConfigError
+            raise kind(f"{service.url} refused it ({unserved.status}): {unserved.words}") from None
         self._check(service.url, about)
         return about
 
@@ -482,27 +442,23 @@ class JudgeClient(RemoteJudge[_Service]):
         services = list(self._places.values())
         give_up = time.monotonic() + patience_seconds
         while True:
-            missing: list[_Service] = []
-            abouts: list[dict[str, Any]] = []
             found = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
+            missing = [service for service, answer in zip(services, found, strict=True) if isinstance(answer, Unserved)]
             for service, answer in zip(services, found, strict=True):
-                if isinstance(answer, dict):
-                    abouts.append(answer)
-                elif isinstance(answer, Unserved):
+                if isinstance(answer, Unserved):
                     service.trouble = str(answer)
-                    missing.append(service)
-                else:
+                elif isinstance(answer, BaseException):
                     raise answer
             if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
                 break
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
-        if not abouts:
+        if len(missing) == len(services):
             raise EvaluatorFault(self._troubles())
         for service in missing:
             if not service.num_failures:
                 self._note_outage(service)
                 service.num_failures = 1
-        return abouts[0]
+        return next(answer for answer in found if isinstance(answer, dict))
 
 
 def _longest_seconds(problem: Problem, time_scale: float) -> float:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import partial
-from queue import SimpleQueue
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar
 
-from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language, language_of
 from microcoder.judge.languages.environment import JudgingEnvironment, describe_environment
 from microcoder.judge.languages.packages import PackageShelf, load_profile
@@ -37,37 +37,30 @@ from microcoder.judge.run.workers import (
     count_processes,
 )
 
-OnVerdict = Callable[[int, Verdict], None]
-"""Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
-
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Waiter:
-    """A caller that waits for a verdict."""
-
-    answer: Callable[[Verdict], None]
-    is_gone: Callable[[], bool]
-
-
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Job:
-    """A program in progress, and the callers that wait for its verdict."""
+    """A program in progress, and the futures of those who wait for its verdict."""
 
     key: Key
     problem: KnownProblem
-    waiters: list[_Waiter]
+    waiting: list[Future[Verdict]]
     work: Work | None = None
 
     def is_wanted(self) -> bool:
-        """Whether any caller still waits."""
-        return not all(waiter.is_gone() for waiter in tuple(self.waiters))
+        """Whether anyone still waits."""
+        return not all(future.cancelled() for future in tuple(self.waiting))
 
 
-class Judge:
-    """A pool of warm sandboxes; use it as a context manager, or call `close`."""
+class Judge(Judging):
+    """A pool of warm sandboxes; use it as a context manager, or call `close`.
+
+    Identical pairs of program and problem are judged once, also across calls. Of a batch, programs of problems that
+    took longest so far start first.
+    """
 
     def __init__(self, options: JudgeOptions | None = None, **keys: Any) -> None:
         """Start the first sandbox, so that a machine without isolation is known before any program runs.
@@ -118,12 +111,6 @@ class Judge:
 
         return Processes(self.processes, self.workers, self.options)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def statistics(self) -> Statistics:
         """Counts so far."""
@@ -135,48 +122,6 @@ class Judge:
             checker_crashes=self._checker_crashes,
             **asdict(self._pool.counts),
         )
-
-    def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
-    ) -> list[Verdict]:
-        """Judge each program against the problem at the same position; verdicts come back in that order.
-
-        Identical pairs are judged once, also across calls. Programs of problems that took longest so far start first.
-        A program never raises; a fault of the sandbox is its verdict.
-
-        Raises:
-            DataError: the sequences differ in length, or a problem's tests cannot be read.
-            EvaluatorFault: there is no compiler or interpreter for a problem's language, or the judge is closed.
-        """
-        self._check_open()
-        if len(programs) != len(problems):
-            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
-        known = [
-            self._prepare(program, problem, f"program {index}")
-            for index, (program, problem) in enumerate(zip(programs, problems, strict=True))
-        ]
-        ready: SimpleQueue[tuple[int, Verdict]] = SimpleQueue()
-        results: list[Verdict | None] = [None] * len(programs)
-        is_over = threading.Event()
-        num_ready = 0
-        jobs: list[_Job] = []
-        try:
-            for index in sorted(range(len(programs)), key=lambda index: -known[index].expected_seconds):
-                waiter = _Waiter(lambda verdict, index=index: ready.put((index, verdict)), is_over.is_set)
-                if job := self._enqueue(programs[index], known[index], waiter):
-                    jobs.append(job)
-            while num_ready < len(programs):
-                index, verdict = ready.get()
-                results[index] = verdict
-                num_ready += 1
-                if on_verdict is not None:
-                    on_verdict(index, verdict)
-        finally:
-            is_over.set()
-            if num_ready < len(programs):
-                for job in jobs:
-                    self._withdraw(job)
-        return cast(list[Verdict], results)
 
     def prepare(self, problem: Problem) -> None:
         """Check and keep a problem, so that its programs begin at once: values of long tests take seconds to read.
@@ -201,12 +146,7 @@ class Judge:
         return self._enter(program, known)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine, such as when a rollout arrives; waits like `submit`.
-
-        Raises:
-            DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
-        """
+        """Judge one program from a coroutine, such as when a rollout arrives; waits and raises like `submit`."""
         import asyncio  # only callers that have an event loop pay for it
 
         known = self._prepare(program, problem, "the program")
@@ -246,9 +186,8 @@ class Judge:
             left, self._in_flight = list(self._in_flight.values()), {}
             runs, self._running = self._running, set()
         for job in left:
-            _answer(job.waiters, verdicts.unjudged("the judge was closed", len(job.problem.prepared.tests)))
-        for future in runs:
-            _settle(future, executions.fault("the judge was closed"))
+            _settle(job.waiting, verdicts.unjudged("the judge was closed", len(job.problem.prepared.tests)))
+        _settle(runs, executions.fault("the judge was closed"))
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -262,51 +201,57 @@ class Judge:
             raise EvaluatorFault(trouble)
         return self._shelf.prepare(problem)
 
+    def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
+        self._check_open()
+        known = [
+            self._prepare(program, problem, f"program {index}")
+            for index, (program, problem) in enumerate(zip(programs, problems, strict=True))
+        ]
+        futures: list[Future[Verdict]] = [Future() for _ in programs]
+        for index in sorted(range(len(programs)), key=lambda index: -known[index].expected_seconds):
+            self._enqueue(programs[index], known[index], futures[index])
+        return futures
+
     def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
         """Judge a program that has a queue place."""
         future: Future[Verdict] = Future()
         future.add_done_callback(lambda _: self._room.leave())
-        waiter = _Waiter(lambda verdict: _settle(future, verdict), future.cancelled)
         try:
-            job = self._enqueue(program, problem, waiter)
+            self._enqueue(program, problem, future)
         except EvaluatorFault:
             future.cancel()
             raise
-        if job is not None:
-            future.add_done_callback(lambda done: self._withdraw(job) if done.cancelled() else None)
         return future
 
-    def _enqueue(self, program: Program, problem: KnownProblem, waiter: _Waiter) -> _Job | None:
-        """Start judging a program unless its verdict is known; return the entry in progress."""
+    def _enqueue(self, program: Program, problem: KnownProblem, future: Future[Verdict]) -> None:
+        """Start judging a program unless its verdict is known or on its way."""
         key = problem.key_of(program)
+        new: Work | None = None
         with self._lock:
             self._check_open()
-            known = self._cache.find(key)
-            job = self._in_flight.get(key)
-            is_new = known is None and job is None
-            if is_new:
-                job = self._in_flight[key] = _Job(key, problem, [waiter])
-                job.work = Work(program, problem, None, job.is_wanted, partial(self._finish, job))
-            else:
-                self._from_cache += 1
-                if known is None and job is not None:
-                    job.waiters.append(waiter)
+            known, job = self._cache.find(key), self._in_flight.get(key)
+            if known is None:
+                if job is None:
+                    job = self._in_flight[key] = _Job(key, problem, [])
+                    new = job.work = Work(program, problem, None, job.is_wanted, partial(self._finish, job))
+                job.waiting.append(future)
+            self._from_cache += new is None
         if known is not None:
-            waiter.answer(known)
-            return None
-        if is_new and job is not None and job.work is not None:
-            self._pool.put(job.work)
-        return job
+            _settle([future], known)
+            return
+        if new is not None:
+            self._pool.put(new)
+        future.add_done_callback(lambda done: self._withdraw(job) if done.cancelled() else None)
 
-    def _withdraw(self, job: _Job) -> None:
-        """Note that a waiting caller has gone."""
-        if (work := job.work) is not None and not job.is_wanted():
+    def _withdraw(self, job: _Job | None) -> None:
+        """Note that somebody does not wait any more."""
+        if job is not None and (work := job.work) is not None and not job.is_wanted():
             self._pool.withdraw(work)
 
     def _finish(self, job: _Job, verdict: Verdict | Execution | None) -> None:
         """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
         assert not isinstance(verdict, Execution)
-        waiters: list[_Waiter] = []
+        waiting: list[Future[Verdict]] = []
         with self._lock:
             if verdict is None:
                 if not job.is_wanted():
@@ -323,9 +268,9 @@ class Judge:
                 # Closing the judge may have answered them already.
                 if self._in_flight.pop(job.key, None):
                     # Both refer to the job: it would keep the problem's tests until the next collection of cycles.
-                    waiters, job.waiters, job.work = job.waiters, [], None
+                    waiting, job.waiting, job.work = job.waiting, [], None
         if verdict is not None:
-            _answer(waiters, verdict)
+            _settle(waiting, verdict)
         elif job.work is not None:
             # Another caller has joined in the meantime.
             self._pool.put(job.work)
@@ -342,7 +287,7 @@ class Judge:
                 is_open = future in self._running
                 self._running.discard(future)
             if isinstance(execution, Execution) and is_open:
-                _settle(future, execution)
+                _settle([future], execution)
 
         try:
             with self._lock:
@@ -356,15 +301,11 @@ class Judge:
         return future
 
 
-def _settle(future: Future[T], result: T) -> None:
-    """Set a future's result unless it was cancelled."""
-    if future.set_running_or_notify_cancel():
-        future.set_result(result)
-
-
-def _answer(waiters: Sequence[_Waiter], verdict: Verdict) -> None:
-    for waiter in waiters:
-        waiter.answer(verdict)
+def _settle(futures: Iterable[Future[T]], result: T) -> None:
+    """Set the result of futures that were not cancelled."""
+    for future in futures:
+        if future.set_running_or_notify_cancel():
+            future.set_result(result)
 
 
 def judge(

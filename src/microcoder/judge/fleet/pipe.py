@@ -3,6 +3,16 @@
 Each process is a fresh interpreter with threads and sandboxes of its own, which ends with the judge that started it.
 Programs go out in the order in which they came; a process is started if there is more work than the others have places
 for. What one ends with goes to another one, once.
+
+They speak over one socket each; both ends are ours, sandboxes have no part of it. A message is a tuple, its kind first:
+
+| from the judge                                         | from a process                                       |
+|--------------------------------------------------------|------------------------------------------------------|
+| `JudgeSetup`, once                                     | READY isolation, time scale, pace; or FAILED error   |
+| JUDGE number, program, problem number, problem or None | DONE number, packed answer or None, counts           |
+| RUN number, invocation                                 |                                                      |
+| GIVE_UP number                                         |                                                      |
+| FORGET problem number                                  |                                                      |
 """
 
 from __future__ import annotations
@@ -10,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -17,15 +28,16 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import chain
+from multiprocessing.connection import Connection
+from operator import attrgetter
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Program, Verdict
-from microcoder.judge.fleet import channel
+from microcoder.judge.core.types import Program, TestResult, Verdict
 from microcoder.judge.fleet.alone import SharedGate, make_lock_files
-from microcoder.judge.fleet.channel import Channel, JudgeSetup, pack_answer, unpack_answer
 from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
 from microcoder.judge.languages.packages import PackageShelf, load_profile
 from microcoder.judge.run.executions import Execution, Invocation
@@ -36,6 +48,74 @@ from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.verdicts import Counts, sum_counts
 from microcoder.judge.run.workers import KnownProblem, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
+
+
+class Kind:
+    """What a message is."""
+
+    READY, FAILED, DONE = range(3)
+    JUDGE, RUN, GIVE_UP, FORGET = range(4)
+
+
+_of_test = attrgetter(*(field.name for field in fields(TestResult)))
+_of_verdict = attrgetter(*(field.name for field in fields(Verdict)))
+_TESTS_AT = [field.name for field in fields(Verdict)].index("tests")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSetup:
+    """The first message to a judge process."""
+
+    num_workers: int
+    options: JudgeOptions
+    pace: dict[str, float] | None
+    """How fast this machine runs; None to find out."""
+
+
+class Channel:
+    """One end of a socket; any thread may send, one receives."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._connection = Connection(descriptor)
+        self._lock = threading.Lock()
+
+    def send(self, *message: object) -> None:
+        """Send a message; if the other side is gone, the receiving thread notices."""
+        packed = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        with self._lock:
+            try:
+                self._connection.send_bytes(packed)
+            except OSError:
+                return
+
+    def receive(self) -> tuple[Any, ...] | None:
+        """Return the next message, or None once the other side is gone."""
+        try:
+            return pickle.loads(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            return None
+
+    def close(self) -> None:
+        """Close the channel; only for the receiving thread."""
+        with self._lock:
+            self._connection.close()
+
+
+def pack_answer(answer: Verdict | Execution | None) -> object:
+    """Return an answer in a form that is a few times quicker to send."""
+    if not isinstance(answer, Verdict):
+        return answer
+    values = list(_of_verdict(answer))
+    values[_TESTS_AT] = [_of_test(test) for test in answer.tests]
+    return values
+
+
+def unpack_answer(packed: Any) -> Verdict | Execution | None:
+    """Return the answer."""
+    if packed is None or isinstance(packed, Execution):
+        return packed
+    packed[_TESTS_AT] = tuple(TestResult(*test) for test in packed[_TESTS_AT])
+    return Verdict(*packed)
 
 
 def main() -> None:
@@ -56,13 +136,13 @@ def main() -> None:
 
 
 def _end(*_: object) -> NoReturn:
-    """End as if the other side had closed the channel."""
+    """End as if the other side had closed the"""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit
 
 
 class JudgeProcess:
-    """Executes the messages of its channel."""
+    """Executes the messages of its"""
 
     def __init__(self, judge: Channel, gate: SharedGate) -> None:
         message = judge.receive()
@@ -88,10 +168,10 @@ class JudgeProcess:
             return
         try:
             if pace is not None:
-                self._judge.send(channel.READY)
+                self._judge.send(Kind.READY)
             else:
                 isolation, scale = self._workers.open()
-                self._judge.send(channel.READY, isolation, scale, self._workers.pace.best, self._workers.call_stack)
+                self._judge.send(Kind.READY, isolation, scale, self._workers.pace.best, self._workers.call_stack)
             while (message := self._judge.receive()) is not None:
                 self._take(*message)
         except SystemExit:
@@ -105,23 +185,23 @@ class JudgeProcess:
 
     def _fail(self, error: Exception) -> None:
         known = isinstance(error, MicroCoderError)
-        self._judge.send(channel.FAILED, error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
+        self._judge.send(Kind.FAILED, error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
 
     def _take(self, kind: int, *content: Any) -> None:
         match kind, content:
-            case channel.JUDGE, (int(number), Program() as program, int(known), problem):
+            case Kind.JUDGE, (int(number), Program() as program, int(known), problem):
                 if problem is not None:
                     scale, checker_seconds = self._workers.time_scale, self._setup.options.checker_seconds
                     prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
                     self._problems[known] = KnownProblem(known, prepared)
                 self._put(number, program, self._problems[known], None)
-            case channel.RUN, (int(number), Invocation() as invocation):
+            case Kind.RUN, (int(number), Invocation() as invocation):
                 self._put(number, invocation.program, None, invocation)
-            case channel.GIVE_UP, (int(number),):
+            case Kind.GIVE_UP, (int(number),):
                 with self._lock:
                     if number in self._begun:
                         self._given_up.add(number)
-            case channel.FORGET, (int(number),):
+            case Kind.FORGET, (int(number),):
                 del self._problems[number]
             case _:
                 raise EvaluatorFault(f"a judge process was sent {kind}, {content!r:.200}")
@@ -132,7 +212,7 @@ class JudgeProcess:
                 self._begun.discard(number)
                 self._given_up.discard(number)
             if not self._is_ending:
-                self._judge.send(channel.DONE, number, pack_answer(answer), self._workers.counts)
+                self._judge.send(Kind.DONE, number, pack_answer(answer), self._workers.counts)
 
         with self._lock:
             self._begun.add(number)
@@ -175,15 +255,15 @@ class _Process(Place):
             work = item.work
             with self._sending:
                 if work.problem is None:
-                    self.tell(channel.RUN, item.number, work.invocation)
+                    self.tell(Kind.RUN, item.number, work.invocation)
                     continue
                 known = work.problem
                 problem = known.prepared.problem if self._sent.add(known) else None
-                self.tell(channel.JUDGE, item.number, work.program, known.number, problem)
+                self.tell(Kind.JUDGE, item.number, work.program, known.number, problem)
                 for number in self._sent.forget():
-                    self.tell(channel.FORGET, number)
+                    self.tell(Kind.FORGET, number)
             if not work.is_wanted():
-                self.tell(channel.GIVE_UP, item.number)
+                self.tell(Kind.GIVE_UP, item.number)
 
     def tell(self, *message: object) -> None:
         """Send it a message, if it runs."""
@@ -272,11 +352,7 @@ class Processes(Fleet[_Process]):
         return all(member.workers for member in self.members)
 
     def open(self) -> tuple[Isolation, float]:
-        """Start the first process with its first sandbox; return what holds, and what CPU limits are multiplied by.
-
-        Raises:
-            EvaluatorFault: it does not start, or does not hold.
-        """
+        """Start the first process with its first sandbox; return what holds, and what CPU limits are multiplied by."""
         with self._lock:
             self.members[0].start(JudgeSetup(self.members[0].size, self._options, None))
         answer = self._opened.get()
@@ -293,7 +369,7 @@ class Processes(Fleet[_Process]):
         with self._lock:
             found = [(m, item.number) for m in self.members for item in m.held.values() if item.work is work]
         for member, number in found:
-            member.tell(channel.GIVE_UP, number)
+            member.tell(Kind.GIVE_UP, number)
 
     def close(self) -> None:
         """End all processes with their sandboxes."""
@@ -311,17 +387,17 @@ class Processes(Fleet[_Process]):
     def note(self, member: _Process, kind: int, *content: Any) -> Exception | None:
         """Take a message of a process; return the error by which it ends."""
         match kind, content:
-            case channel.DONE, (int(number), packed, Counts() as counts):
+            case Kind.DONE, (int(number), packed, Counts() as counts):
                 member.latest_counts = counts
                 self._land(member, number, unpack_answer(packed))
-            case channel.READY, _:
+            case Kind.READY, _:
                 if content:
                     isolation, scale, self._pace, self.call_stack = content
                     self._options = self._options.model_copy(update={"time_scale": scale})
                     self._opened.put((isolation, scale))
                 self._num_failed_starts = 0
                 self._open(member, member.size)
-            case channel.FAILED, (Exception() as error,):
+            case Kind.FAILED, (Exception() as error,):
                 return error
         return None
 
@@ -358,11 +434,7 @@ class Processes(Fleet[_Process]):
         self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
 
     def _start_another(self) -> bool:
-        """Start a process if there is more work than those that start will have places for.
-
-        Returns:
-            Whether any process runs, or may come to run.
-        """
+        """Start a process if those that start have too few places; return whether any runs, or may come to run."""
         starting = sum(member.size for member in self.members if member.is_started and not member.workers)
         rests = self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
         if len(self._queue) > starting and not rests:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Protocol
+from queue import SimpleQueue
+from typing import Protocol, Self, cast
 
-from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.judge import OnVerdict
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Problem, Program, Verdict
+
+OnVerdict = Callable[[int, Verdict], None]
+"""Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
 
 
 class BatchJudge(Protocol):
@@ -20,22 +25,59 @@ class BatchJudge(Protocol):
         ...
 
 
-class Judging(BatchJudge, Protocol):
-    """One that can be asked program by program, too."""
+class Judging(ABC):
+    """One that can be asked program by program, too; use it as a context manager, or call `close`."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def judge(
+        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+    ) -> list[Verdict]:
+        """Judge each program against the problem at the same position; verdicts come back in that order.
+
+        A program never raises; a fault of the sandbox is its verdict.
+
+        Raises:
+            DataError: the sequences differ in length, a program is in another language than its problem, or a
+                problem's tests cannot be read or are refused.
+            ConfigError: a service wants another token, or is none.
+            EvaluatorFault: there is no compiler or interpreter for a problem's language, no judge is reached, or this
+                is closed.
+        """
+        if len(programs) != len(problems):
+            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+        ready: SimpleQueue[int] = SimpleQueue()
+        results: list[Verdict | None] = [None] * len(programs)
+        futures = self._begin_all(programs, problems)
+        try:
+            for number, future in enumerate(futures):
+                future.add_done_callback(lambda _, number=number: ready.put(number))
+            for _ in futures:
+                index = ready.get()
+                results[index] = verdict = futures[index].result()
+                if on_verdict is not None:
+                    on_verdict(index, verdict)
+        finally:
+            for future in futures:
+                future.cancel()
+        return cast(list[Verdict], results)
+
+    @abstractmethod
+    def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
+        """Check all programs, then begin them; a future that is cancelled is not begun, or ends after its test."""
+
+    @abstractmethod
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background."""
-        ...
 
+    @abstractmethod
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
         """Judge one program from a coroutine."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Free what it holds."""
-        ...
-
-
-def unreached(problem: Problem, why: str) -> Verdict:
-    """Return the verdict on a program that no judge could be reached for: it says nothing about the program."""
-    return Verdict(Outcome.SANDBOX_FAULT, (), len(problem.tests), why)

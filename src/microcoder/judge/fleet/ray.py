@@ -32,29 +32,6 @@ def find_nodes() -> dict[str, int]:
     return {name: number for name, number in counted.items() if number}
 
 
-def start_actor(kind: type, node: str, *arguments: Any, num_processors: float = 0, **options: Any) -> Any:
-    """Start an actor on a node; Ray neither moves it nor starts it again.
-
-    Args:
-        kind: its class.
-        node: where.
-        *arguments: what it is made with.
-        num_processors: what Ray reserves for it.
-        **options: of `ray.remote`.
-    """
-    there = NodeAffinitySchedulingStrategy(node, soft=False)
-    remote = ray.remote(num_cpus=num_processors, max_restarts=0, scheduling_strategy=there, **options)(kind)
-    return remote.remote(*arguments)
-
-
-def kill_actor(handle: Any) -> None:
-    """End an actor, whatever it does; one that is gone already, with its cluster or alone, is no error."""
-    # Otherwise Ray would start another cluster, to end an actor there.
-    if ray.is_initialized():
-        with suppress(RayError, ValueError, RuntimeError):
-            ray.kill(handle)
-
-
 _PATIENCE = {
     "RAY_raylet_start_wait_time_s": "300",
     "RAY_gcs_server_port_wait_time_s": "300",
@@ -78,6 +55,10 @@ _REFRESH_SECONDS = 5.0
 _REST_SECONDS = 30.0
 """How long a node is left alone whose judge did not start."""
 _LOOK_SECONDS = 0.02
+_START_SECONDS = 120.0
+"""How long there may be no actor before programs get `sandbox_fault`."""
+_MOST_LOSSES = 3
+"""Actors that may be lost with a program before it gets `sandbox_fault`."""
 _NO_LIMIT = 1 << 20
 _LOG = logging.getLogger(__name__)
 
@@ -97,13 +78,7 @@ class NodeJudge:
 
     @ray.method(concurrency_group="give")
     def give(self, programs: list[tuple[int, Program, int]], problems: dict[int, Any], forgotten: list[int]) -> None:
-        """Begin programs.
-
-        Args:
-            programs: a number for each, and that of its problem.
-            problems: those that are new here, in Ray's object store.
-            forgotten: problems that are not asked about again, unless they are sent again.
-        """
+        """Begin programs, each with its number and its problem's; new problems are in Ray's object store."""
         self._problems |= zip(problems, ray.get(list(problems.values())), strict=True)
         for number, program, known in programs:
             try:
@@ -146,6 +121,13 @@ class _Node(Place):
         self._judge.num_problems_sent += len(new)
         self.handle.give.remote(programs, new, list(self._sent.forget()))
 
+    def kill(self) -> None:
+        """End the actor, whatever it does; one that is gone already, with its cluster or alone, is no error."""
+        # Otherwise Ray would start another cluster, to end an actor there.
+        if ray.is_initialized():
+            with suppress(RayError, ValueError, RuntimeError):
+                ray.kill(self.handle)
+
 
 class RayJudge(RemoteJudge[_Node]):
     """Judges on all nodes of the Ray cluster that this process is connected to; use it as a context manager."""
@@ -155,8 +137,6 @@ class RayJudge(RemoteJudge[_Node]):
         *,
         workers_per_node: int | None = None,
         processors_per_worker: float = 1.0,
-        max_losses: int = 3,
-        start_seconds: float = 120.0,
         **options: Any,
     ) -> None:
         """Start an actor on each node, and wait for the first.
@@ -165,8 +145,6 @@ class RayJudge(RemoteJudge[_Node]):
             workers_per_node: programs judged at the same time on a node; by default as many as Ray's processors
                 there, or, if none are reserved, as the node's real ones.
             processors_per_worker: what Ray reserves for each; 0 if a trainer has reserved all processors already.
-            max_losses: how often an actor may be lost with a program before that gets `sandbox_fault`.
-            start_seconds: how long there may be no actor before programs get `sandbox_fault`.
             **options: what each node's `Judge` is made with besides.
 
         Raises:
@@ -177,15 +155,10 @@ class RayJudge(RemoteJudge[_Node]):
             raise ConfigError("Ray is not initialised; call ray.init() first")
         if workers_per_node is not None and workers_per_node < 1:
             raise ConfigError(f"workers_per_node = {workers_per_node}; use 1 or more, or leave it out")
-        if processors_per_worker < 0 or max_losses < 0 or start_seconds <= 0:
-            raise ConfigError(
-                f"processors_per_worker = {processors_per_worker}, max_losses = {max_losses}, "
-                f"start_seconds = {start_seconds}; use at least 0, at least 0, and more than 0"
-            )
+        if processors_per_worker < 0:
+            raise ConfigError(f"processors_per_worker = {processors_per_worker}; use 0 or more")
         self._workers_per_node = workers_per_node
         self._processors_per_worker = processors_per_worker
-        self._max_losses = max_losses
-        self._start_seconds = start_seconds
         self._options = options
         super().__init__()
         self._resting: dict[str, float] = {}
@@ -214,7 +187,7 @@ class RayJudge(RemoteJudge[_Node]):
     async def _open_first(self) -> None:
         """Start actors, and wait for the first: fail early if no node can judge."""
         self._start_nodes()
-        give_up = time.monotonic() + self._start_seconds
+        give_up = time.monotonic() + _START_SECONDS
         while not self.nodes:
             if not self._places:
                 raise EvaluatorFault(
@@ -222,7 +195,7 @@ class RayJudge(RemoteJudge[_Node]):
                 )
             if time.monotonic() > give_up:
                 why = self._start_failure or "are its processors taken?"
-                raise EvaluatorFault(f"no judge started on the Ray cluster within {self._start_seconds:g} s; {why}")
+                raise EvaluatorFault(f"no judge started on the Ray cluster within {_START_SECONDS:g} s; {why}")
             await asyncio.sleep(_LOOK_SECONDS)
         self._begin(self._watch())
 
@@ -236,7 +209,7 @@ class RayJudge(RemoteJudge[_Node]):
                 self._copy_late()
                 if self.nodes or not self._queue:
                     able = time.monotonic()
-                elif time.monotonic() - able > self._start_seconds:
+                elif time.monotonic() - able > _START_SECONDS:
                     why = f"no node of the Ray cluster judges any more {self._start_failure}".rstrip()
                     self._answer(lambda item, why=why: item.give_up(why))
         except Exception as error:
@@ -288,13 +261,13 @@ class RayJudge(RemoteJudge[_Node]):
 
     def _kill_all(self) -> None:
         for node in self._places.values():
-            kill_actor(node.handle)
+            node.kill()
         self._places.clear()
 
     def _lose_node(self, node: _Node, why: str) -> None:
         self.num_losses += 1
         self._forget(node)
-        kill_actor(node.handle)
+        node.kill()
         self._lose(node, why)
 
     def _forget(self, node: _Node) -> None:
@@ -304,7 +277,7 @@ class RayJudge(RemoteJudge[_Node]):
             node.workers = 0
 
     def _find_end(self, place: _Node, item: Item, why: str) -> str:
-        return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > self._max_losses else ""
+        return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > _MOST_LOSSES else ""
 
     def _start_nodes(self) -> None:
         """Start an actor on every living node that has none; count those out that are gone."""
@@ -318,12 +291,12 @@ class RayJudge(RemoteJudge[_Node]):
             workers = self._workers_per_node
             if self._processors_per_worker:
                 workers = min(workers or num_processors, num_processors)
-            handle = start_actor(
-                NodeJudge,
-                name,
-                {"workers": workers, **self._options},
-                num_processors=(workers or 0) * self._processors_per_worker,
+            # Ray neither moves it nor starts it again.
+            actor = ray.remote(
+                num_cpus=(workers or 0) * self._processors_per_worker,
+                max_restarts=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False),
                 concurrency_groups={"give": 1, "collect": 1},
-            )
-            node = self._places[name] = _Node(name, handle, self)
+            )(NodeJudge)
+            node = self._places[name] = _Node(name, actor.remote({"workers": workers, **self._options}), self)
             self._begin(self._tend(node))

@@ -8,16 +8,15 @@ from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar
 
-from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderError
+from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.fleet import Fleet, Item, Place
-from microcoder.judge.fleet.judge import OnVerdict
-from microcoder.judge.fleet.protocols import unreached
+from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language
+from microcoder.judge.run.verdicts import unjudged
 
 MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
@@ -89,17 +88,14 @@ class QueuedProgram:
 
     def fault(self, message: str) -> Verdict:
         """Return the verdict that no judge was reached for it."""
-        return unreached(self.known.problem, message[:300])
+        return unjudged(message[:300], len(self.known.problem.tests))
 
 
 PlaceT = TypeVar("PlaceT", bound=Place)
 
 
-class RemoteJudge(Fleet[PlaceT]):
-    """The ways to ask; use it as a context manager, or call `close`. Safe for several threads at once.
-
-    An event loop in a thread of its own gives to places and hears of them.
-    """
+class RemoteJudge(Fleet[PlaceT], Judging):
+    """The ways to ask, safe for several threads at once: an event loop in a thread of its own serves the places."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,58 +107,20 @@ class RemoteJudge(Fleet[PlaceT]):
         self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
-    ) -> list[Verdict]:
-        """Judge each program against the problem at the same position; verdicts come back in that order.
-
-        Raises:
-            DataError: the sequences differ in length, a program is in another language than its problem, or a
-                problem's tests cannot be read or are refused.
-            ConfigError: a service wants another token, or is none.
-            EvaluatorFault: there is no compiler for a problem's language, no judge is reached, or this is closed.
-        """
-        if len(programs) != len(problems):
-            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+    def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
         known: dict[int, NumberedProblem] = {}
         for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
             check_language(program, problem, f"program {index}")
             if id(problem) not in known:
                 known[id(problem)] = self._know(problem)
-        ready: SimpleQueue[int] = SimpleQueue()
-        works = [QueuedProgram(p, known[id(problem)]) for p, problem in zip(programs, problems, strict=True)]
-        self._enqueue(works)
-        for index, work in enumerate(works):
-            work.future.add_done_callback(lambda _, index=index: ready.put(index))
-        results: list[Verdict | None] = [None] * len(works)
-        try:
-            for _ in works:
-                index = ready.get()
-                results[index] = verdict = works[index].future.result()
-                if on_verdict is not None:
-                    on_verdict(index, verdict)
-        finally:
-            for work in works:
-                work.future.cancel()
-        return cast(list[Verdict], results)
+        pairs = zip(programs, problems, strict=True)
+        return self._enqueue([QueuedProgram(program, known[id(problem)]) for program, problem in pairs])
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; a cancelled future is not begun any more. It raises what `judge` does.
-
-        Raises:
-            DataError: the program is in another language than its problem, or the problem's tests cannot be read.
-            EvaluatorFault: this is closed.
-        """
+        """Judge one program in the background; a cancelled future is not begun any more. Raises as `judge`."""
         check_language(program, problem, "the program")
-        work = QueuedProgram(program, self._know(problem))
-        self._enqueue([work])
-        return work.future
+        (future,) = self._enqueue([QueuedProgram(program, self._know(problem))])
+        return future
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
         """Judge one program from a coroutine; raises like `judge`."""
@@ -182,11 +140,12 @@ class RemoteJudge(Fleet[PlaceT]):
     def _know(self, problem: Problem) -> NumberedProblem:
         return self._shelf.find(problem)
 
-    def _enqueue(self, works: Sequence[QueuedProgram]) -> None:
+    def _enqueue(self, works: Sequence[QueuedProgram]) -> list[Future[Verdict]]:
         with self._lock:
             if self._is_closed:
                 raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
             self._put([Item(work, work.known.number) for work in works])
+        return [work.future for work in works]
 
     def _note_copies(self, answer: JudgeAnswer) -> JudgeAnswer:
         if isinstance(answer, MicroCoderError):

@@ -102,11 +102,7 @@ def _names(language: Language) -> list[str]:
 
 
 def read_language(path: Path) -> Language:
-    """Read a language file of the user's own.
-
-    Raises:
-        ConfigError: it is not there, is no TOML, or a key in it is wrong; which line.
-    """
+    """Read a language file of the user's own."""
     try:
         language = _read(path)
     except OSError as error:
@@ -116,19 +112,15 @@ def read_language(path: Path) -> Language:
     except ValidationError as error:
         # A misspelt key says more than that the right one is missing.
         first = max(error.errors(), key=lambda one: one["type"] == "extra_forbidden")
-        key = ".".join(map(str, first["loc"]))
-        line = _line_of_key(path.read_text(), str(next((k for k in reversed(first["loc"]) if isinstance(k, str)), "")))
-        raise ConfigError(f"language file {path} line {line}: {explain_fault(first, key)}") from None
+        last = next((part for part in reversed(first["loc"]) if isinstance(part, str)), "")
+        named = re.compile(rf"\s*\[?\"?{re.escape(last)}\"?\s*[=.\]]")
+        lines = enumerate(path.read_text().splitlines(), 1)
+        line = next((number for number, text in lines if last and named.match(text)), 1)
+        fault = explain_fault(first, ".".join(map(str, first["loc"])))
+        raise ConfigError(f"language file {path} line {line}: {fault}") from None
     if not language.is_built:
         raise ConfigError(f"language file {path}: it has no build; see docs/languages.md")
     return language
-
-
-def _line_of_key(text: str, key: str) -> int:
-    if not key:
-        return 1
-    named = re.compile(rf"\s*\[?\"?{re.escape(key)}\"?\s*[=.\]]")
-    return next((number for number, line in enumerate(text.splitlines(), 1) if named.match(line)), 1)
 
 
 LANGUAGES = _Languages()
@@ -142,40 +134,16 @@ def add_language(path: str | Path) -> Language:
         ConfigError: it cannot be used, or its name is taken.
     """
     resolved = Path(path).expanduser().resolve()
-    language = read_language(resolved)
     named = [one for one in os.environ.get(LANGUAGES_VARIABLE, "").split(":") if one]
-    if str(resolved) not in named:
-        before = os.environ.get(LANGUAGES_VARIABLE)
-        os.environ[LANGUAGES_VARIABLE] = ":".join([*named, str(resolved)])
-        try:
-            len(LANGUAGES)
-        except ConfigError:
-            _restore(before)
-            raise
-    return language
-
-
-def _restore(named: str | None) -> None:
-    if named is None:
-        del os.environ[LANGUAGES_VARIABLE]
-    else:
-        os.environ[LANGUAGES_VARIABLE] = named
-
-
-def _name_all() -> Iterator[tuple[str, tuple[Language, str]]]:
-    """Yield each name with its language and the version that it means, if it means one."""
-    for language in LANGUAGES.values():
-        yield from ((name, (language, "")) for name in (language.name, *language.aliases))
-        for version, described in language.versions.items():
-            yield from ((name, (language, version)) for name in described.aliases)
+    if str(resolved) in named:
+        return read_language(resolved)
+    known = _join(dict(LANGUAGES), [resolved])
+    os.environ[LANGUAGES_VARIABLE] = ":".join([*named, str(resolved)])
+    return known[next(reversed(known))]
 
 
 def find_language(name: str, version: str = "") -> Language:
-    """Return a language by its name or one of its aliases, in a version or in the one that is usual here.
-
-    Raises:
-        DataError: there is no such language, or not in this version.
-    """
+    """Return a language by its name or one of its aliases, in a version or in the one that is usual here."""
     len(LANGUAGES)
     return _find(name, version)[0]
 
@@ -183,7 +151,11 @@ def find_language(name: str, version: str = "") -> Language:
 @lru_cache(256)
 def _find(name: str, version: str) -> tuple[Language, str]:
     """Return the language, and the version that the name itself means."""
-    by_any_name = dict(_name_all())
+    by_any_name: dict[str, tuple[Language, str]] = {}
+    for one in LANGUAGES.values():
+        by_any_name |= dict.fromkeys((one.name, *one.aliases), (one, ""))
+        for number, described in one.versions.items():
+            by_any_name |= dict.fromkeys(described.aliases, (one, number))
     if name.lower() not in by_any_name:
         raise DataError(
             f"language = {name[:50]!r}; use one of {', '.join(LANGUAGES)}, or add a language file (docs/languages.md)"
@@ -203,20 +175,12 @@ def _find(name: str, version: str) -> tuple[Language, str]:
 
 
 def language_of(problem: Problem) -> Language:
-    """Return the language, and its version, that a problem's programs are written in.
-
-    Raises:
-        DataError: there is no such language or version.
-    """
+    """Return the language, and its version, that a problem's programs are written in."""
     return find_language(problem.language, problem.language_version)
 
 
 def check_language(program: Program, problem: Problem, what: str) -> None:
-    """Refuse a program that is written in another language than its problem wants.
-
-    Raises:
-        DataError: it is; `what` names the program.
-    """
+    """Refuse a program that is written in another language than its problem wants."""
     if program.language == problem.language:
         return
     wanted, written = language_of(problem), find_language(program.language)

@@ -166,11 +166,7 @@ class Language(Record):
         return _find_command(self.compilers)
 
     def find_interpreter(self) -> Interpreter:
-        """Return the interpreter of a language that is not built.
-
-        Raises:
-            EvaluatorFault: there is none of this version; the message says what to install.
-        """
+        """Return the interpreter of a language that is not built."""
         return find_interpreter(self.version)
 
     def find_problem(self) -> str:

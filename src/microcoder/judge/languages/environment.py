@@ -51,12 +51,7 @@ class JudgingEnvironment:
 
 
 def describe_environment(packages: PackageShelf, call_stack: str) -> JudgingEnvironment:
-    """Return what programs of a judge run on; its packages are installed first if they are not there.
-
-    Args:
-        packages: those of the judge.
-        call_stack: what its sandbox says of the call stack.
-    """
+    """Return what programs of a judge run on; its packages are installed first if they are not there."""
     provided = packages.provide(current_interpreter())
     version = current_interpreter().version
     return JudgingEnvironment(version, packages.profile, provided.problem, digest_languages(), call_stack)

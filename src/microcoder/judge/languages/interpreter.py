@@ -75,12 +75,7 @@ def current_interpreter() -> Interpreter:
 
 
 def find_interpreter(version: str) -> Interpreter:
-    """Return an interpreter of a version such as 3.13.
-
-    Raises:
-        EvaluatorFault: there is none on this machine; the message says what to install.
-        ConfigError: a path that was named is no interpreter.
-    """
+    """Return an interpreter of a version such as 3.13."""
     if version == CURRENT_VERSION:
         return current_interpreter()
     interpreter = _search(version, os.environ.get(PYTHONS_VARIABLE, ""))

@@ -96,11 +96,7 @@ def find_folder(profile: PackageProfile, interpreter: Interpreter) -> Path | Non
 
 
 def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
-    """Return the folder of a profile, made first if it is not there yet.
-
-    Raises:
-        EvaluatorFault: the packages cannot be installed, or the folder cannot be written; why.
-    """
+    """Return the folder of a profile, made first if it is not there yet."""
     found = find_folder(profile, interpreter)
     if found is not None:
         return found
@@ -118,7 +114,7 @@ def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
 
 
 def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Path:
-    """Make a folder, whole or not at all; with its lock held."""
+    """Make a folder, whole or not at all; its lock is held."""
     _LOG.warning(
         "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
         ", ".join(profile.pins),
@@ -145,11 +141,7 @@ def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Pa
 
 
 def _run_installer(folder: Path, pins: Sequence[str], interpreter: Interpreter) -> None:
-    """Install wheels by pip, as it is configured on this machine; without it by uv.
-
-    Raises:
-        EvaluatorFault: neither is here, or it failed; with its last message.
-    """
+    """Install wheels by pip, as it is configured on this machine; without it by uv."""
     if importlib.util.find_spec("pip") is not None:
         command = [sys.executable, "-I", "-m", "pip", "--python", interpreter.executable, "install", *_PIP_OPTIONS]
     elif (uv := shutil.which("uv")) is not None:
@@ -172,11 +164,7 @@ def _run_installer(folder: Path, pins: Sequence[str], interpreter: Interpreter) 
 
 
 def _check(folder: Path, profile: PackageProfile) -> None:
-    """Refuse a profile that programs could not import: a module by another name, a package that is not pinned.
-
-    Raises:
-        EvaluatorFault: which, and what to write.
-    """
+    """Refuse a profile that programs could not import: a module by another name, a package that is not pinned."""
     for package in profile.packages:
         module = package.modules[0]
         if not (folder / module).is_dir() and not any(folder.glob(f"{module}.*")):
@@ -218,9 +206,9 @@ class PackageShelf:
             return self._provided[key]
 
 
-_failures: dict[str, str] = {}
-"""Folders that could not be made by this process, which tries once, and why."""
-_failures_lock = threading.Lock()
+_missing: dict[str, str] = {}
+"""Folders that could not be made by this process, which tries once: why, and what to type."""
+_missing_lock = threading.Lock()
 
 
 def provide_packages(profile: PackageProfile, interpreter: Interpreter) -> ProvidedPackages:
@@ -228,25 +216,19 @@ def provide_packages(profile: PackageProfile, interpreter: Interpreter) -> Provi
     if not profile.packages:
         return ProvidedPackages(profile, "")
     digest = folder_digest(profile, interpreter)
-    with _failures_lock:
+    with _missing_lock:
         found = find_folder(profile, interpreter)
-        if found is None and digest not in _failures:
+        if found is None and digest not in _missing:
             try:
                 found = install_packages(profile, interpreter)
             except EvaluatorFault as fault:
-                _failures[digest] = str(fault)
-                _LOG.warning("microcoder: %s", describe_missing(profile, interpreter, str(fault)))
-        if found is not None:
-            return ProvidedPackages(profile, str(found))
-        return ProvidedPackages(profile, "", describe_missing(profile, interpreter, _failures[digest]))
-
-
-def describe_missing(profile: PackageProfile, interpreter: Interpreter, why: str) -> str:
-    """Return the sentence that says that a profile's packages are not here, and what to type."""
-    return (
-        f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: programs that "
-        f"import them stay unscored; type `microcoder packages {profile.path or profile.name}` ({why})"
-    )
+                _missing[digest] = (
+                    f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: "
+                    "programs that import them stay unscored; type "
+                    f"`microcoder packages {profile.path or profile.name}` ({fault})"
+                )
+                _LOG.warning("microcoder: %s", _missing[digest])
+        return ProvidedPackages(profile, str(found)) if found else ProvidedPackages(profile, "", _missing[digest])
 
 
 STANDARD = "standard"
@@ -330,11 +312,7 @@ class PackageProfile(Record):
         """Return the first package that a program imports, or None.
 
         A source that is long, or that the Python around the judge cannot parse (a newer one's, say), imports what its
-        lines with `import` or `from` name.
-
-        Args:
-            code: its source.
-            is_function: it may also use the names that function-call programs find without an import.
+        lines with `import` or `from` name. A function may also use the names that it finds without an import.
         """
         if not any(word in code for package in self.packages for word in (*package.modules, *package.prelude)):
             return None
@@ -393,9 +371,6 @@ def load_profile(name: str) -> PackageProfile:
     """Return a profile by name, or the user's by the path of its file.
 
     A `.toml` file is as those in `profiles/`; a `.txt` file has one NAME==VERSION a line, as `pip freeze` writes.
-
-    Raises:
-        ConfigError: there is none, or its file cannot be read; why, and what is allowed.
     """
     if name in PROFILES:
         return PROFILES[name]

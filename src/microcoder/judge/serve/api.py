@@ -22,12 +22,10 @@ from microcoder.judge.fleet.messages import (
     RunResponse,
 )
 from microcoder.judge.languages import LANGUAGES
-from microcoder.judge.serve.metrics import CONTENT_TYPE
-from microcoder.judge.serve.reading import ReadRoute
-from microcoder.judge.serve.refusals import Refused, refusal_of
+from microcoder.judge.serve.reading import ReadRoute, Refused, refusal_of
 from microcoder.judge.serve.service import Service
 
-_JSON, _LINES = "application/json", "application/x-ndjson"
+_JSON, _LINES, _PROMETHEUS = "application/json", "application/x-ndjson", "text/plain; version=0.0.4; charset=utf-8"
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"model": Landed | Load | Failure, "description": "One of these a line", "content": {_LINES: {}}}
 }
@@ -155,6 +153,6 @@ def build_router(service: Service) -> APIRouter:
     @router.get("/metrics", tags=["service"])
     async def metrics() -> Response:
         """Counters for Prometheus."""
-        return Response(service.metrics.render(), media_type=CONTENT_TYPE)
+        return Response(service.metrics.render(), media_type=_PROMETHEUS)
 
     return router

@@ -21,10 +21,9 @@ from starlette.types import ASGIApp
 
 import microcoder
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.serve import api, piston, sandbox_fusion
-from microcoder.judge.serve.connections import ACCEPTED_AT_ONCE, Connection, Connections, bound_connections
-from microcoder.judge.serve.guard import Guard
-from microcoder.judge.serve.refusals import Refused, refusal_of
+from microcoder.judge.serve import api, dialects
+from microcoder.judge.serve.guard import ACCEPTED_AT_ONCE, Connection, Connections, Guard, bound_connections
+from microcoder.judge.serve.reading import Refused, refusal_of
 from microcoder.judge.serve.service import Service
 
 _KERNEL_QUEUE = 2048
@@ -48,8 +47,8 @@ def build_app(service: Service, *, tokens: Collection[str] = ()) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
     )
-    for dialect in (api, sandbox_fusion, piston):
-        app.include_router(dialect.build_router(service))
+    for routes in (api, dialects):
+        app.include_router(routes.build_router(service))
     app.add_exception_handler(Exception, _answer_error)
     for kind in (Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
@@ -73,17 +72,17 @@ class JudgeServer(uvicorn.Server):
         self._service = service
         self._on_start = on_start
         settings = service.settings
-        connections = Connections(
+        self._connections = Connections(
             build_app(service, tokens=tokens),
             settings=settings,
             metrics=service.metrics,
             most=bound_connections(settings, service.judge.workers),
         )
         config = uvicorn.Config(
-            connections,
+            self._connections,
             host=host,
             port=port,
-            http=cast(type[asyncio.Protocol], partial(Connection, connections)),
+            http=cast(type[asyncio.Protocol], partial(Connection, self._connections)),
             ws="none",
             loop="asyncio",
             ssl_certfile=tls[0] if tls else None,
@@ -93,7 +92,7 @@ class JudgeServer(uvicorn.Server):
             access_log=False,
             server_header=False,
             backlog=ACCEPTED_AT_ONCE,
-            timeout_keep_alive=settings.idle_seconds + _AFTER_GRACE_SECONDS,
+            timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
         super().__init__(config)
@@ -113,7 +112,10 @@ class JudgeServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             for listening in (listening for server in self.servers for listening in server.sockets):
-                _lengthen_queue(listening.fileno())
+                # Clients wait in the kernel: asyncio takes one number for that and for how many are taken per turn.
+                with socket.socket(fileno=os.dup(listening.fileno())) as again:
+                    again.listen(_KERNEL_QUEUE)
+            self._watching = asyncio.ensure_future(self._connections.watch())
             self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -121,12 +123,6 @@ class JudgeServer(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.drain()
-
-
-def _lengthen_queue(listening: int) -> None:
-    """Let clients wait in the kernel: asyncio takes one number for that and for how many are taken per turn."""
-    with socket.socket(fileno=os.dup(listening)) as again:
-        again.listen(_KERNEL_QUEUE)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

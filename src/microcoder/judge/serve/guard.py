@@ -1,4 +1,14 @@
-"""The door: who may come in, how much they may carry, how long they may take; and when they leave."""
+"""The door: who may come in, how much they may carry, how long they may take; and when they leave.
+
+| a connection                                   | what happens to it                                 |
+|------------------------------------------------|----------------------------------------------------|
+| sends no whole request head in time            | closed                                             |
+| is kept open after an answer and asks nothing  | closed after the idle time, by uvicorn             |
+| does not read its answer                       | reset, by the kernel                               |
+| is one more than there may be                  | the longest waiting one makes room; with none: 503 |
+
+Without these, a thousand sockets that never send a byte hold every descriptor, and the service answers nobody.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +16,29 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import os
+import resource
+import socket
 import time
-from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from microcoder.judge.serve.reading import BYTES_PER_VALUE, ValueCounter
-from microcoder.judge.serve.refusals import Refused
-from microcoder.judge.serve.service import Service, shutting_down
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.serve.reading import BYTES_PER_VALUE, Refused, ValueCounter
+from microcoder.judge.serve.service import Service, ServiceMetrics, shutting_down
+from microcoder.judge.serve.settings import ServiceSettings
 
+ACCEPTED_AT_ONCE = 32
+"""Connections taken per turn of the event loop; each holds a descriptor before it can be refused."""
+_TURNS_UNTIL_REFUSED = 4
+_PER_WORKER, _SPARE = 32, 128
+"""Descriptors for a worker's sandboxes and the test that runs there; for files, shared inputs and the log."""
+_FEWEST = 16
 _OPEN = ("/healthz", "/readyz")
 _ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
-_VERSIONS = ("1.0", "1.1")
 _MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
 """So many wrong tokens an address may show in so long; then it waits until that time is over."""
 _MOST_PEERS = 4096
@@ -35,12 +54,12 @@ class Guard:
     def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
         """Guard an application; without tokens anybody may come in."""
         self._app = app
-        self._service, self.settings = service, service.settings
+        self._service, self._settings = service, service.settings
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
         self._num_bytes = 0
-        self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._failures: dict[str, tuple[float, int]] = {}
         """When an address first showed a wrong token, and how many since."""
-        self._welcome: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._welcome: dict[tuple[str, bytes], None] = {}
         """Addresses, and the digests of right tokens that they have shown."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,45 +76,38 @@ class Guard:
                 status = message["status"]
             await send(message)
 
+        body = _Body(receive)
         try:
-            await self._serve(scope, receive, note_and_send)
+            await self._serve(body, scope, note_and_send)
         finally:
+            self._hold(body, -body.num_held)
             route = getattr(scope.get("route"), "path", "other")
             self._service.metrics.requests.labels(route, str(status)).inc()
             self._service.metrics.request_seconds.labels(route).observe(time.monotonic() - started)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = _Body(self, receive)
+    async def _serve(self, body: _Body, scope: Scope, send: Send) -> None:
         try:
-            try:
-                _check_framing(scope)
-                self._check_token(scope)
-                if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
-                    raise shutting_down()
-                given: list[Message] = [
-                    {"type": "http.request", "body": await body.read(scope, self.settings.body_seconds)}
-                ]
-            except Refused as refused:
-                await body.discard(scope)
-                await _answer(refused, scope, send)
-                return
-            except _Gone:
-                return
-            await self._serve_while_there(scope, receive, send, given)
-        finally:
-            body.free()
-
-    async def _serve_while_there(self, scope: Scope, receive: Receive, send: Send, given: list[Message]) -> None:
-        """Run the application until it has answered, or the client is gone."""
+            _check_framing(scope)
+            self._check_token(scope)
+            if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
+                raise shutting_down()
+            given = [await self._read(body, scope)]
+        except Refused as refused:
+            await self._discard(body, scope)
+            await _answer(refused, scope, send)
+            return
+        except _Gone:
+            return
 
         async def give() -> Message:
             if given:
-                return given.pop()
+                return {"type": "http.request", "body": given.pop()}
             await asyncio.Event().wait()
             raise AssertionError("never set")
 
+        # Until it has answered, or the client is gone.
         answering = asyncio.ensure_future(self._app(scope, give, send))
-        leaving = asyncio.ensure_future(_wait_until_gone(receive))
+        leaving = asyncio.ensure_future(body.wait_until_gone())
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
@@ -120,30 +132,53 @@ class Guard:
             raise Refused(429, why, retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
-            self._welcome[peer, shown] = None
-            if len(self._welcome) > _MOST_PEERS:
-                self._welcome.popitem(last=False)
-        else:
-            self._service.metrics.tokens_refused.labels("wrong").inc()
-            self._failures[peer] = (since, num_failures + 1) if left > 0 else (time.monotonic(), 1)
-            if len(self._failures) > _MOST_PEERS:
-                self._failures.popitem(last=False)
-            raise Refused(
-                401,
-                "no valid token; send it as `Authorization: Bearer TOKEN`, or as the password in http://any:TOKEN@host",
-            )
+            _remember(self._welcome, (peer, shown), None)
+            return
+        self._service.metrics.tokens_refused.labels("wrong").inc()
+        _remember(self._failures, peer, (since, num_failures + 1) if left > 0 else (time.monotonic(), 1))
+        raise Refused(
+            401, "no valid token; send it as `Authorization: Bearer TOKEN`, or as the password in http://any:TOKEN@host"
+        )
 
-    def hold(self, num_bytes: int) -> None:
-        """Count bytes in, or out if negative.
-
-        Raises:
-            Refused: the requests on their way are too large together.
-        """
-        limit = self.settings.max_total_body_mib << 20
-        if num_bytes > 0 and self._num_bytes + num_bytes > limit:
+    def _hold(self, body: _Body, num_bytes: int) -> None:
+        """Count bytes in, or out if negative."""
+        if num_bytes > 0 and self._num_bytes + num_bytes > self._settings.max_total_body_mib << 20:
             raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
+        body.num_held += num_bytes
         self._num_bytes += num_bytes
         self._service.metrics.body_bytes.set(self._num_bytes)
+
+    async def _read(self, body: _Body, scope: Scope) -> bytes:
+        """Return a whole body; what it holds is counted until its request is over."""
+        limit, seconds = self._settings.max_body_mib << 20, self._settings.body_seconds
+        too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
+        stated = _header(scope, b"content-length")
+        if stated.isdigit() and int(stated) > limit:
+            raise too_large
+        counter, content = ValueCounter(self._settings), bytearray()
+        try:
+            async with asyncio.timeout(seconds):
+                while not body.is_complete:
+                    chunk = await body.next()
+                    if len(content) + len(chunk) > limit:
+                        raise too_large
+                    self._hold(body, len(chunk) + BYTES_PER_VALUE * counter.add(chunk))
+                    content += chunk
+        except TimeoutError:
+            raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
+        return bytes(content)
+
+    async def _discard(self, body: _Body, scope: Scope) -> None:
+        """Throw away what still arrives, unless the client waits for leave to send it."""
+        if _header(scope, b"expect"):
+            return
+        left = _DISCARDED * (self._settings.max_body_mib << 20)
+        try:
+            async with asyncio.timeout(min(_DISCARD_SECONDS, self._settings.body_seconds)):
+                while not body.is_complete and left > 0:
+                    left -= len(await body.next())
+        except (TimeoutError, _Gone):
+            pass
 
 
 class _Gone(Exception):
@@ -153,65 +188,30 @@ class _Gone(Exception):
 class _Body:
     """A request's body as it arrives."""
 
-    def __init__(self, guard: Guard, receive: Receive) -> None:
-        self._guard = guard
+    def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._is_complete = False
-        self._num_held = 0
-        self._counter = ValueCounter(guard.settings)
-        self._content = bytearray()
+        self.is_complete = False
+        self.num_held = 0
+        """Bytes that are counted for it."""
 
-    async def read(self, scope: Scope, seconds: float) -> bytes:
-        """Return all of it; what it holds is counted until it is freed."""
-        limit = self._guard.settings.max_body_mib << 20
-        too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
-        stated = _header(scope, b"content-length")
-        if stated.isdigit() and int(stated) > limit:
-            raise too_large
-        try:
-            async with asyncio.timeout(seconds):
-                while not self._is_complete:
-                    chunk = await self._next()
-                    if len(self._content) + len(chunk) > limit:
-                        raise too_large
-                    num_bytes = len(chunk) + BYTES_PER_VALUE * self._counter.add(chunk)
-                    self._guard.hold(num_bytes)
-                    self._num_held += num_bytes
-                    self._content += chunk
-        except TimeoutError:
-            raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
-        content, self._content = bytes(self._content), bytearray()
-        return content
-
-    async def discard(self, scope: Scope) -> None:
-        """Throw away what still arrives, unless the client waits for leave to send it."""
-        if _header(scope, b"expect"):
-            return
-        self._content = bytearray()
-        left = _DISCARDED * (self._guard.settings.max_body_mib << 20)
-        try:
-            async with asyncio.timeout(min(_DISCARD_SECONDS, self._guard.settings.body_seconds)):
-                while not self._is_complete and left > 0:
-                    left -= len(await self._next())
-        except (TimeoutError, _Gone):
-            pass
-
-    def free(self) -> None:
-        """Give back the room that it took."""
-        self._guard.hold(-self._num_held)
-        self._num_held = 0
-
-    async def _next(self) -> bytes:
+    async def next(self) -> bytes:
+        """Return the next piece."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise _Gone
-        self._is_complete = not message.get("more_body", False)
+        self.is_complete = not message.get("more_body", False)
         return message.get("body", b"")
 
+    async def wait_until_gone(self) -> None:
+        """Wait for the client to leave."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
 
-async def _wait_until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+
+def _remember(known: dict[Any, Any], key: object, value: object) -> None:
+    known[key] = value
+    if len(known) > _MOST_PEERS:
+        del known[next(iter(known))]
 
 
 async def _answer(refused: Refused, scope: Scope, send: Send) -> None:
@@ -228,12 +228,8 @@ async def _answer(refused: Refused, scope: Scope, send: Send) -> None:
 
 
 def _check_framing(scope: Scope) -> None:
-    """Refuse what a proxy may take for another request than we do; the answer ends the connection.
-
-    Raises:
-        Refused: the body has two lengths (RFC 9112, 6.1), or the version of HTTP is none that is spoken here.
-    """
-    if scope["http_version"] not in _VERSIONS:
+    """Refuse what a proxy may take for another request than we do (RFC 9112, 6.1); the answer ends the connection."""
+    if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(505, "use HTTP/1.1")
     names = [name for name, _ in scope["headers"]]
     if b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0"):
@@ -247,11 +243,111 @@ def _header(scope: Scope, name: bytes) -> str:
 def _token_of(authorization: str) -> str:
     """Return the token of a Bearer header, or the password of a Basic one, which is what a URL can hold."""
     scheme, _, value = authorization.partition(" ")
-    if scheme.lower() == "bearer":
-        return value.strip()
     if scheme.lower() == "basic":
         try:
             return base64.b64decode(value, validate=True).decode().partition(":")[2]
         except ValueError:
             return ""
-    return ""
+    return value.strip() if scheme.lower() == "bearer" else ""
+
+
+def bound_connections(settings: ServiceSettings, workers: int) -> int:
+    """Return how many connections there may be: what is set, or as many as the limit on open files leaves room for."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return settings.max_connections
+    taken = len(os.listdir("/proc/self/fd")) + _SPARE + _PER_WORKER * workers + ACCEPTED_AT_ONCE * _TURNS_UNTIL_REFUSED
+    if soft - taken < _FEWEST:
+        raise ConfigError(
+            f"{soft} open files are allowed, {workers} workers and {_FEWEST} connections need {taken + _FEWEST}; "
+            f"type `ulimit -n {max(1024, 2 * taken)}` first, or take fewer --workers"
+        )
+    return min(settings.max_connections, soft - taken)
+
+
+class Connections:
+    """All connections of one service, around its application; lives in the event loop."""
+
+    def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
+        self._app, self._metrics, self._most = app, metrics, most
+        self._settings = settings
+        self._waiting: dict[Connection, float] = {}
+        """Connections without a request under way and until when one has to come; the longest waiting first."""
+        self._busy: set[Connection] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; its connection is busy meanwhile."""
+        connection: Connection | None = scope.get("state", {}).get("connection")
+        if connection is None:
+            await self._app(scope, receive, send)
+            return
+
+        async def note_and_send(message: Message) -> None:
+            # Before it is sent: the next request may come before this call is over.
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                self.note_waiting(connection, self._settings.idle_seconds + self._settings.head_seconds)
+            await send(message)
+
+        self.forget(connection)
+        if not connection.transport.is_closing():
+            self._busy.add(connection)
+        await self._app(scope, receive, note_and_send)
+
+    async def watch(self) -> None:
+        """End connections that wait for too long; one that trickles in has no more time than one that does not come."""
+        while True:
+            await asyncio.sleep(self._settings.head_seconds / 10)
+            for connection in [one for one, give_up in self._waiting.items() if give_up < time.monotonic()]:
+                self._end(connection, "no_head")
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
+        is_full = len(self._waiting) + len(self._busy) >= self._most
+        if is_full and self._waiting:
+            self._end(next(iter(self._waiting)), "no_room")
+        elif is_full:
+            self._metrics.connections_closed.labels("no_room").inc()
+            return False
+        self.note_waiting(connection, self._settings.head_seconds)
+        # What is not taken for so long is reset.
+        not_read = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self._settings.body_seconds))
+        connection.transport.get_extra_info("socket").setsockopt(*not_read)
+        return True
+
+    def note_waiting(self, connection: Connection, seconds: float) -> None:
+        """Wait for a request of a connection that is open."""
+        self.forget(connection)
+        if not connection.transport.is_closing():
+            self._waiting[connection] = time.monotonic() + seconds
+            self._metrics.connections.set(len(self._waiting) + len(self._busy))
+
+    def forget(self, connection: Connection) -> None:
+        """Count a connection out; one that was not taken, or was counted out already, changes nothing."""
+        self._waiting.pop(connection, None)
+        self._busy.discard(connection)
+        self._metrics.connections.set(len(self._waiting) + len(self._busy))
+
+    def _end(self, connection: Connection, why: str) -> None:
+        self._metrics.connections_closed.labels(why).inc()
+        self.forget(connection)
+        connection.transport.abort()
+
+
+class Connection(H11Protocol):
+    """A connection that is counted; HTTP is read by uvicorn."""
+
+    def __init__(self, known: Connections, *, app_state: dict[str, Any], **options: Any) -> None:
+        super().__init__(app_state={**app_state, "connection": self}, **options)
+        self._known = known
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, if there is room."""
+        super().connection_made(transport)
+        if not self._known.admit(self):
+            transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._known.forget(self)
+        super().connection_lost(exc)

@@ -1,19 +1,24 @@
-"""Bodies of requests: their values are counted as they arrive, so that few enough are left to make objects of at once.
+"""What a request may hold, and how one that is refused is answered.
 
-A test takes hundreds of bytes of memory and some microseconds however short it is: a body that is bounded in bytes
-alone can stop the service for seconds. Text costs next to nothing, and is bounded in bytes.
+Values of bodies are counted as they arrive, so that few enough are left to make objects of at once: a test takes
+hundreds of bytes of memory and some microseconds however short it is, so a body that is bounded in bytes alone can stop
+the service for seconds. Text costs next to nothing, and is bounded in bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import json
+import math
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException as StarletteException
 
-from microcoder.judge.serve.refusals import Refused, explain
+from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.serve.settings import ServiceSettings
 
 BYTES_PER_VALUE = 256
@@ -21,6 +26,57 @@ BYTES_PER_VALUE = 256
 _PER_TEST, _PER_PROBLEM, _PER_PROGRAM, _SPARE = 3, 20, 10, 10_000
 """Values that a test, a problem and a program may have; and files, arguments and the like of a request."""
 _TEXT = bytes(set(range(256)) - set(b'"{[,'))
+_PISTON = "/api/v2"
+_MAX_FAULTS_SHOWN = 5
+
+
+class Refused(Exception):
+    """A request that is not served, and why."""
+
+    def __init__(self, status: int, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status: 4xx for what the client must change, 429, 503 and 504 for what may be sent again."""
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that belong to it."""
+        headers = {"WWW-Authenticate": 'Bearer realm="microcoder"'} if self.status == 401 else {}
+        if self.retry_after_seconds is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_seconds)))
+        return headers
+
+    def body(self, path: str) -> bytes:
+        """Return the answer's JSON, in the words of the dialect that the path belongs to."""
+        return json.dumps({"message" if path.startswith(_PISTON) else "detail": self.message}).encode()
+
+
+def refusal_of(error: Exception) -> Refused:
+    """Return the answer to a request that raised an exception."""
+    match error:
+        case Refused():
+            return error
+        case RequestValidationError():
+            return Refused(422, _explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
+        case StarletteException():
+            return Refused(error.status_code, str(error.detail))
+        case DataError():
+            return Refused(422, str(error)[:1000])
+        case EvaluatorFault():
+            return Refused(503, str(error)[:1000], retry_after_seconds=5)
+        case _:
+            return Refused(500, "the service failed; its log says how")
+
+
+def _explain(faults: Sequence[Mapping[str, Any]]) -> str:
+    """Say where and what, without what was sent: that may be large, and is somebody's data."""
+    shown = [
+        f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
+        for fault in faults[:_MAX_FAULTS_SHOWN]
+    ]
+    left = len(faults) - len(shown)
+    return "; ".join(shown) + (f"; and {left} more" if left else "")
 
 
 class ValueCounter:
@@ -42,11 +98,7 @@ class ValueCounter:
         self.num_values = 0
 
     def add(self, piece: bytes) -> int:
-        """Count a piece; return how many values it adds.
-
-        Raises:
-            Refused: there are too many.
-        """
+        """Count a piece; return how many values it adds."""
         piece = self._begun + piece
         # A backslash at the end belongs to what comes next; so does each of a pair.
         self._begun = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
@@ -81,7 +133,7 @@ class ReadRoute(APIRoute):
                     return model.validate_json(content) if model else None
                 except ValidationError as error:
                     # FastAPI puts words of its own in the place of any other exception.
-                    raise HTTPException(422, explain(error.errors(include_url=False, include_input=False))) from None
+                    raise HTTPException(422, _explain(error.errors(include_url=False, include_input=False))) from None
 
         async def read_and_handle(request: Request) -> Response:
             return await handle(Read(request.scope, request.receive))

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.messages import Load
 from microcoder.judge.languages import find_language
-from microcoder.judge.run.verdicts import fault_reason
-from microcoder.judge.serve.metrics import ServiceMetrics
-from microcoder.judge.serve.refusals import Refused
+from microcoder.judge.run.verdicts import Statistics, fault_reason
+from microcoder.judge.serve.reading import Refused
 from microcoder.judge.serve.settings import ServiceSettings
 
 T = TypeVar("T")
@@ -29,6 +34,53 @@ _MOST_VALUES, _MOST_LISTS = 1_000_000, 2_000_000
 _IN_TEST = re.compile(r", test (\d+)")
 BEAT_SECONDS = 10.0
 """After so long without a verdict a stream says that the service is at work."""
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class ServiceMetrics(Collector):
+    """What one service counts, for Prometheus; a registry of its own, so that several may live in one process."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.registry = CollectorRegistry()
+        count, show = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        spread = partial(Histogram, buckets=_SECONDS, registry=self.registry)
+        self.requests = count("microcoder_requests", "Requests by route and status", ("route", "status"))
+        self.request_seconds = spread(
+            "microcoder_request_seconds", "From a request's first byte to its answer", ("route",)
+        )
+        self.outcomes = count("microcoder_outcomes", "Verdicts and runs by outcome", ("outcome",))
+        self.faults = count(
+            "microcoder_faults",
+            "Programs without a verdict by reason; details are in the log and in the verdicts",
+            ("reason",),
+        )
+        self.queued = show("microcoder_queued_programs", "Programs on their way")
+        self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
+        self.connections = show("microcoder_connections", "Open connections")
+        self.connections_closed = count(
+            "microcoder_connections_closed",
+            "Connections that were ended or refused: no_head, no_room",
+            ("why",),
+        )
+        self.tokens_refused = count(
+            "microcoder_tokens_refused",
+            "Requests without a valid token: wrong, or not_looked_at after too many wrong ones from an address",
+            ("why",),
+        )
+        self.run_seconds = spread("microcoder_run_seconds", "What a program's tests took on the clock")
+        self.wait_seconds = spread("microcoder_wait_seconds", "What a program waited besides")
+        self.registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the judge's own counts, read when they are asked for."""
+        statistics = self._judge.statistics
+        for name, text in attribute_docstrings(Statistics).items():
+            yield CounterMetricFamily(f"microcoder_judge_{name}", text.rstrip("."), value=getattr(statistics, name))
+
+    def render(self) -> bytes:
+        """Return the page that Prometheus reads."""
+        return generate_latest(self.registry)
 
 
 class Service:
@@ -37,7 +89,7 @@ class Service:
     def __init__(self, judge: Judge, settings: ServiceSettings) -> None:
         self.judge = judge
         self.settings = settings
-        self.metrics = ServiceMetrics(lambda: judge.statistics)
+        self.metrics = ServiceMetrics(judge)
         self.is_draining = False
         self._num_queued = 0
         self._seconds_per_program = 0.1
@@ -87,16 +139,11 @@ class Service:
         Yields:
             None as soon as they are taken, and whenever nothing has landed for a while; a program's position and its
             verdict as it lands.
-
-        Raises:
-            Refused: it is too large, something in it cannot be judged, there is no room, or it took too long.
-            DataError: a problem's tests cannot be read.
         """
-        if len(programs) > self.settings.max_batch:
-            raise Refused(413, f"{len(programs)} programs in one request; send at most {self.settings.max_batch}")
         each = list({id(problem): problem for problem in problems}.values())
         called = [test for problem in each if problem.fn_name is not None for test in problem.tests]
         for what, number, most in (
+            ("programs", len(programs), self.settings.max_batch),
             ("problems", len(each), self.settings.max_problems),
             ("tests", sum(len(problem.tests) for problem in each), self.settings.max_total_tests),
             ("values in a function's test", max(map(_count_values, called), default=0), _MOST_VALUES),
@@ -110,19 +157,48 @@ class Service:
         try:
             # Values of functions are read here, which takes as long as there are many.
             await asyncio.to_thread(self._prepare, each)
-        except BaseException:
+            judging = [self._judge(*pair) for pair in zip(programs, problems, strict=True)]
+            async with aclosing(self._land(judging, self.settings.request_seconds)) as landing:
+                async for landed in landing:
+                    yield landed
+        finally:
             self._leave(len(programs))
-            raise
+
+    async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
+        """Run one program without judging it; a client may wait for less than the service's limit."""
+        self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
+        longest = self.settings.max_wall_seconds
+        if invocation.wall_seconds is not None and not 0 < invocation.wall_seconds <= longest:
+            raise Refused(
+                422, f"a wall time limit of {invocation.wall_seconds:g} s; use more than 0, at most {longest:g}"
+            )
+        self._check_language(invocation.program.language)
+        invocation.check()
+        self._enter(1)
+        seconds = min(patience_seconds, self.settings.request_seconds)
+        try:
+            async with aclosing(self._land([self._run(invocation)], seconds)) as landing:
+                (execution,) = [landed[1] async for landed in landing if landed is not None]
+            return execution
+        finally:
+            self._leave(1)
+
+    async def _land(
+        self, works: Sequence[Coroutine[Any, Any, T]], seconds: float
+    ) -> AsyncGenerator[tuple[int, T] | None]:
+        """Yield each result with its position as it lands, and None now and then.
+
+        What is left when the client goes, the time is over or the service ends is not begun any more.
+        """
         landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
         over = asyncio.ensure_future(self._over.wait())
-        tasks = [asyncio.ensure_future(self._judge_at(*each)) for each in zip(itertools.count(), programs, problems)]
-        for task in (*tasks, over):
+        numbers: dict[asyncio.Future[Any], int] = {asyncio.ensure_future(work): n for n, work in enumerate(works)}
+        for task in (*numbers, over):
             task.add_done_callback(lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done)))
-        seconds = self.settings.request_seconds
         give_up = time.monotonic() + seconds
         try:
             yield None
-            num_left = len(tasks)
+            num_left = len(numbers)
             while num_left:
                 try:
                     done = await asyncio.wait_for(landed.get(), min(BEAT_SECONDS, give_up - time.monotonic()))
@@ -135,32 +211,10 @@ class Service:
                 if done is over:
                     raise shutting_down()
                 num_left -= 1
-                yield done.result()
+                yield numbers[done], done.result()
         finally:
-            for task in (*tasks, over):
+            for task in (*numbers, over):
                 task.cancel()
-            self._leave(len(programs))
-
-    async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
-        """Run one program without judging it; a client may wait for less than the service's limit.
-
-        Raises:
-            Refused: it asks for too much, there is no room, or it took longer than the client waits.
-            DataError: it cannot be run.
-        """
-        self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
-        longest = self.settings.max_wall_seconds
-        if invocation.wall_seconds is not None and not 0 < invocation.wall_seconds <= longest:
-            raise Refused(
-                422, f"a wall time limit of {invocation.wall_seconds:g} s; use more than 0, at most {longest:g}"
-            )
-        self._check_language(invocation.program.language)
-        invocation.check()
-        self._enter(1)
-        try:
-            return await self._within(self._run(invocation), min(patience_seconds, self.settings.request_seconds))
-        finally:
-            self._leave(1)
 
     def default_seconds(self, seconds: float) -> float:
         """Return the CPU limit of a request that names none."""
@@ -210,64 +264,47 @@ class Service:
     def _enter(self, num_programs: int) -> None:
         if self.is_draining:
             raise shutting_down()
-        if num_programs > self.settings.max_queued:
-            raise Refused(413, f"{num_programs} programs in one request; send at most {self.settings.max_queued}")
-        if self._num_queued + num_programs > self.settings.max_queued:
+        most = self.settings.max_queued
+        if num_programs > most:
+            raise Refused(413, f"{num_programs} programs in one request; send at most {most}")
+        if self._num_queued + num_programs > most:
             seconds = self._num_queued * self._seconds_per_program / self.judge.workers
             raise Refused(
                 429,
-                f"{self._num_queued} programs are on their way, at most {self.settings.max_queued} are taken; "
-                "send it again later",
+                f"{self._num_queued} programs are on their way, at most {most} are taken; send it again later",
                 retry_after_seconds=min(max(1.0, seconds / 2), _MAX_RETRY_AFTER_SECONDS),
             )
-        self._num_queued += num_programs
-        self.metrics.queued.set(self._num_queued)
+        self._leave(-num_programs)
 
     def _leave(self, num_programs: int) -> None:
         self._num_queued -= num_programs
         self.metrics.queued.set(self._num_queued)
 
-    async def _within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Wait for work as long as its client does; work that is given up is not begun any more."""
-        task = asyncio.ensure_future(work)
-        over = asyncio.ensure_future(self._over.wait())
-        try:
-            await asyncio.wait((task, over), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            if over.done():
-                raise shutting_down()
-            raise Refused(504, f"not done within {seconds:g} s; send it again later", retry_after_seconds=1)
-        finally:
-            over.cancel()
-            task.cancel()
-
-    async def _judge_at(self, index: int, program: Program, problem: Problem) -> tuple[int, Verdict]:
-        return index, await self._judge(program, problem)
-
     async def _judge(self, program: Program, problem: Problem) -> Verdict:
         started = time.monotonic()
         verdict = await self.judge.judge_async(program, problem)
+        fault = "" if verdict.is_scorable else verdict.detail or "unknown"
+        seconds = sum(test.wall_seconds for test in verdict.tests)
         # A checker that fails is the client's own: sending one must not end the service.
-        is_ours = not verdict.is_scorable and not verdict.is_checker_fault
-        if not verdict.is_scorable:
-            self.metrics.faults.labels(fault_reason(verdict.detail)).inc()
-        self._note(verdict.outcome, sum(test.wall_seconds for test in verdict.tests), started, is_fault=is_ours)
+        self._note(verdict.outcome, seconds, started, fault, is_ours=not verdict.is_checker_fault)
         return verdict
 
     async def _run(self, invocation: Invocation) -> Execution:
         started = time.monotonic()
         execution = await self.judge.run_async(invocation)
-        if not execution.is_conclusive:
-            self.metrics.faults.labels(fault_reason(execution.detail)).inc()
-        self._note(execution.failure, execution.wall_seconds, started, is_fault=not execution.is_conclusive)
+        fault = "" if execution.is_conclusive else execution.detail or "unknown"
+        self._note(execution.failure, execution.wall_seconds, started, fault)
         return execution
 
-    def _note(self, outcome: Outcome | None, run_seconds: float, started: float, *, is_fault: bool) -> None:
+    def _note(
+        self, outcome: Outcome | None, run_seconds: float, started: float, fault: str, *, is_ours: bool = True
+    ) -> None:
+        if fault:
+            self.metrics.faults.labels(fault_reason(fault)).inc()
         self.metrics.outcomes.labels(outcome.value if outcome else "finished").inc()
         self.metrics.run_seconds.observe(run_seconds)
         self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - run_seconds))
-        self._faults_in_a_row = self._faults_in_a_row + 1 if is_fault else 0
+        self._faults_in_a_row = self._faults_in_a_row + 1 if fault and is_ours else 0
         self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds
 
 

@@ -57,11 +57,7 @@ class ServiceSettings(Config):
 
 
 def read_tokens(path: Path) -> frozenset[str]:
-    """Read the accepted bearer tokens, one a line; blank lines and lines that start with # are skipped.
-
-    Raises:
-        ConfigError: the file cannot be read, holds none, or holds one that is too short.
-    """
+    """Read the accepted bearer tokens, one a line; blank lines and lines that start with # are skipped."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

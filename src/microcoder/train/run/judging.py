@@ -14,8 +14,7 @@ from microcoder.judge import Judge, JudgingEnvironment
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.fleet.judge import OnVerdict
-from microcoder.judge.fleet.protocols import BatchJudge, Judging
+from microcoder.judge.fleet.protocols import BatchJudge, Judging, OnVerdict
 from microcoder.judge.languages.environment import digest_languages
 from microcoder.judge.languages.packages import load_profile
 from microcoder.train.recipe.judge import EvaluatorConfig
