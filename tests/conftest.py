@@ -41,7 +41,7 @@ LONGEST = (
     "judge/test_hostile.py",
     "judge/test_waiting.py",
     "judge/test_judge_processes.py",
-    "data/filter/test_filter_duplicates.py",
+    "data/filter/test_duplicates.py",
     "cli/test_judge.py",
     "data/formats/test_rows_real_data.py",
     "judge/test_busy.py",

@@ -39,7 +39,6 @@ REFUSING = (
     *(
         "train/test_judging.py",
         "data/benchmarks/test_livecodebench.py",
-        "data/collect/test_collect_columns.py",
     ),
     *("data/collect/test_collect_row_files.py", "data/test_audit.py", "data/formats/test_rows.py"),
     *("eval/test_generation_files.py", "judge/test_submission.py", "judge/test_checkers.py"),

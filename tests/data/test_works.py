@@ -1,8 +1,9 @@
-"""What each step does to a shard: one row that our code fails on is a rejection, and the others go on."""
+"""Works and reasons."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from microcoder.data import Candidate, Rejection
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.steps import Resources, open_process, read_benchmark_problems
 from microcoder.data.clean import ProcessSettings
+from microcoder.data.formats import row
+from microcoder.data.formats.candidates import REASONS
 from microcoder.judge.core.errors import DataError
 
 FINE = "Given two numbers, print the sum of both of them on one line."
@@ -48,3 +51,12 @@ def test_a_benchmarks_long_tests_are_not_held(tmp_path: Path) -> None:
     (tmp_path / "bench.jsonl").write_text(json.dumps(row) + "\n")
     (problem,) = read_benchmark_problems([SourceSettings(path=str(tmp_path / "bench.jsonl"), format="livecodebench")])
     assert {test.input for test in problem.tests} == {"1\n"}
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "dataset-audit.md"
+
+
+def test_the_table_of_reasons_is_up_to_date() -> None:
+    reasons = DOCS.read_text(encoding="utf-8").partition("\n## Why a row was turned away\n")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", reasons.partition("\n## ")[0], re.MULTILINE)
+    assert rows == [*row.REASONS.items(), *REASONS.items()]

@@ -76,7 +76,6 @@ class Endpoint:
         """Make a client.
 
         Args:
-            settings: where the model is.
             cache: folder where `ask` keeps replies under the hash of what was asked; a second run asks nothing.
         """
         self.settings = settings
@@ -122,9 +121,6 @@ class Endpoint:
             body: the request, in OpenAI's form.
             may_be_filtered: whether a reply without a choice, as some servers answer what their filter stops, is an
                 empty text; else it is an error.
-
-        Raises:
-            ConfigError: httpx is not installed, or what the server said, and what to check.
         """
         http = self._http  # says what to type where httpx is missing
         from httpx import RequestError
@@ -160,18 +156,7 @@ class Endpoint:
         seed: int | None = None,
         temperature: float | None = None,
     ) -> dict[str, Any]:
-        """Return the model's reply to a chat, as the JSON object that the schema describes.
-
-        Args:
-            messages: the chat.
-            schema: JSON schema of the reply.
-            seed: in place of the settings' own.
-            temperature: in place of the settings' own.
-
-        Raises:
-            BadReply: the reply is no JSON object, or lacks a required key.
-            ConfigError: the endpoint gave no answer at all.
-        """
+        """Return the model's reply to a chat, as the JSON object that the schema describes."""
         if not isinstance(self.settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
         changed = {"seed": seed, "temperature": temperature}

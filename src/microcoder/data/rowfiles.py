@@ -66,13 +66,7 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
     """Return the folder with an archive's content, which is whole or absent; links are left out, and logged.
 
     Args:
-        archive: a tar file, compressed or not, or a zip file.
-        into: where folders of archives are made.
         digest: of the archive's content; a changed archive gets a folder of its own.
-
-    Raises:
-        DataError: it is damaged, holds what is no plain file or lies outside, or unpacks to far more than it is.
-        OSError: the disk is full, or not to be written.
     """
     place = hashlib.sha256(f"{archive.name}\0{digest}".encode()).hexdigest()[:12]
     folder = into / f"{archive.name.split('.', 1)[0]}-{place}"

@@ -203,11 +203,7 @@ def open_source(
         format_name: a key of `FORMATS`, or a reference to a reader of the user's own.
         name: begins the ids of its rows; the format's name where none is given.
         columns: fields that the format reads, and where the rows have them instead.
-        joins: files whose rows belong to these.
         licence: of rows that name none; where it is not given, what `LICENCES` says of a known data set.
-
-    Raises:
-        DataError: there is no such format, the path does not exist, or it holds nothing of that format.
     """
     found_format = load_format(format_name)
     name = name or found_format.name
@@ -247,9 +243,6 @@ def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None
     """Return the shards of a source: every raw row is in exactly one, and the same one in every run.
 
     A shard has at most that many rows; it has fewer where a file ends, or where its rows have so many bytes.
-
-    Raises:
-        DataError: the number is not positive, or the source is gone or not to be read.
     """
     if rows_per_shard < 1:
         raise DataError(f"rows_per_shard is {rows_per_shard}; it must be 1 or more")

@@ -49,11 +49,7 @@ class ProgramRunner:
     """Runs programs by a judge's sandboxes, for several threads at a time; what they gave is kept by content."""
 
     def __init__(self, judge: Judge, store: Path | None = None) -> None:
-        """Start with what was run before.
-
-        Raises:
-            DataError: the store is no store.
-        """
+        """Start with what was run before."""
         self._judge = judge
         try:
             if store is not None:

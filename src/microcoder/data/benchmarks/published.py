@@ -33,9 +33,6 @@ def read_heldout(path: Path) -> list[Problem]:
     """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
 
     All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
-
-    Raises:
-        DataError: a file is missing or broken (see `read_problems`, `Benchmark.read`).
     """
     if is_livecodebench(path):
         return [question.load() for question in LiveCodeBench(path=path).read()]
@@ -43,11 +40,7 @@ def read_heldout(path: Path) -> list[Problem]:
 
 
 def read_training_problems(path: Path) -> list[Problem]:
-    """Read problems to train on.
-
-    Raises:
-        DataError: as `read_problems`; or it is a benchmark.
-    """
+    """Read problems to train on."""
     if is_livecodebench(path):
         raise DataError(f"{path} is LiveCodeBench, a benchmark: to train on it would spoil it; give it as the held-out")
     return read_problems(path)
@@ -74,12 +67,8 @@ def read_published(
         name: `owner/name`, or a folder.
         revision: commit, tag or branch.
         subset: what the Hub calls a config.
-        split: of it.
         format_name: a format's name, or a reference to a reader of the user's own.
         is_trained_on: whether a benchmark is refused.
-
-    Raises:
-        DataError: the format is unknown, the Hub has nothing of that name or cannot be reached, or no row is a problem.
     """
     check_format(format_name, is_trained_on=is_trained_on)
     try:
@@ -116,11 +105,7 @@ def read_published(
 
 
 def check_format(name: str, *, is_trained_on: bool) -> None:
-    """Refuse a format that is unknown, or a benchmark's where it would be trained on.
-
-    Raises:
-        DataError: which, and what there is.
-    """
+    """Refuse a format that is unknown, or a benchmark's where it would be trained on."""
     usable = sorted(key for key, known in FORMATS.items() if not known.folders and not known.is_benchmark)
     if ":" not in name and (name not in FORMATS or FORMATS[name].folders):
         raise DataError(f"problems.format = {name!r} is unknown; use one of {', '.join(usable)}")
@@ -129,11 +114,7 @@ def check_format(name: str, *, is_trained_on: bool) -> None:
 
 
 def find_format(name: str) -> str:
-    """Return the format of a data set that is known by its name, such as `BAAI/TACO`.
-
-    Raises:
-        DataError: it is not.
-    """
+    """Return the format of a data set that is known by its name, such as `BAAI/TACO`."""
     known = [key for key, known in FORMATS.items() if name in known.about.replace(",", " ").split()]
     if not known:
         raise DataError(

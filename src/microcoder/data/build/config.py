@@ -152,11 +152,7 @@ class FileDigests:
         self._known = _read_memory(memory) if memory.exists() else {}
 
     def find(self, path: Path) -> str:
-        """Return the digest of a file's content.
-
-        Raises:
-            DataError: it cannot be read.
-        """
+        """Return the digest of a file's content."""
         try:
             stat = path.stat()
             key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
@@ -185,11 +181,7 @@ def _read_memory(path: Path) -> dict[str, str]:
 def unpack_sources(
     sources: Sequence[SourceSettings], *, into: Path, digests: FileDigests
 ) -> tuple[SourceSettings, ...]:
-    """Return the sources with archives unpacked, each pointing into its folder.
-
-    Raises:
-        DataError: an archive does not exist or cannot be unpacked.
-    """
+    """Return the sources with archives unpacked, each pointing into its folder."""
     found = []
     for source in sources:
         if is_archive(source.path):
@@ -223,11 +215,7 @@ def list_inputs(
     bytes_per_shard: int | None = None,
     digests: FileDigests,
 ) -> list[InputShard]:
-    """Return the shards of all sources, in their order.
-
-    Raises:
-        DataError: a source does not exist or holds nothing of its format, or its format reads no column of that name.
-    """
+    """Return the shards of all sources, in their order."""
     shards: list[InputShard] = []
     for number, settings in enumerate(sources):
         source = open_settings(settings)

@@ -47,7 +47,6 @@ def estimate_seconds(missing: Mapping[str, Missing], *, workers: int, package_sh
 
     Args:
         missing: rows and bytes that each step has still to do.
-        workers: processes at the same time.
         package_share: of the rows that are contest packages.
     """
     verify = _SECONDS_PER_ROW["verify"] * (1 - package_share) + _PACKAGE_SECONDS * package_share
@@ -90,15 +89,7 @@ class Built:
 
 
 def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
-    """Find all input, and what of the work is done.
-
-    Args:
-        config: the build.
-        last: the stage to end with.
-
-    Raises:
-        DataError: a source or benchmark cannot be found or read, or the output is a file.
-    """
+    """Find all input, and what of the work is done."""
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
     if (config.output / CARD).exists() and not (config.output / MARKER).exists() and not config.work_folder.exists():
@@ -123,12 +114,7 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
 def run_build(
     config: BuildConfig, plan: BuildPlan, *, on_progress: OnProgress = lambda step, done, total: None
 ) -> Built:
-    """Do what is missing, and write the corpus when every stage was run.
-
-    Raises:
-        DataError: an endpoint failed, a file of an earlier run is damaged, or another build is at work here.
-        EvaluatorFault: the sandbox does not hold.
-    """
+    """Do what is missing, and write the corpus when every stage was run."""
     with hold_work(config):
         parts, step_counts = run_plan(config, plan, on_progress)
         if not plan.steps or plan.steps[-1].name != "verify":
@@ -146,12 +132,7 @@ def run_build(
 
 @contextmanager
 def hold_work(config: BuildConfig) -> Iterator[None]:
-    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's.
-
-    Raises:
-        DataError: another build holds it.
-        OSError: the disk is full, also where it was SQLite that met its end.
-    """
+    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's."""
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
     with hold_lock(config.work_folder / "lock", busy):
         try:
@@ -251,13 +232,7 @@ def audit(
     Args:
         config: of a build; its output gets `report.md`, `summary.json` and `findings.jsonl`, a line a finding of a row.
         limit: rows to look at, drawn by the seed; a larger limit holds those of a smaller one.
-        seed: of the draw.
         runs_programs: whether the programs of rows and benchmarks are run.
-        on_progress: called as each step advances.
-
-    Raises:
-        DataError: a source or benchmark cannot be read, or holds no rows.
-        EvaluatorFault: the sandbox does not hold.
     """
     if limit is not None:
         config = config.model_copy(update={"rows_per_shard": 1})

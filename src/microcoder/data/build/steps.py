@@ -277,11 +277,7 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
 
 
 def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
-    """Return the problems of benchmarks, those that could not be judged too.
-
-    Raises:
-        DataError: no row of a benchmark could be read, so nothing would be kept out.
-    """
+    """Return the problems of benchmarks, those that could not be judged too."""
     problems: list[Candidate] = []
     for benchmark in sources:
         num_rows, num_before, first = 0, len(problems), ""

@@ -77,11 +77,7 @@ def looks_like_tex(text: str) -> bool:
 
 @cache
 def find_pandoc() -> str:
-    """Return the path of pandoc: that of the package pypandoc-binary, whose version is known, or the one on PATH.
-
-    Raises:
-        ConfigError: there is neither.
-    """
+    """Return the path of pandoc: that of the package pypandoc-binary, whose version is known, or the one on PATH."""
     package = find_spec("pypandoc")
     own = Path(package.origin).with_name("files") / "pandoc" if package and package.origin else None
     found = str(own) if own and own.exists() else shutil.which("pandoc")

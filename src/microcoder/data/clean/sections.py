@@ -86,7 +86,6 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
     """Return what a line opens, or None where it is text.
 
     Args:
-        line: one line of a statement.
         in_example: an example was opened before, so that `Input` is its input and `Input: n = 3` its start.
     """
     if not line.strip():
@@ -367,7 +366,6 @@ def strip_instruction(statement: str, starter_code: str | None = None) -> str:
     """Return the statement without the prompt that its source baked into it.
 
     Args:
-        statement: a clean statement.
         starter_code: dropped from the end of the statement where it stands there, since the record holds it.
     """
     text = _BAKED_PATTERN.sub("", statement)

@@ -54,10 +54,16 @@ def process(
     tests = _normalise_tests(candidate)
     if isinstance(tests, Rejection):
         return tests
-    candidate = check_checker(_restore_powers(_restore_samples(_find_signature(tests))))
+    starter = find_starter_code(tests)
+    candidate = tests.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)
+    candidate = check_checker(_restore_powers(_restore_samples(candidate)))
     candidate = _identify(candidate)
     if candidate.natural_language != "en":
-        translated = _translate(candidate, settings, endpoint)
+        if endpoint is None and settings.translation.endpoint is not None:
+            endpoint = Endpoint(settings.translation.endpoint)
+        if endpoint is None:
+            return reject(candidate, "process", "not_english", candidate.natural_language)
+        translated = translate(candidate, endpoint)
         if isinstance(translated, Rejection):
             return translated
         candidate = translated
@@ -123,14 +129,6 @@ def _identify(candidate: Candidate) -> Candidate:
     return candidate.change("process", "identify_language/1", detail, natural_language=found.code)
 
 
-def _translate(candidate: Candidate, settings: ProcessSettings, endpoint: Endpoint | None) -> Candidate | Rejection:
-    if endpoint is None and settings.translation.endpoint is not None:
-        endpoint = Endpoint(settings.translation.endpoint)
-    if endpoint is None:
-        return reject(candidate, "process", "not_english", candidate.natural_language)
-    return translate(candidate, endpoint)
-
-
 def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     found = normalise_tests(candidate.tests, candidate.groups, is_function=candidate.fn_name is not None)
     detail = ", ".join(
@@ -148,8 +146,3 @@ def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         return reject(candidate, "process", "conflicting_tests", detail)
     flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
     return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)
-
-
-def _find_signature(candidate: Candidate) -> Candidate:
-    starter = find_starter_code(candidate)
-    return candidate.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)

@@ -42,7 +42,6 @@ def normalise_tests(tests: tuple[TestCase, ...], groups: tuple[str, ...], *, is_
     """Return the tests in one form, each once.
 
     Args:
-        tests: as the source has them.
         groups: one name per test, or empty.
         is_function: inputs are JSON arguments, one a line; outputs are JSON.
     """

@@ -213,7 +213,10 @@ class _Reader:
                 case ast.Assert(test=ast.Constant()):
                     pass
                 case ast.Assert(test=test):
-                    self._read_one(test, names)
+                    try:
+                        self._claims.append(self._read_claim(test, names))
+                    except NotACall as error:
+                        self._dropped.append(str(error))
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     names.pop(name, None)
                     # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow without bound.
@@ -257,12 +260,6 @@ class _Reader:
                     dropped.append(str(error))
         checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
         return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
-
-    def _read_one(self, test: ast.expr, names: _Names) -> None:
-        try:
-            self._claims.append(self._read_claim(test, names))
-        except NotACall as error:
-            self._dropped.append(str(error))
 
     def _read_claim(self, test: ast.expr, names: _Names) -> _Claim:
         """Read an assertion that compares one call with a literal."""

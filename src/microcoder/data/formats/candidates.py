@@ -264,7 +264,6 @@ class Candidate(Record):
         Args:
             language: of the program; a harness runs Python alone.
             seconds: CPU seconds a test.
-            memory_mib: limit on memory.
             tests: in place of its own.
 
         Raises:

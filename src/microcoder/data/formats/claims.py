@@ -59,7 +59,10 @@ def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: s
     """
     calls, sources = [], []
     for claim in claims:
-        sources.append(_shift(claim.source, len(calls)) if calls else claim.source)
+        source = claim.source
+        if calls:
+            source = ast.unparse(_Shifter(len(calls)).visit(parse_source(source, mode="eval").body))
+        sources.append(source)
         calls.extend(claim.calls)
     asked = {"calls": calls, **({"setup": setup} if setup else {})}
     return TestCase(input=json.dumps(asked), output=json.dumps({"prelude": prelude, "claims": sources}))
@@ -110,15 +113,7 @@ def cut_assertion(
 def claim_tests(
     source: str, *, called: Collection[str], entry: str, setup: str = "", prelude: str = ""
 ) -> list[TestCase]:
-    """Return one test for each assertion of a program of assertions.
-
-    Args:
-        source: assertions, and statements that prepare them without naming the answer.
-        called: names under which the answer's function is called.
-        entry: the name that the answer defines.
-        setup: source that runs beside the answer before the calls.
-        prelude: source that runs in the checker before the claims.
-    """
+    """Return one test for each assertion of a program of assertions (see `read_claims` and `claims_test`)."""
     statements = parse_test(source).body
     claims = read_claims(statements, called=called, entry=entry)
     if not claims or not any(claim.calls for claim in claims):
@@ -180,10 +175,6 @@ class _Shifter(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id == RESULTS and isinstance(node.slice, ast.Constant):
             return parse_source(f"{RESULTS}[{int(str(node.slice.value)) + self._by}]", mode="eval").body
         return node
-
-
-def _shift(source: str, by: int) -> str:
-    return ast.unparse(_Shifter(by).visit(parse_source(source, mode="eval").body))
 
 
 def _names(node: ast.AST) -> set[str]:

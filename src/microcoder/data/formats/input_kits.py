@@ -94,11 +94,7 @@ def _find_header() -> Mapping[str, str]:
 
 
 def read_kit(files: Mapping[str, str]) -> InputKit:
-    """Return a package's generators, the recipes that call them, and its input validators.
-
-    Args:
-        files: of a package in Kattis' form, texts by path.
-    """
+    """Return a package's generators, the recipes that call them, and its input validators."""
     reading = KitReading(files)
     for folder in _INPUT_FOLDERS:
         for name in sorted({name.split("/")[1] for name in files if name.startswith(f"{folder}/")}):
@@ -321,7 +317,6 @@ def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = Fal
 
     Args:
         path: of the source; Python stays as it is, what it imports from beside it is missing.
-        files: of the package.
         anywhere: also headers that lie elsewhere in the package, or are included as a library's.
     """
     folder = posixpath.dirname(path)

@@ -140,11 +140,7 @@ def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> P
 
 
 def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
-    """Return the problem of a row as verl hands it to whoever scores its responses.
-
-    Raises:
-        DataError: it cannot be judged, see `Problem.from_row`.
-    """
+    """Return the problem of a row as verl hands it to whoever scores its responses."""
     known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
     return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})
 

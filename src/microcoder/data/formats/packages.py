@@ -49,12 +49,7 @@ class Package:
 
     @classmethod
     def open(cls, row: Row, *, texts: str) -> Package:
-        """Read a folder.
-
-        Args:
-            row: the folder.
-            texts: a pattern of the files that must be text.
-        """
+        """Read a folder."""
         return cls(row, row.files(texts=texts))
 
     @property

@@ -229,9 +229,6 @@ class Row:
 
         Args:
             texts: a pattern of the files that must be text; others are left out where they are none.
-
-        Raises:
-            Malformed: this is no folder, or a file is no UTF-8.
         """
         found = self.values.get("files")
         if not isinstance(found, Mapping):
@@ -280,7 +277,6 @@ class Row:
         """Return the candidate of this row.
 
         Args:
-            statement: as the source has it.
             tests: of a problem; decoded ones bring their notes, function, checker and harness along.
             notes: what was changed or left out on the way: field and words, for the lineage.
             fields: the other fields of the candidate; limits that no machine here could give are moved to the

@@ -64,11 +64,7 @@ def _find_folders(extension: Extension) -> Folders | None:
 
 
 def find_source(name: str) -> ExtensionSource | None:
-    """Return where a format's reader is; None for a built-in.
-
-    Raises:
-        ConfigError: as `load_format`.
-    """
+    """Return where a format's reader is; None for a built-in."""
     read = load_format(name).read
     return read.extension.source if isinstance(read, _Reader) else None
 
@@ -113,10 +109,6 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
     Args:
         row: its fields, as `datasets`, parquet, pandas or JSON lines give them.
         format: one of `FORMATS`, or a reference to a reader (`load_format`); None to recognise it by its fields.
-
-    Raises:
-        ConfigError: the format is unknown.
-        DataError: it cannot be judged: which field, what was found, what was expected.
     """
     if not isinstance(row, Mapping):
         raise DataError(f"a row is {type(row).__name__}, not a mapping of fields to values; pass one row, as a dict")

@@ -108,10 +108,6 @@ def asserted_tests(
     """Return the tests of assertions about one function, as calls with JSON arguments.
 
     Args:
-        sources: bare assertions, or programs of them.
-        fn_name: the function's name.
-        code: starter code or solution: names the parameters.
-        called: other names under which the function is called.
         is_judged: assertions that are no such calls become claims (see `claims`), where otherwise they are left out
             and noted; the function need not be named.
     """
@@ -247,11 +243,7 @@ def _stream(value: Any) -> str:
 
 
 def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
-    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection.
-
-    Raises:
-        Malformed: from either.
-    """
+    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection."""
     try:
         tests = decode()
     except Malformed as error:

@@ -28,11 +28,7 @@ _PYTHON2_DEFINED = re.compile(
 
 
 def read_json(text: str) -> Any:
-    """Read JSON (with the NaN and Infinity that Python writes).
-
-    Raises:
-        ValueError: it is not JSON, names a key twice, is nested too deeply, or holds an integer of over 4,300 digits.
-    """
+    """Read JSON (with the NaN and Infinity that Python writes)."""
     try:
         return _DECODER.decode(text)
     except RecursionError:
@@ -40,11 +36,7 @@ def read_json(text: str) -> Any:
 
 
 def write_json(value: object) -> str:
-    """Return a value as JSON on one line, all ASCII.
-
-    Raises:
-        ValueError: nested too deeply, or a value that JSON has no form for.
-    """
+    """Return a value as JSON on one line, all ASCII."""
     try:
         return json.dumps(value)
     except RecursionError:

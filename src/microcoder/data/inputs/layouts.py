@@ -152,7 +152,6 @@ def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
     """Return the ways in which texts of stdin can be read, the likeliest first; none where they have no common form.
 
     Args:
-        inputs: of one problem.
         is_typed: keep the numbers of rows that hold words too, and read no number as text: to write further inputs.
     """
     lines = [[line.split() for line in text.splitlines() if line.strip()] for text in inputs]
@@ -214,7 +213,6 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
     """Go down the lines of all inputs together; None where they part.
 
     Args:
-        inputs: lines of tokens.
         merges: take a line of several alike tokens for a list, though it has the same length everywhere.
     """
     items: list[Item] = []
@@ -388,13 +386,13 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) 
             else:
                 cells = [row[1:] if item.of == 0 else row for row in block]
                 read = [list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells]
-                values.append(read if item.width == 1 else [_cut(row, item.width) for row in read])
+                values.append(
+                    read
+                    if item.width == 1
+                    else [[row[at : at + item.width] for at in range(0, len(row), item.width)] for row in read]
+                )
             line += height
     return tuple(values)
-
-
-def _cut(row: list[Any], width: int) -> list[Any]:
-    return [row[at : at + width] for at in range(0, len(row), width)]
 
 
 def _parse(token: str) -> Any:

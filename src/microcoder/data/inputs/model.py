@@ -92,7 +92,6 @@ def infer_shape(values: Sequence[Any], *, is_row: bool = False, has_records: boo
     """Return the shape of values seen at one place.
 
     Args:
-        values: at least one.
         is_row: the values are items of a list.
         has_records: the items of rows of one small length are something of their own each, wherever such rows are.
     """
@@ -319,8 +318,6 @@ def learn(names: Sequence[str], known: Sequence[Values], *, records: Collection[
     """Return what known inputs have in common.
 
     Args:
-        names: of the values, in order.
-        known: at least one input, a value per name.
         records: names of tables whose columns are something of their own each.
     """
     shapes = tuple(

@@ -156,10 +156,7 @@ def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int, is_ch
     """Return an input made from another one; None where no try meets the model, or nothing changes.
 
     Args:
-        model: what inputs look like.
-        parent: a known input.
         mutation: a name of `MUTATIONS`; one to three of it are made.
-        seed: of all random choices.
         is_checked: it need not meet the model, since a validator is asked about it; up to eight are made.
     """
     source = random.Random(seed)

@@ -132,19 +132,12 @@ def run_step(step: Step, given: Sequence[str], paths: Sequence[str], runner: Run
     """Have each shard taken through a step, or looked at by a barrier, by as many worker processes as there may be.
 
     Args:
-        step: the step.
         given: for each shard the part that the step reads, or the description of the shard itself.
         paths: for each shard the part that the step writes; a barrier writes none.
-        runner: where to run.
 
     Yields:
         A shard's place in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
         first is asked for.
-
-    Raises:
-        DataError: the step lost, added or reordered rows.
-        EvaluatorFault: a worker process or a node was lost.
-        MicroCoderError: what a step itself raises, from a worker process as from this one.
     """
     if runner.kind == "ray":
         yield from run_on_nodes(step, given, paths, runner)
@@ -280,15 +273,7 @@ def run_steps(
     """Run all steps over all shards; return every step's parts and what came of it.
 
     Args:
-        shards: the input.
         collect: the first step; its work is given the shards themselves.
-        steps: the others, in order.
-        work: folder of the parts.
-        runner: where to run.
-        on_progress: called as each step advances.
-
-    Raises:
-        DataError: a step lost a row or made one up.
     """
     everything = (collect, *steps)
     plan = _plan(everything, shards, work)

@@ -89,11 +89,7 @@ def _write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read_part(path: Path) -> list[Row]:
-    """Return a part's rows, in order.
-
-    Raises:
-        DataError: the file is damaged.
-    """
+    """Return a part's rows, in order."""
     return [
         Candidate.model_validate_json(text) if is_kept else Rejection.model_validate_json(text)
         for is_kept, text in _records(path)

@@ -295,9 +295,6 @@ def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[
     """Write `croissant.json`: the corpus's tables with their digests, and what it was built from.
 
     Args:
-        folder: of the corpus; its tables are there.
-        name: of the corpus.
-        licence: of all of it, as the card has it.
         sources: `name`, `url`, `version` (commit), `sha256` and `license` of each, where they are known.
     """
     files = [
@@ -329,9 +326,6 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
 
     Returns:
         How many problems were copied, and how many were left out since nothing states their licence.
-
-    Raises:
-        DataError: no problem has a licence.
     """
     licences: set[str] = set()
     num_copied = num_left_out = 0
@@ -377,11 +371,7 @@ class Pushed:
 
 
 def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
-    """Upload what of a corpus may be passed on: nothing that was refused, and no problem without a licence.
-
-    Raises:
-        DataError: it is not finished, no problem has a licence, the library is missing, or the Hub refuses.
-    """
+    """Upload what of a corpus may be passed on: nothing that was refused, and no problem without a licence."""
     if not (corpus / MARKER).exists():
         raise DataError(f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first")
     try:

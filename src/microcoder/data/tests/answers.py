@@ -129,7 +129,6 @@ class Answering:
         The judge stops after a limit, so what is long, and may meet one, comes last.
 
         Args:
-            inputs: to be answered.
             num_slow: how many of those that references are too slow for are tried again with more time.
         """
         self.seconds = _ANSWER_SECONDS
@@ -172,19 +171,20 @@ class Answering:
         num_bytes = 0
         for start in range(0, len(inputs), AT_ONCE):
             piece = inputs[start : start + AT_ONCE]
-            for one, run in [(one, self.judge.submit_run(self._invocation(one))) for one in piece]:
+            asked = [
+                Invocation(
+                    program=self.references[0],
+                    stdin=one.text.encode("utf-8", "surrogatepass"),
+                    cpu_seconds=self.seconds,
+                    memory_limit_mib=_MEMORY_MIB,
+                )
+                for one in piece
+            ]
+            for one, run in zip(piece, [self.judge.submit_run(one) for one in asked], strict=True):
                 answer = self._read_printed(one, run.result())
                 num_bytes += len(answer or "")
                 answers.append(answer if num_bytes <= MOST_BYTES else self._drop("too much together"))
         return answers
-
-    def _invocation(self, one: MadeInput) -> Invocation:
-        return Invocation(
-            program=self.references[0],
-            stdin=one.text.encode("utf-8", "surrogatepass"),
-            cpu_seconds=self.seconds,
-            memory_limit_mib=_MEMORY_MIB,
-        )
 
     def _read_printed(self, one: MadeInput, done: Execution) -> str | None:
         if done.failure is not None:

@@ -229,12 +229,9 @@ def find_killers(
 
     Args:
         judge: of the stop rule `first_failure`.
-        answering: makes the problem.
-        wrong: the programs.
         tests: in the order of the first run.
         seconds: CPU limit of a test.
         num_orders: further orders are tried for what was caught.
-        seed: of the further orders.
     """
     killers: list[set[int] | None] = [set() for _ in wrong]
     again = list(range(len(wrong)))
@@ -282,10 +279,8 @@ def choose_tests(
     Of equal standing are those first that catch most per second of judging.
 
     Args:
-        tests: to choose from.
         hacked: for each submission that is known to be wrong the tests that it is known to fail.
         mutants: likewise for each mutant.
-        most: how many to keep.
         num_large: of those, large ones that are kept whatever they kill.
     """
     chosen = _spread_large(tests)[: min(num_large, most)]

@@ -77,12 +77,7 @@ class Validators:
         return [certify(made[number], self.certificate) for number in sorted(valid)]
 
     def ask(self, texts: Sequence[str], flags: tuple[str, ...] = ()) -> set[int]:
-        """Return the numbers of the texts that all programs accept.
-
-        Raises:
-            DataError: a program cannot be run here.
-            EvaluatorFault: likewise.
-        """
+        """Return the numbers of the texts that all programs accept."""
         valid = set(range(len(texts)))
         for place, program in enumerate(self.programs):
             own = self.arguments[place] if self.arguments else ()
@@ -112,12 +107,6 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
 
     Which groups of tests their flags are of is not always told: the group that most known inputs are valid in is the
     widest.
-
-    Args:
-        judge: runs them.
-        kit: of the package.
-        known: inputs that came with it.
-        dropped: counts why none is asked.
     """
     own = [one for one in kit.programs if one.role == "validator"]
     if not own:

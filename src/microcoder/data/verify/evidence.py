@@ -70,12 +70,8 @@ def choose_tests(
     """Return the numbers of the tests to keep, in their own order; none where no test fits the budget.
 
     Args:
-        costs: one per test.
         failed_by_program: for each known-wrong program the numbers of the tests that it fails.
-        settings: how many.
         failed_by_mutant: likewise for each mutant; the mistakes of people come first.
-        max_bytes: of all together.
-        max_seconds: likewise.
     """
     numbers = range(len(costs))
     chosen: list[int] = []
@@ -372,7 +368,6 @@ def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> R
 
     Args:
         counts: right and total per problem.
-        seed: of the resampling.
     """
     right, total = sum(count[0] for count in counts), sum(count[1] for count in counts)
     if not total:

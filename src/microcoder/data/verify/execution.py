@@ -217,16 +217,15 @@ class Executor:
         """Return one verdict per pair, in their order, with the times of the reference machine."""
         judge = self.judge
         keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
-        found = {number: verdict for number, key in enumerate(keys) if (verdict := self._find(key))}
+        found: dict[int, Verdict] = {}
+        if self._store is not None:
+            found = {number: verdict for number, key in enumerate(keys) if (verdict := self._store.find(key))}
         left = [number for number in range(len(pairs)) if number not in found]
         self._judge(pairs, keys, left, found)
         for is_last in [False] * (_MOST_TRIES - 2) + [True]:
             for number in [number for number in left if _was_disturbed(found[number])]:
                 self._judge(pairs, keys, [number], found, is_last=is_last)
         return [found[number] for number in range(len(pairs))]
-
-    def _find(self, key: bytes) -> Verdict | None:
-        return None if self._store is None else self._store.find(key)
 
     def _judge(
         self,
@@ -412,7 +411,6 @@ def derive_limits(run: Run, plans: Sequence[VerificationPlan], *, first: int) ->
     """Set the limits of each plan; programs close to a boundary between two limits are timed again before.
 
     Args:
-        run: runs programs.
         plans: every one has accepted programs that passed every run so far.
         first: runs that there are; further ones take the tests in orders of their own.
     """

@@ -54,11 +54,7 @@ class VerdictStore:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a store, or make one.
-
-        Raises:
-            DataError: the file is no store.
-        """
+        """Open a store, or make one."""
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)

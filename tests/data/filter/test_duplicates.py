@@ -1,3 +1,5 @@
+"""Duplicates: fingerprints, groups, one record of many."""
+
 from __future__ import annotations
 
 import random
@@ -10,11 +12,21 @@ from hypothesis import strategies as st
 from real_texts import deepseek, doocs, livecodebench
 
 from microcoder.data.filter import DuplicateGroup, describe, find_duplicates
-from microcoder.data.filter.contamination import words
+from microcoder.data.filter.contamination import (
+    example_keys,
+    gram_hashes,
+    literal_hashes,
+    literals,
+    signature,
+    source_keys,
+    title_key,
+    words,
+)
 from microcoder.data.filter.duplicates import (
     are_duplicated,
     band_keys,
     candidate_pairs,
+    merge,
     sign,
     similarity,
 )
@@ -220,3 +232,170 @@ def test_rows_of_a_pair_have_company_in_a_band(seed: int, num: int) -> None:
 def test_what_comes_from_a_generator_is_found_too() -> None:
     looks = describe([row("a/1"), row("b/1"), row("c/1", OTHER)])
     assert find_duplicates(iter(looks)) == find_duplicates(looks) != []
+
+
+CHECKER = Checker(type="program", code="exit(42)", protocol="kattis")
+
+
+def record(name: str, *pairs: tuple[str, str], **fields: object) -> Candidate:
+    tests = tuple(TestCase(input=given, output=printed) for given, printed in pairs)
+    return Candidate(id=name, dataset="set", tests=tests, **fields)  # type: ignore[arg-type]
+
+
+ROWS = st.builds(
+    lambda name, pairs, fn_name: record(name, *pairs, fn_name=fn_name),
+    st.sampled_from(["set/a", "set/b", "set/c"]),
+    st.lists(st.tuples(st.sampled_from("12345"), st.sampled_from("67")), max_size=4, unique_by=lambda pair: pair[0]),
+    st.sampled_from([None, "f"]),
+)
+
+
+@given(ROWS, st.lists(ROWS, max_size=4, unique_by=lambda one: one.id))
+def test_every_input_is_kept_once_and_the_kept_record_s_tests_come_first(
+    kept: Candidate, others: list[Candidate]
+) -> None:
+    done = merge(kept, others)
+    alike = [other for other in others if other.fn_name == kept.fn_name]
+    inputs = [test.input for test in done.tests]
+    assert done.tests[: len(kept.tests)] == kept.tests
+    assert len(inputs) == len(set(inputs))
+    assert set(inputs) == {test.input for one in (kept, *alike) for test in one.tests}
+    assert merge(kept, others[::-1]) == done
+
+
+def test_merging_again_adds_nothing_but_what_is_new() -> None:
+    kept, other = record("a/1", ("1", "2")), record("b/1", ("1", "2"), ("3", "4"))
+    once = merge(kept, [other])
+    assert [test.input for test in once.tests] == ["1", "3"]
+    again = merge(once, [other])
+    assert (again.tests, again.merged) == (once.tests, ("b/1",))
+
+
+def test_tests_called_in_another_way_are_left_and_counted() -> None:
+    done = merge(record("a/1", ("1", "2"), fn_name="f"), [record("b/1", ("1\n", "2\n"), title="T")])
+    assert len(done.tests) == 1
+    assert {line.detail for line in done.lineage} == {"merged 1; 1 tests called in another way"}
+
+
+def test_groups_go_with_their_tests() -> None:
+    other = record("b/1", ("1", "2"), ("3", "4"), groups=("sample", "secret"))
+    assert merge(record("a/1", ("1", "2")), [other]).groups == ("", "secret")
+    assert merge(record("a/1", ("1", "2")), [record("b/1", ("3", "4"))]).groups == ()
+
+
+def test_a_checker_comes_with_the_tests() -> None:
+    other = record("b/1", ("1", "2"), checker=CHECKER)
+    assert merge(record("a/1"), [other]).checker == CHECKER
+    tokens = Checker(type="tokens")
+    assert merge(record("a/1", checker=tokens), [other]).checker == tokens
+    assert merge(record("a/1", fn_name="f"), [other]).checker == Checker()
+
+
+def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
+    other = record("b/1", url="u", date="2024", title="T", platform="p", platform_difficulty="hard", licence="MIT",
+                time_limit_seconds=2.0, memory_limit_mib=256, tags=("dp", "graphs"), pass_rates=("m=0.5",))  # fmt: skip
+    done = merge(record("a/1", title="Mine", tags=("dp",)), [other])
+    assert (done.title, done.url, done.date, done.platform) == ("Mine", "u", "2024", "p")
+    assert (done.time_limit_seconds, done.memory_limit_mib, done.platform_difficulty) == (2.0, 256, "hard")
+    assert (done.tags, done.pass_rates) == (("dp", "graphs"), ("m=0.5",))
+    assert done.licence == ""
+
+
+def test_solutions_are_kept_once_where_they_are_called_alike() -> None:
+    shared, new = Solution(code="print(1)"), Solution(code="print(2)", known="wrong_answer")
+    kept = record("a/1", solutions=(shared,))
+    done = merge(
+        kept,
+        [record("b/1", solutions=(shared, new)), record("c/1", fn_name="f", solutions=(Solution(code="x"),))],
+    )
+    assert done.solutions == (shared, new)
+
+
+def test_merged_ids_are_those_of_merged_records_too() -> None:
+    assert merge(record("a/1"), [record("c/1"), record("b/1", merged=("d/1",))]).merged == (
+        "b/1",
+        "d/1",
+        "c/1",
+    )
+
+
+def candidate(**fields: object) -> Candidate:
+    return Candidate(**{"id": "set/1", "dataset": "set", **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("https://leetcode.com/problems/two-sum/", "leetcode:two-sum"),
+        ("https://leetcode.cn/contest/weekly-contest-1/problems/two-sum", "leetcode:two-sum"),
+        ("https://codeforces.com/contest/1234/problem/C1", "codeforces:1234c1"),
+        ("https://codeforces.com/problemset/problem/1234/C1", "codeforces:1234c1"),
+        ("https://atcoder.jp/contests/abc301/tasks/abc301_a", "atcoder:abc301_a"),
+        ("https://open.kattis.com/problems/hello", "kattis:hello"),
+        ("https://www.codechef.com/START01/problems/FLOW001", "codechef:flow001"),
+    ],
+)
+def test_one_problem_has_one_key_whatever_its_address(url: str, key: str) -> None:
+    assert source_keys(candidate(url=url)) == {key}
+
+
+def test_a_platform_s_own_id_is_a_key_too() -> None:
+    assert source_keys(candidate(id="lcb/abc301_a", platform="atcoder")) == {"atcoder:abc301_a"}
+    assert source_keys(candidate(id="lcb/1873_A", platform="codeforces")) == {"codeforces:1873a"}
+    assert source_keys(candidate(id="x/2727", platform="leetcode", title="sum-in-a-matrix")) == {
+        "leetcode:sum-in-a-matrix"
+    }
+    assert source_keys(candidate(id="apps/1873", platform="codeforces")) == frozenset()
+
+
+@pytest.mark.parametrize("title", ["1. Two Sum", "A. Two sum", "two-sum", "B1. Two  Sum!", "１. Two Sum"])
+def test_one_title_has_one_key(title: str) -> None:
+    assert title_key(title) == "two sum"
+
+
+def test_formulae_are_words_like_plain_text() -> None:
+    assert words("$1 \\leq n$") == words("1 <= n") == ["1", "<", "=", "n"]
+    assert words("返回和") == ["返", "回", "和"]
+
+
+def test_literals_are_what_a_translation_leaves() -> None:
+    english, chinese = 'Given "abc" and -3, return 1.5.', '给你 "abc" 和 -3 ，返回 1.5 。'  # fmt: skip
+    assert literals(english) == literals(chinese) == ["abc", "-3", "1.5"]
+
+
+def test_runs_that_say_nothing_are_left_out() -> None:
+    assert len(literal_hashes([str(number) for number in range(1, 40)], 8)) == 0
+    assert len(literal_hashes(["0", "1"] * 20, 8)) == 0
+    assert len(literal_hashes(["17", "4", "23", "42", "8", "29", "31", "16"], 8)) == 1
+    assert len(literal_hashes(["17"], 8)) == 0
+
+
+@given(st.lists(st.sampled_from("abcdefg"), max_size=30), st.integers(1, 6))
+def test_equal_runs_and_only_those_have_equal_hashes(tokens: list[str], length: int) -> None:
+    runs = {tuple(tokens[start : start + length]) for start in range(len(tokens) - length + 1)}
+    found = gram_hashes(tokens, length)
+    assert len(found) == len(runs)
+    assert np.array_equal(found, np.unique(found))
+
+
+def test_hashes_are_the_same_on_every_machine() -> None:
+    assert [int(value) for value in gram_hashes(["a", "b", "c"], 2)] == [17600707327312217048, 18286342825509049308]
+
+
+def test_an_example_is_the_same_in_every_notation() -> None:
+    shown = candidate(statement="Add.\n\nExample 1:\n\nInput: nums = [1, 2], k = 3\nOutput: [4, 5]\n")
+    tested = candidate(tests=(TestCase(input="[1,2]\n3", output="[4,5]"),))
+    printed = candidate(tests=(TestCase(input="1 2\n3\n", output="4 5\n"),))
+    (key,) = example_keys(shown)
+    assert key.weight == 5
+    assert example_keys(tested) == example_keys(printed) == {key}
+    assert example_keys(candidate(tests=(TestCase(input="1 2 3", output="4 6"),))) != {key}
+    assert example_keys(candidate(tests=(TestCase(input="1 2 3", output=""),))) == frozenset()
+
+
+def test_a_signature_is_the_function_s_name_and_parameters() -> None:
+    code = "class Solution:\n    def add(self, a: int, b: int = 2) -> int:\n        "
+    assert signature(candidate(starter_code=code)) == "add(a,b)"
+    assert signature(candidate(fn_name="add", solutions=(Solution(code=code),))) == "add(a,b)"
+    assert signature(candidate(solutions=(Solution(code=code),))) == ""
+    assert signature(candidate(fn_name="other", starter_code=code)) == ""

@@ -1,0 +1,514 @@
+"""Quality, licence, recency, and the stage of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hub_server import Hub, serve_hub
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from real_texts import ALL, deepseek, livecodebench
+
+from microcoder.data import filter as stage
+from microcoder.data.build.steps import CollectSettings, DuplicateBarrier
+from microcoder.data.filter import (
+    FilterSettings,
+    LicenceSettings,
+    QualitySettings,
+    RecencySettings,
+    build_index,
+    describe,
+    filter_row,
+    find_duplicates,
+    merge,
+)
+from microcoder.data.filter.rules import (
+    PERMISSIVE,
+    RULES,
+    SHARE_ALIKE,
+    check_licence,
+    check_quality,
+    check_recency,
+    normalise_licence,
+    parse_period,
+    strictest_licence,
+)
+from microcoder.data.formats.candidates import REASONS, Candidate, Rejection, reject
+from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
+from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import TestCase
+
+GOOD = (
+    "You are given n integers. Choose some of them so that no two stand beside each other and their sum is as large as "
+    "possible. Print that sum.\n\n## Input\n\nThe number n, then n integers.\n\n## Output\n\nOne integer.\n"
+)
+TESTS = (TestCase(input="1\n2\n", output="2\n"),)
+
+
+def quality_reason(statement: str, settings: QualitySettings | None = None, **fields: object) -> str | None:
+    candidate = Candidate(**{"id": "set/1", "dataset": "set", "statement": statement, "tests": TESTS, **fields})  # type: ignore[arg-type]
+    found = check_quality(candidate, settings)
+    return found[0] if found else None
+
+
+def test_a_good_statement_passes() -> None:
+    assert quality_reason(GOOD) is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("", "no_statement"),
+        (" \n", "no_statement"),
+        ("Problem statement not available.", "no_statement"),
+        ("TBD", "no_statement"),
+        ("Add two numbers.", "too_short"),
+        (
+            "Write a SQL query to report the names of all customers who never order anything in the shop.",
+            "not_a_program",
+        ),
+        (
+            "Which of the following is the complexity of sorting n numbers by comparing two of them at a time?",
+            "not_a_program",
+        ),
+    ],
+)
+def test_each_rule_has_its_reason(statement: str, expected: str) -> None:
+    assert quality_reason(statement) == expected
+
+
+@pytest.mark.parametrize("flag", QualitySettings().blocking_flags)
+def test_what_was_found_stands_in_the_way(flag: str) -> None:
+    assert quality_reason(GOOD, flags=("no_constraints", flag)) == flag
+    assert quality_reason(GOOD, QualitySettings(blocking_flags=()), flags=(flag,)) is None
+
+
+def test_a_mere_remark_does_not() -> None:
+    assert quality_reason(GOOD, flags=("no_constraints", "samples_missing")) is None
+
+
+def test_a_row_without_tests_goes_unless_tests_come_later() -> None:
+    assert quality_reason(GOOD, tests=()) == "no_tests"
+    assert quality_reason(GOOD, QualitySettings(needs_tests=False), tests=()) is None
+
+
+def test_bounds_are_the_config_s() -> None:
+    assert quality_reason("Add two numbers.", QualitySettings(min_words=0)) is None
+
+
+def test_every_reason_is_known() -> None:
+    assert {rule.__name__ for rule in RULES} - {"flagged"} <= set(REASONS)
+    assert set(QualitySettings().blocking_flags) <= set(REASONS)
+
+
+@pytest.mark.parametrize("name", ["livecodebench", "deepseek_en", "deepseek_zh", "kodsport", "codecontests"])
+def test_real_problems_pass(name: str) -> None:
+    settings = QualitySettings(needs_tests=False)
+    rows = ALL[name]()
+    found = {one.id: check_quality(one, settings) for one in rows}
+    refused = {row_id: why for row_id, why in found.items() if why}
+    assert len(refused) <= 0.02 * len(rows), refused
+
+
+def test_databases_and_shells_among_real_problems_go() -> None:
+    settings = QualitySettings(needs_tests=False)
+    rows = [one for one in ALL["doocs_en"]() if "Column Name" in one.statement_found]
+    found = [check_quality(one, settings) for one in rows]
+    assert len(rows) >= 5
+    assert sum(why is not None and why[0] == "not_a_program" for why in found) >= 0.95 * len(rows)
+
+
+def row(licence: str) -> Candidate:
+    return Candidate(id="set/1", dataset="set", licence=licence)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("MIT", "MIT"), ("MIT License", "MIT"), ("The MIT licence", "MIT"), ("apache-2.0", "Apache-2.0"),
+        ("Apache License 2.0", "Apache-2.0"), ("cc by-sa", "CC-BY-SA"), ("CC BY-SA 4.0", "CC-BY-SA"),
+        ("cc-by-sa-3.0", "CC-BY-SA"), ("CC-BY-4.0", "CC-BY"), ("Creative Commons Attribution-ShareAlike", "CC-BY-SA"),
+        ("Creative Commons Attribution 4.0 International", "CC-BY"), ("CC BY-NC-SA 4.0", "CC-BY-NC-SA"),
+        ("cc-by-nc-4.0", "CC-BY-NC"), ("CC BY-ND", "CC-BY-ND"), ("cc0-1.0", "CC0-1.0"), ("CC0", "CC0-1.0"),
+        ("public domain", "CC0-1.0"), ("odc-by", "ODC-BY"), ("GPL-3.0", "GPL"), ("AGPL-3.0", "GPL"),
+        ("LGPL-2.1", "LGPL"),
+        ("BSD 3-Clause", "BSD-3-Clause"), ("bsd-2-clause", "BSD-2-Clause"), ("", ""), ("  ", ""),
+        ("CC-BY-4.0-NC", "CC-BY-NC"), ("CC BY 4.0, non-commercial use only", "CC-BY-NC"),
+        ("creative commons - attribution - non commercial", "CC-BY-NC"), ("CC BY\u2011NC 4.0", "CC-BY-NC"),
+        ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"), ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
+        ("MIT (non-commercial)", "MIT (non-commercial)"), ("Apache-2.0, research only", "Apache-2.0, research only"),
+        ("public domain, not for commercial use", "public domain, not for commercial use"),
+        ("educational use only", "educational use only"), ("permission of the author", "permission of the author"),
+    ],
+)  # fmt: skip
+def test_one_name_for_the_ways_of_writing(written: str, name: str) -> None:
+    assert normalise_licence(written) == name
+
+
+@pytest.mark.parametrize("name", [*PERMISSIVE, *SHARE_ALIKE])
+def test_every_name_on_the_list_is_its_own(name: str) -> None:
+    assert normalise_licence(name) == name
+    assert check_licence(row(name)) is None
+
+
+@given(st.text(max_size=40))
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    once = normalise_licence(text)
+    assert normalise_licence(once) == once
+
+
+@pytest.mark.parametrize("licence", ["CC BY-NC 4.0", "CC-BY-ND", "all rights reserved"])
+def test_what_is_not_on_the_list_is_refused(licence: str) -> None:
+    assert check_licence(row(licence)) == ("licence_refused", normalise_licence(licence))
+
+
+def test_what_says_nothing_passes_unless_the_config_says_otherwise() -> None:
+    assert check_licence(row("")) is None
+    strict = LicenceSettings(unknown="reject")
+    assert check_licence(row(""), strict) == ("licence_unknown", "the source says nothing")
+
+
+@pytest.mark.parametrize(
+    ("parts", "strictest"),
+    [
+        (["MIT"], "MIT"), (["MIT", "cc by-sa"], "cc by-sa"), (["CC-BY-4.0", "Apache-2.0", "CC0-1.0"], "CC-BY-4.0"),
+        (["GPL-3.0", "CC BY-SA 4.0"], "GPL-3.0"), (["CC BY-NC 4.0", "GPL-3.0"], "CC BY-NC 4.0"), (["MIT", ""], ""),
+        (["all rights reserved", "", "MIT"], ""),
+    ],
+)  # fmt: skip
+def test_the_strictest_licence_is_that_of_the_whole(parts: list[str], strictest: str) -> None:
+    assert strictest_licence(parts) == strictest_licence(parts[::-1]) == strictest
+
+
+def problem(number: int, *, url: int | None = None, **fields: object) -> dict[str, object]:
+    words = "".join(f"w{number}x{place} " for place in range(30))
+    tests = {"inputs": [f"{number}\n"], "outputs": ["1\n"]}
+    place = f"https://codeforces.com/problemset/problem/{number if url is None else url}/A"
+    return {"question": f"Print {words}", "input_output": tests, "url": place, **fields}
+
+
+def package(folder: Path, number: int, settings: str) -> None:
+    files = {
+        "problem.yaml": f"source_url: https://codeforces.com/problemset/problem/{number}/A\n{settings}",
+        "problem_statement/problem.md": str(problem(number + 100)["question"]),
+        "data/secret/1.in": f"{number} 1\n",
+        "data/secret/1.ans": "1\n",
+    }
+    for name, text in files.items():
+        path = folder / str(number) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path) -> None:
+    """Their own, the recipe's, or none, whatever the format; copies of one problem the strictest of the parts."""
+    nothing = [problem(1), problem(2), problem(3, license=""), problem(4, license=None)]
+    own = [problem(5, license="MIT"), problem(6, licence="CC BY-SA 4.0"), problem(7, license="CC BY-NC 4.0"),
+           problem(8, license="all rights reserved")]  # fmt: skip
+    merged = [problem(9, url=20, license="MIT"), problem(10, url=21, license="CC0-1.0"), problem(11, url=1)]
+    stated = [problem(12), problem(13, license="GPL-3.0"), problem(14, url=5), problem(15, url=2)]
+    for name, rows in (("plain", [*nothing, *own, *merged]), ("stated", stated)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    for number, said in ((20, "license: cc by-sa\n"), (21, "license: unknown\n"), (22, "license: cc0\n")):
+        package(tmp_path / "packages", number, said)
+    package(tmp_path / "archive", 23, "license: permission\n")
+    package(tmp_path / "archive", 24, "name: Last\n")
+    sources = [
+        open_source(tmp_path / "plain.jsonl", "apps"),
+        open_source(tmp_path / "stated.jsonl", "taco", licence="Apache-2.0"),
+        open_source(tmp_path / "packages", "kattis"),
+        open_source(tmp_path / "archive", "kattis", name="archive", licence="CC-BY-4.0"),
+    ]
+    rows = [row for source in sources for shard in list_shards(source, 64) for row in collect_shard(source, shard)]
+    found = {row.id: row for row in rows if isinstance(row, Candidate)}
+    assert len(found) == 20
+    refused = {name for name, one in found.items() if check_licence(one)}
+    assert refused == {"apps/plain.jsonl:7", "apps/plain.jsonl:8", "archive/23"}
+    kept = {name: one for name, one in found.items() if name not in refused}
+    groups = find_duplicates(describe(list(kept.values())))
+    done = {**kept, **{one.kept: merge(kept[one.kept], [kept[name] for name in one.dropped]) for one in groups}}
+    for name in (name for one in groups for name in one.dropped):
+        del done[name]
+    assert {name: one.licence for name, one in done.items()} == {
+        "apps/plain.jsonl:3": "", "apps/plain.jsonl:4": "", "apps/plain.jsonl:6": "CC BY-SA 4.0",
+        # An own licence and the recipe's; one of a package; one that is not stated; two that are not.
+        "taco/stated.jsonl:3": "Apache-2.0", "kattis/20": "cc by-sa", "apps/plain.jsonl:10": "",
+        "apps/plain.jsonl:11": "", "taco/stated.jsonl:4": "",
+        "taco/stated.jsonl:1": "Apache-2.0", "taco/stated.jsonl:2": "GPL-3.0", "kattis/22": "cc0",
+        "archive/24": "CC-BY-4.0",
+    }  # fmt: skip
+    origins = {one.source: one.licence for one in done["kattis/20"].origins}
+    assert origins == {"apps/plain.jsonl:9": "MIT", "kattis/20": "cc by-sa"}
+    tables, published = tmp_path / "corpus", tmp_path / "published"
+    published.mkdir()
+    tally = write_tables(tables, done.values(), [found[name].reject("filter", "licence_refused") for name in refused])
+    sources_named = [{"name": "apps", "url": "a.jsonl", "version": "0" * 40, "sha256": "1" * 64, "license": ""}]
+    write_card(tables, name="x", tally=tally, step_counts=[], figures={}, config={}, sources=sources_named)
+    write_croissant(tables, name="x", licence="other", sources=sources_named)
+    (tables / MARKER).write_text("{}")
+    assert copy_published(tables, published) == (7, 5)
+    whole = b"".join(path.read_bytes() for path in published.rglob("*") if path.is_file())
+    content = (
+        b"".join(pq.read_table(path).to_pandas().to_csv().encode() for path in published.glob("*.parquet")) + whole
+    )
+    assert b"w12x7" in content
+    assert not [number for number in (1, 2, 3, 4, 7, 8, 10, 11, 123) if f"w{number}x".encode() in content]
+    record = json.loads((published / "croissant.json").read_text())
+    assert record["isBasedOn"] == [{"@type": "sc:Dataset", **sources_named[0]}]
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in published.glob("*.parquet")}
+    assert {one["name"]: one["sha256"] for one in record["distribution"]} == digests
+    assert f"| {'0' * 40} | `{'1' * 64}` |" in (published / "README.md").read_text()
+
+
+ON_THE_HUB = """
+from pathlib import Path
+import sys
+from microcoder.cli import main
+from microcoder.data.sources import collect_shard, list_shards, open_source
+source = open_source("hf://datasets/codeparrot/apps/default/train", "apps")
+print([row.licence for shard in list_shards(source, 9) for row in collect_shard(source, shard)])
+main(["data", "push", sys.argv[1], "--repo", "me/mine"])
+"""
+
+
+def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_path: Path) -> None:
+    rows = [problem(1), problem(2, license="ISC")]
+    hub = Hub(files={"data/train.jsonl": "".join(json.dumps(one) + "\n" for one in rows).encode()})
+    kept = [Candidate(id=f"set/{licence}", dataset="set", statement="Add.", licence=licence,
+                      tests=(TestCase(input="1", output="1"),)) for licence in ("MIT", "")]  # fmt: skip
+    tally = write_tables(
+        tmp_path, kept, [kept[0].model_copy(update={"id": "x"}).reject("filter", "contaminated", "it")]
+    )
+    write_card(tmp_path, name="x", tally=tally, step_counts=[], figures={}, config={})
+    write_croissant(tmp_path, name="x", licence="other", sources=[])
+    (tmp_path / MARKER).write_text("{}")
+    (tmp_path / ".work").mkdir()
+    (tmp_path / ".work" / "secret.parquet").write_text("not this")
+    with serve_hub(hub) as url:
+        place = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": "x"}
+        command = [sys.executable, "-c", ON_THE_HUB, str(tmp_path)]
+        done = subprocess.run(command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("['MIT', 'ISC']\n1 problems pushed to "), done.stderr
+    assert "1 left out: no licence is stated" in done.stderr
+    ((_, files),) = hub.committed
+    assert set(files) == {"README.md", "croissant.json", "funnel.json", "manifest.json", "lineage-00000.parquet",
+                          "problems-00000.parquet", "rejected-00000.parquet"}  # fmt: skip
+    rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
+    assert rejected == [{"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}]
+    assert pq.read_table(BytesIO(files["problems-00000.parquet"]))["id"].to_pylist() == ["set/MIT"]
+
+
+def test_without_any_licence_nothing_is_pushed(tmp_path: Path) -> None:
+    write_tables(
+        tmp_path, [Candidate(id="a", dataset="a", statement="Add.", tests=(TestCase(input="1", output="1"),))], []
+    )
+    with pytest.raises(DataError, match="no problem has a licence, so none may be passed on"):
+        copy_published(tmp_path, tmp_path)
+
+
+def recency_reason(published: str, **settings: object) -> str | None:
+    found = check_recency(
+        Candidate(id="set/1", dataset="set", date=published),
+        RecencySettings(**settings),  # type: ignore[arg-type]
+    )
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2024", date(2024, 1, 1), date(2024, 12, 31)),
+        ("2024-02", date(2024, 2, 1), date(2024, 2, 29)),
+        ("2024-05-17", date(2024, 5, 17), date(2024, 5, 17)),
+        ("2024-05-17T12:00:00Z", date(2024, 5, 17), date(2024, 5, 17)),
+    ],
+)
+def test_a_date_is_the_days_that_it_can_mean(text: str, first: date, last: date) -> None:
+    assert parse_period(text) == (first, last)
+
+
+@pytest.mark.parametrize("text", ["", "2024-13", "2024-02-30", "May 2024", "0000", "17"])
+def test_what_is_no_date_is_none(text: str) -> None:
+    assert parse_period(text) is None
+
+
+@given(st.dates())
+def test_every_day_is_read_back(day: date) -> None:
+    assert parse_period(day.isoformat()) == (day, day)
+
+
+def test_without_a_window_everything_passes() -> None:
+    assert recency_reason("1999") is None
+    assert recency_reason("") is None
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [("2023-12-31", "too_old"), ("2024-01-01", None), ("2024", None), ("2025", "too_new"), ("2024-12-31", None)],
+)
+def test_a_window_holds_its_ends(published: str, expected: str | None) -> None:
+    assert recency_reason(published, not_before="2024-01-01", not_after="2024-12") == expected
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [("2024-05", "before_cutoff"), ("2024-06-01", None), ("2024", None), ("2023", "before_cutoff")],
+)
+def test_what_the_model_surely_saw_goes(published: str, expected: str | None) -> None:
+    assert recency_reason(published, model_cutoff="2024-05") == expected
+
+
+def test_rows_without_a_date_go_where_that_is_asked_for() -> None:
+    assert recency_reason("", model_cutoff="2024") is None
+    assert recency_reason("", model_cutoff="2024", undated="reject") == "no_date"
+    assert recency_reason("", undated="reject") is None
+
+
+@given(st.dates(), st.dates(), st.dates())
+def test_a_later_problem_is_never_too_old_where_an_earlier_one_is_not(one: date, other: date, bound: date) -> None:
+    early, late = sorted([one, other])
+    if recency_reason(early.isoformat(), not_before=bound.isoformat()) is None:
+        assert recency_reason(late.isoformat(), not_before=bound.isoformat()) is None
+
+
+def test_a_wrong_date_in_the_config_says_what_to_write() -> None:
+    with pytest.raises(ValidationError, match="write 2024, 2024-05 or 2024-05-17"):
+        RecencySettings(model_cutoff="May 2024")
+
+
+STORY = (
+    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "
+    "most k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it."
+)
+ROW = Candidate(
+    id="set/1",
+    dataset="set",
+    title="Bread for the road",
+    statement=STORY,
+    date="2024-03-01",
+    licence="MIT",
+    tests=(TestCase(input="1 2\n", output="3\n"),),
+)
+
+
+def reason(row: Candidate, chosen: FilterSettings | None = None) -> str | None:
+    done = filter_row(row, chosen, build_index([ROW.model_copy(update={"id": "bench/1", "title": "Other"})]))
+    if isinstance(done, Candidate):
+        assert done == row
+        return None
+    assert (done.id, done.stage, done.candidate) == (row.id, "filter", row)
+    assert done.reason in REASONS
+    return done.reason
+
+
+def test_the_first_rule_that_fails_gives_the_reason() -> None:
+    chosen = FilterSettings(
+        quality=QualitySettings(), licence=LicenceSettings(unknown="reject"), recency=RecencySettings(not_before="2024")
+    )
+    row = ROW.model_copy(update={"tests": (), "licence": "", "date": "2020"})
+    steps = [
+        ({}, "no_tests"),
+        ({"tests": ROW.tests}, "licence_unknown"),
+        ({"licence": "MIT"}, "too_old"),
+        ({"date": "2024"}, "contaminated"),
+        ({"statement": STORY.replace("a", "o")}, None),
+    ]
+    for changed, expected in steps:
+        row = row.model_copy(update=changed)
+        assert reason(row, chosen) == expected
+
+
+def test_a_contaminated_row_names_the_problem_and_the_evidence() -> None:
+    index = build_index(ROW.model_copy(update={"id": f"bench/{number}"}) for number in range(5))
+    done = filter_row(ROW, FilterSettings(), index)
+    assert isinstance(done, Rejection)
+    assert done.detail.count("bench/") == 3
+    assert done.detail.startswith("bench/0 by words (")
+
+
+def test_without_an_index_nothing_is_compared() -> None:
+    assert filter_row(ROW) == ROW
+
+
+def test_an_unknown_reason_is_an_error() -> None:
+    with pytest.raises(KeyError, match="add it to REASONS"):
+        reject(ROW, "filter", "ugly")
+
+
+def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
+    """Return what is kept and what is merged into it, each by id, as a build decides it."""
+    barrier, by_id = (
+        DuplicateBarrier(CollectSettings()),
+        {row.id: row for row in sorted(rows, key=lambda row: row.id)},
+    )
+    barrier.decide(barrier.look(rows))
+    done = [barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}) for row in by_id.values()]
+    kept = [one for one in done if isinstance(one, Candidate)]
+    return kept, [one for one in done if isinstance(one, Rejection)]
+
+
+def test_a_merged_row_says_where_it_went() -> None:
+    better = ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, TestCase(input="5", output="6"))})
+    kept, gone = deduplicate([ROW, better])
+    assert [(one.id, one.merged, len(one.tests)) for one in kept] == [("set/2", ("set/1",), 2)]
+    assert [(one.id, one.reason, one.detail, one.candidate) for one in gone] == [
+        ("set/1", "duplicate_of", "set/2 by text", ROW)
+    ]
+
+
+STATEMENTS = st.sampled_from([STORY, STORY.replace("baker", "miller"), STORY.replace("a", "o"), "Add."])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(STATEMENTS, st.lists(st.sampled_from("123"), max_size=3, unique=True)), max_size=7),
+    st.randoms(use_true_random=False),
+)
+def test_rows_in_are_rows_out_and_a_second_run_finds_nothing(
+    drawn: list[tuple[str, list[str]]], chance: random.Random
+) -> None:
+    rows = [
+        Candidate(
+            id=f"set/{n}", dataset="set", statement=text, tests=tuple(TestCase(input=i, output="0") for i in inputs)
+        )
+        for n, (text, inputs) in enumerate(drawn)
+    ]
+    kept, gone = deduplicate(rows)
+    assert sorted([*(one.id for one in kept), *(one.id for one in gone)]) == sorted(one.id for one in rows)
+    assert sorted(name for one in kept for name in one.merged) == [one.id for one in gone]
+    assert deduplicate(chance.sample(rows, len(rows))) == (kept, gone)
+    assert deduplicate(kept) == (kept, [])
+    inputs = {row.id: {test.input for test in row.tests} for row in rows}
+    for one in kept:
+        assert {test.input for test in one.tests} == inputs[one.id].union(*(inputs[name] for name in one.merged))
+
+
+def test_the_funnel_of_real_rows_is_complete() -> None:
+    index = build_index(livecodebench())
+    chosen = FilterSettings(quality=QualitySettings(needs_tests=False))
+    rows = [*deepseek("en")[::2], *ALL["doocs_en"]()[::2], *ALL["codecontests"]()[::2]]
+    done = [filter_row(row, chosen, index) for row in rows]
+    passed = [one for one in done if isinstance(one, Candidate)]
+    kept, merged = deduplicate(passed)
+    rejected = [one for one in done if isinstance(one, Rejection)] + merged
+    assert len(rows) == len(kept) + len(rejected)
+    assert len({one.id for one in [*kept, *rejected]}) == len(rows)
+    assert {one.reason for one in rejected} <= set(REASONS)
+    assert sum(one.reason == "contaminated" for one in rejected) >= 60
+
+
+def test_the_public_names_are_those_of_the_list() -> None:
+    assert all(hasattr(stage, name) for name in stage.__all__)
+    assert stage.__all__ == sorted(stage.__all__)
