@@ -19,7 +19,6 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
 from microcoder.lab.studies.features import holding_temperature
 from microcoder.lab.studies.measure import Job, MeasuredValue
-from microcoder.train.algorithm.masking import repeats
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.judging import open_judge
@@ -223,10 +222,16 @@ def contrast_length(shifts: Sequence[Shift]) -> float | None:
 def contrast_repeats(shifts: Sequence[Shift], *, window_tokens: int) -> float | None:
     """Return the mean change of truncated responses that repeat themselves less that of the other truncated ones."""
     cut = [shift for shift in shifts if shift.response.is_truncated]
-    loops = [repeats(s.response.token_ids, window_tokens=window_tokens, any_period=True) for s in cut]
+    loops = [_loops(s.response.token_ids, window_tokens) for s in cut]
     looping = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if is_loop]
     others = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if not is_loop]
     return fmean(looping) - fmean(others) if looping and others else None
+
+
+def _loops(ids: Sequence[int], window: int) -> bool:
+    """Return whether the last tokens equal those that stand p before, for a p of at most the window."""
+    last = ids[-window:]
+    return any(len(ids) >= window + p and ids[-window - p : -p] == last for p in range(1, window + 1))
 
 
 def _log_probabilities(folder: Path, responses: Sequence[TokenizedResponse]) -> list[float]:

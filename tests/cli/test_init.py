@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import shlex
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -58,7 +55,7 @@ def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
     out = tmp_path / "recipe.toml"
     model = make_model(tmp_path / "model", chat_template="{{ messages }}")
     words = ["--model", str(model), "--problems", files["problems"], "--heldout", files["heldout"]]
-    main(["init", *words, "--gpu", "h100", "--out", str(out), "--yes"])
+    main(["init", *words, "--gpu", "h100", "--out", str(out)])
     assert "--dry-run" in capsys.readouterr().out
     config = load_config(TrainConfig, [out])
     # The package's defaults are the published recipe; all but these two is one of them.
@@ -73,7 +70,7 @@ def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
     main(["train", "-c", str(out), "--dry-run"])
     assert "a step           64      512" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
-        main(["init", *words, "--gpu", "h100", "--out", str(out), "--yes"])
+        main(["init", *words, "--gpu", "h100", "--out", str(out)])
     assert "already exists" in capsys.readouterr().err
 
 
@@ -92,7 +89,7 @@ def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
     from microcoder.train.verl.translate import as_words, translate
 
     out = tmp_path / "cluster.toml"
-    words = ["--model", "Qwen/Qwen3-4B", "--problems", files["problems"], "--heldout", files["heldout"], "--yes"]
+    words = ["--model", "Qwen/Qwen3-4B", "--problems", files["problems"], "--heldout", files["heldout"]]
     main(["init", *words, "--gpu", "h100", "--engine", "verl", "--out", str(out)])
     printed = capsys.readouterr().out
     config = load_config(TrainConfig, [out])
@@ -175,25 +172,10 @@ def test_what_is_not_there_is_said_at_once(changes: dict[str, str], message: str
         write_recipe(Wishes(**{"model": "Qwen/Qwen3-1.7B", "gpu": "h100", **files, **changes}))  # type: ignore[arg-type]
 
 
-def test_what_no_flag_says_is_asked_on_a_terminal(
-    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ours, theirs = pty.openpty()
-    with open(theirs, encoding="utf-8") as terminal:
-        monkeypatch.setattr(sys, "stdin", terminal)
-        os.write(ours, f"Qwen/Qwen3-1.7B\n{files['problems']}\nl4\n\n".encode())
-        main(["init", "--heldout", files["heldout"], "--out", "recipe.toml"])
-    assert "gpu (h200, h100" in capsys.readouterr().out
-    config = load_config(TrainConfig, [tmp_path / "recipe.toml"])
-    assert isinstance(config.model, HuggingFaceModel)
-    assert config.model.lora is not None
-
-
-def test_without_a_terminal_what_is_missing_is_an_error(
+def test_what_is_missing_is_an_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
-        main(["init", "--yes"])
-    assert "--model is missing; pass --model with a checkpoint folder or Hugging Face Hub id" in capsys.readouterr().err
+        main(["init"])
+    assert "--model is missing." in capsys.readouterr().err

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from microcoder.cli.display import StepDisplay, describe_left, describe_seconds
+from microcoder.cli.display import StepDisplay
 from microcoder.cli.progress import Progress
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
@@ -124,15 +124,6 @@ def test_a_terminal_gets_a_panel_and_its_cursor_back() -> None:
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 
 
-def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    file = io.StringIO()
-    with Progress(console=Console(file=file, force_terminal=True)) as progress:
-        progress.step(STEP, num_steps=2)
-    assert file.getvalue().startswith("step 1/2  reward")
-    assert "\x1b" not in file.getvalue()
-
-
 def test_an_error_gives_the_cursor_back_and_is_not_hidden() -> None:
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, width=120)
@@ -156,12 +147,6 @@ def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
     os.close(writer)
     os.close(reader)
     assert process.communicate(timeout=60)[0] == b"the run went on\n"
-
-
-def test_time_left_is_the_mean_of_recent_steps() -> None:
-    assert plain_lines(steps=1, num_steps=1)[0].endswith("left 0 s")
-    assert plain_lines(steps=1, num_steps=721)[0].endswith("left 2.0 h")
-    assert plain_lines(steps=1, metrics=replace(STEP, seconds={}))[0].endswith("left unknown")
 
 
 def test_unknown_numbers_are_dashes_and_unscored_rollouts_stand_out() -> None:
@@ -198,12 +183,6 @@ with StepDisplay(unit="rows") as display:
     last = shown[shown.rindex("verify [x]") :]
     assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
     assert "0 of 2 rows" in last
-
-
-def test_time_is_shown_in_the_unit_that_one_would_say() -> None:
-    assert [describe_seconds(seconds) for seconds in (3.4, 119, 600, 9000)] == ["3 s", "119 s", "10 min", "2.5 h"]
-    assert describe_left(10, 5, 20) == "about 40 s left"
-    assert describe_left(10, 0, 20) == describe_left(10, 5, 0) == ""
 
 
 def test_a_log_shows_rows_and_signs_of_life(

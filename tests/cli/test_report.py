@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -60,14 +58,3 @@ def test_an_evaluation_is_shown_as_its_tables(tmp_path: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit):
         main(["report", str(tmp_path), "--pass-at", "0"])
     assert "--pass-at 0: use 1 or more" in capsys.readouterr().err
-
-
-def test_a_missing_extra_says_what_to_install(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "demo", Recipe(num_steps=1, evaluate_every=1, num_heldout=3))
-    program = (
-        f"import sys; sys.modules['pyarrow'] = None; from microcoder.cli import main; main(['report', {str(run)!r}])"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert result.returncode == 2
-    assert "the report needs pyarrow" in result.stderr
-    assert "[insights]" in result.stderr

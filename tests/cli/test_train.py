@@ -13,7 +13,6 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.cli.options import parse_overrides
-from microcoder.cli.train import default_run_directory
 from microcoder.data.micro import generate_problems
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.config import dotted_keys, find_recipe, load_config, name_recipe
@@ -117,12 +116,6 @@ def test_a_loss_that_rests_on_ratios_is_refused_with_one_update_a_step(loss: str
     load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides={**keys, **plain})
 
 
-def test_a_stage_after_the_last_step_cannot_act() -> None:
-    stages = {"rollout.length_stages": [{"from_step": 25, "max_response_tokens": 64}]}
-    (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], layers=[stages]))
-    assert said == "rollout.length_stages from step 25, after the last step 24"
-
-
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) -> None:
     configs = {path.stem: load_config(TrainConfig, [Path(setting), path]) for path in ALGORITHMS}
@@ -157,21 +150,6 @@ def test_a_launch_that_cannot_share_a_step_is_refused_with_a_way_out(
         with pytest.raises(SystemExit, match="2"):
             main(words)
         assert "train_batch_size=64 cannot be shared by 3 processes; try 63" in capsys.readouterr().err
-
-
-def test_the_qwen3_recipe_is_the_published_one(microcoder: Callable[..., Done]) -> None:
-    done = microcoder("train", "-c", "recipes/qwen3-4b/config.toml", "--dry-run", "--json")
-    config = json.loads(done.out)["config"]
-    assert config["model"]["path"] == "Qwen/Qwen3-4B-Instruct-2507"
-    assert config["rollout"]["max_response_tokens"] == 8192
-    assert config["rollout"]["temperature"]["value"] == 1.2
-    assert config["batch"]["train_batch_size"] == 64
-    assert config["rollout"]["num_samples"] == 8
-    assert config["optimizer"]["learning_rate"] == 1e-6
-    assert config["algorithm"]["kl_coefficient"] == 0.0
-    assert config["algorithm"]["loss"]["clip_high"] > config["algorithm"]["loss"]["clip_low"]
-    assert config["algorithm"]["masking"]["repeat_window_tokens"] == 128
-    assert config["evaluation"]["samples_per_problem"] == 4
 
 
 def test_a_recipe_that_a_gpu_may_not_hold_is_shown_with_what_to_change(
@@ -292,8 +270,3 @@ def test_a_recipe_of_the_package_is_known_in_any_folder(
     monkeypatch.chdir(tmp_path)
     main(["train", "-c", "micro", "-c", "dapo", "--dry-run"])
     assert "the run would be written to runs/micro-dapo" in capsys.readouterr().out
-
-
-def test_runs_are_named_after_all_their_recipes() -> None:
-    assert default_run_directory([Path("recipes/micro/config.toml")]) == Path("runs/micro")
-    assert default_run_directory([Path("qwen3-1.7b-4k"), Path("mine/dapo.toml")]) == Path("runs/qwen3-1.7b-4k-dapo")

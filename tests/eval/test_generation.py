@@ -15,9 +15,11 @@ from microcoder.judge.core.errors import ConfigError
 BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
 
 
+SAMPLING = ResponseSampling(num_samples=2, temperature=0.5, top_p=0.9, max_tokens=77)
+
+
 def config(url: str, **changes: Any) -> EndpointGeneration:
-    sampling = ResponseSampling(num_samples=2, temperature=0.5, top_p=0.9, max_tokens=77)
-    return EndpointGeneration(kind="endpoint", base_url=url, model="m", sampling=sampling, **changes)
+    return EndpointGeneration(kind="endpoint", base_url=url, model="m", **changes)
 
 
 def requests(number: int) -> list[ResponseRequest]:
@@ -35,7 +37,7 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOME_KEY", "secret")
     with serve(echo, seconds=0.02) as server:
         asked = config(server.url, concurrency=3, api_key_env="SOME_KEY")
-        answers = {request.problem_id: response for request, response in ask_endpoint(asked, requests(12))}
+        answers = {request.problem_id: response for request, response in ask_endpoint(asked, requests(12), SAMPLING)}
     assert {name: response.text for name, response in answers.items()} == {f"p{i}": f"ASK {i}" for i in range(12)}
     assert (answers["p0"].num_tokens, answers["p0"].is_truncated) == (2, False)
     assert 1 < server.most_at_once <= 3
@@ -56,7 +58,7 @@ def test_what_a_server_refuses_can_be_left_out() -> None:
     with serve(echo) as server:
         changes = {"send_seed": False, "max_tokens_key": "max_completion_tokens", "extra": {"top_k": 20}}
         asked = config(server.url, **changes)
-        assert len(list(ask_endpoint(asked, requests(1)))) == 1
+        assert len(list(ask_endpoint(asked, requests(1), SAMPLING))) == 1
     assert "seed" not in server.requests[0]
     assert server.requests[0]["max_completion_tokens"] == 77
     assert server.requests[0]["top_k"] == 20
@@ -65,13 +67,13 @@ def test_what_a_server_refuses_can_be_left_out() -> None:
 
 def test_a_response_at_the_length_limit_is_truncated() -> None:
     with serve(lambda body, number: completion("```", finish="length")) as server:
-        ((_, response),) = ask_endpoint(config(server.url), requests(1))
+        ((_, response),) = ask_endpoint(config(server.url), requests(1), SAMPLING)
     assert response.is_truncated
 
 
 def test_a_busy_server_is_asked_again() -> None:
     with serve(lambda body, number: BUSY if number <= 2 else echo(body, number)) as server:
-        answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(3)))
+        answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(3), SAMPLING))
     assert len(answers) == 3
     assert len(server.requests) == 5
 
@@ -81,14 +83,14 @@ def test_a_server_that_stays_busy_ends_it_with_what_to_do() -> None:
         serve(lambda body, number: BUSY) as server,
         pytest.raises(ConfigError, match=r"failed 2 times, last: status 503: warming up; check that it is up"),
     ):
-        list(ask_endpoint(config(server.url, concurrency=1, max_retries=1), requests(3)))
+        list(ask_endpoint(config(server.url, concurrency=1, max_retries=1), requests(3), SAMPLING))
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
     with serve(echo) as server:
         url = server.url
     with pytest.raises(ConfigError, match=r"ConnectError.*type the same command again to resume"):
-        list(ask_endpoint(config(url, max_retries=0), requests(1)))
+        list(ask_endpoint(config(url, max_retries=0), requests(1), SAMPLING))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
 )
 def test_what_no_retry_helps_is_said_at_once(reply: Reply, why: str) -> None:
     with serve(lambda body, number: reply) as server, pytest.raises(ConfigError, match=why):
-        list(ask_endpoint(config(server.url, concurrency=1), requests(2)))
+        list(ask_endpoint(config(server.url, concurrency=1), requests(2), SAMPLING))
     assert len(server.requests) == 1
 
 
@@ -112,7 +114,7 @@ def test_what_came_before_an_error_is_kept() -> None:
     kept: list[Any] = []
     with serve(lambda body, number: echo(body, number) if number <= 3 else (401, {}, b"")) as server:
         asked = config(server.url, concurrency=1)
-        answers = ask_endpoint(asked, requests(9))
+        answers = ask_endpoint(asked, requests(9), SAMPLING)
         kept += [next(answers) for _ in range(3)]
         with pytest.raises(ConfigError, match="status 401"):
             next(answers)
@@ -121,7 +123,7 @@ def test_what_came_before_an_error_is_kept() -> None:
 
 def test_an_address_that_is_none_is_refused_in_words() -> None:
     with pytest.raises(ConfigError, match=r"is no address \(.*port.*; write one such as http://localhost:8000/v1"):
-        list(ask_endpoint(config("http://localhost:80a0/v1"), requests(1)))
+        list(ask_endpoint(config("http://localhost:80a0/v1"), requests(1), SAMPLING))
 
 
 def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
@@ -134,4 +136,4 @@ def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
 def test_a_reply_that_cannot_be_unpacked_is_asked_for_again() -> None:
     broken: Reply = (200, {"Content-Encoding": "gzip"}, b"no gzip")
     with serve(lambda body, number: broken if number == 1 else echo(body, number)) as server:
-        assert len(list(ask_endpoint(config(server.url, max_retries=1), requests(1)))) == 1
+        assert len(list(ask_endpoint(config(server.url, max_retries=1), requests(1), SAMPLING))) == 1

@@ -13,7 +13,7 @@ from trl import GRPOTrainer
 
 from microcoder.judge import Judge
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.masking import ConditionalMasking, LeaveOutOf, MaskAll, NoMasking
+from microcoder.train.algorithm.masking import LeaveOutOf, MaskAll, NoMasking
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 LIMIT = 16
@@ -105,16 +105,6 @@ def test_kl_and_entropy_terms_go_with_the_tokens(trainer: MicroCoderTrainer) -> 
         assert trainer._compute_loss(trainer.model, alone).item() == 0
     finally:
         trainer.entropy_coef, trainer._entropy_bonus_enabled = 0.0, False
-
-
-def test_conditional_masks_can_leave_the_denominator_too(trainer: MicroCoderTrainer) -> None:
-    masking = ConditionalMasking(rho=0.5, repeat_window_tokens=4, leave_out_of="denominator")
-    output = sample_step(trainer, AlgorithmConfig(masking=masking))
-    rows = [sample for group in trainer._scored_P_G for sample in group]
-    masked = [len(sample.rollout.token_ids) for sample in rows if sample.masked_why]
-    everything, whole = counted_tokens(trainer)
-    assert masked
-    assert output["num_items_in_batch"].item() == everything - sum(masked) > whole
 
 
 def losses(trainer: MicroCoderTrainer, loss_of: Any, output: dict[str, Any]) -> torch.Tensor:

@@ -15,7 +15,6 @@ from microcoder.train.algorithm.masking import (
     StopProperly,
     draw_uniform,
     repeats,
-    shortest_period,
 )
 
 TRUNCATED = Rollout("p", "prompt", "text", tuple(range(64)), is_truncated=True)
@@ -70,28 +69,6 @@ def test_correct_only_keeps_incomplete_responses_in_the_loss() -> None:
 def test_repeats_compares_the_last_two_windows(tokens: list[int], window: int) -> None:
     assert repeats(tokens + tokens[-window:], window_tokens=window) == (len(tokens) >= window)
     assert not repeats([*tokens, 7, *tokens, 8][-2 * window :], window_tokens=window)
-
-
-def test_loops_of_any_period_up_to_m_are_found() -> None:
-    assert not repeats([1, 2, 3] * 100, window_tokens=128)
-    assert repeats([1, 2, 3] * 100, window_tokens=128, any_period=True)
-    assert shortest_period([9, *[1, 2, 3] * 100], window_tokens=128) == 3
-    assert shortest_period(list(range(200)) * 2, window_tokens=128) is None
-    assert shortest_period([*range(128)] * 2, window_tokens=128) == 128
-    assert shortest_period([5] * 129, window_tokens=128) == 1
-    assert shortest_period([5] * 128, window_tokens=128) is None
-
-
-@given(st.lists(st.integers(0, 2), max_size=60), st.integers(1, 12))
-def test_the_shortest_period_is_the_definition(tokens: list[int], window: int) -> None:
-    periods = [
-        p
-        for p in range(1, window + 1)
-        if len(tokens) >= window + p and all(tokens[-i] == tokens[-i - p] for i in range(1, window + 1))
-    ]
-    assert shortest_period(tokens, window_tokens=window) == (periods[0] if periods else None)
-    if repeats(tokens, window_tokens=window):
-        assert repeats(tokens, window_tokens=window, any_period=True)
 
 
 def test_draws_depend_on_everything_and_are_uniform() -> None:

@@ -71,13 +71,6 @@ def test_accuracy_leaves_unscored_samples_out_of_every_mean() -> None:
     assert summarise_accuracy([sample(Outcome.SANDBOX_FAULT)]) == (None, {})
 
 
-def test_accuracy_is_split_by_tier_in_a_fixed_order() -> None:
-    samples = [sample(Outcome.ACCEPTED, "hard"), sample(Outcome.NO_CODE, "easy"), sample(Outcome.ACCEPTED, None)]
-    overall, by_tier = summarise_accuracy(samples)
-    assert overall == 2 / 3
-    assert list(by_tier.items()) == [("easy", 0.0), ("hard", 1.0), ("untiered", 1.0)]
-
-
 def test_rows_are_plain_json_and_come_back_equal() -> None:
     step = json.loads(json.dumps(STEP.as_row()))
     assert StepMetrics(**step) == STEP

@@ -22,9 +22,8 @@ from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.scoring import build_rules, score_rollouts
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer, RunClock
-from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.session import run_training
-from microcoder.train.run.tasks import load_tasks
+from microcoder.train.run.tasks import EngineInputs, load_tasks
 from microcoder.train.run.weights import encode_prompts
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl.engine import build_trainer, load_policy

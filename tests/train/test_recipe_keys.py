@@ -17,7 +17,6 @@ from microcoder.train.recipe.batching import cut_batches
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
 from microcoder.train.trl.arguments import build_arguments
-from microcoder.train.trl.engine import build_adapter
 
 MICRO = {"model.kind": "micro", "problems.kind": "micro"}
 OWN_MODEL = {"model.kind": "hugging_face", "model.path": "somewhere", "problems.kind": "micro"}
@@ -92,25 +91,6 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
 )
 def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None:
     assert message in refused(**keys)
-
-
-def test_one_value_is_a_list_of_it() -> None:
-    config = load_config(
-        TrainConfig,
-        overrides={
-            **OWN_MODEL,
-            "model.lora.rank": "8",
-            "rollout.temperature": "{kind = 'diversity', grid = 0.5}",
-            "model.lora.target_modules": "q_proj",
-            "rewards": "format",
-        },
-    )
-    assert getattr(config.rollout.temperature, "grid", None) == (0.5,)
-    assert [reward.name for reward in config.rewards] == ["format"]
-    adapter = build_adapter(config)
-    assert adapter is not None
-    assert adapter.target_modules == {"q_proj"}
-    assert load_config(TrainConfig, overrides={**OWN_MODEL, "model.lora.rank": "4"}).model != config.model
 
 
 def test_trls_own_options_reach_it() -> None:

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.train.algorithm.schedules import order_problems, staged_value
-
-
-def test_a_stage_holds_from_its_step_until_the_next() -> None:
-    stages = [(1, 0.6), (140, 1.2)]
-    assert [staged_value(stages, step=step) for step in (1, 139, 140, 300)] == [0.6, 0.6, 1.2, 1.2]
+from microcoder.train.algorithm.schedules import order_problems
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 40), st.integers(0, 3))

@@ -192,7 +192,6 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone(
 
 ADAPTIVE = {
     "rollout.temperature": '{kind = "diversity", grid = [0.6, 0.9], num_problems = 3, converged_diversity = 0.3}',
-    "rollout.diversity_watch": "{window_steps = 4, min_drop = 1e-9, answers = [1.1]}",
     "rollout.max_response_tokens": "20",
     "rollout.length_stages": "[{from_step = 3, max_response_tokens = 28}]",
     "algorithm.masking": '{kind = "soft_penalty", window_tokens = 8}',
@@ -210,7 +209,7 @@ def adaptive(checkpoint: Path) -> dict[str, str]:
 
 
 def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    """Probe, length stages, filtering, penalty and answers to a decline are functions of what is recorded.
+    """Probe, length stages, filtering and penalty are functions of what is recorded.
 
     The coefficient of the entropy term is in the checkpoint.
     """
@@ -236,49 +235,6 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     shutil.rmtree(cut.checkpoint(6))
     run_training(config, run_directory=cut.root, observer=Observer())
     assert_same_run(cut, whole)
-
-
-ALGORITHMS = ("grpo", "mask-all-uncounted", "microcoder-grpo", "stop-properly")
-"""One of each kind; the loss of each is held against its equation, and each recipe resolves."""
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm_takes_steps(tiny_checkpoint: Path, tmp_path: Path, algorithm: str) -> None:
-    changes = {
-        **{key: value for key, value in RECIPE.items() if key.split(".")[0] in ("model", "problems", "batch")},
-        "model.path": str(tiny_checkpoint),
-        "num_steps": "1",
-        "seed": "6",  # one whose first step has mixed groups
-        "rollout.num_samples": "4",
-        "rollout.max_response_tokens": "28",
-        "rollout.temperature.value": "0.8",
-        "problems.world": "operations",  # what the checkpoint was warm-started on
-        "problems.num_heldout": "2",
-        "evaluation.samples_per_problem": "1",
-        "evaluator.workers": "1",
-        "checkpoint.keep_best": "false",
-    }
-    config = load_config(TrainConfig, [Path("micro"), Path(algorithm)], changes)
-    seen: list[int] = []
-
-    class Counting(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            seen.append(state.global_step)
-
-    run = RunDirectory(tmp_path)
-    run_training(config, run_directory=run.root, observer=Observer(), callbacks=[Counting()])
-    assert seen == [1, 2]
-    rows, metrics = rollout_rows(run.rollouts), run.read_metrics()
-    reasons = {row["masked_why"] for row in rows}
-    if "mask-all" in algorithm:
-        assert all((row["masked_why"] == "truncated") == row["is_truncated"] for row in rows)
-        assert sum(row["masked"].get("truncated", 0) for row in metrics) == sum(row["is_truncated"] for row in rows) > 0
-    elif algorithm != "microcoder-grpo":
-        assert reasons == {""}
-    if algorithm == "stop-properly":
-        assert all((row["length_penalty"] < 0) == row["is_truncated"] for row in rows)
-    assert ("kl" in metrics[0]["optimizer"]) == (algorithm == "grpo")
-    assert any(row["optimizer"]["grad_norm"] > 0 for row in metrics)
 
 
 def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path) -> None:
@@ -442,7 +398,7 @@ def start_cli(checkpoint: Path, folder: Path, run: Path, **changes: str) -> subp
 
 
 def wait_for_rows(run: RunDirectory, rows: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while len(run.read_metrics()) < rows and process.poll() is None:
         assert time.monotonic() < deadline, "the run wrote no metrics"
         time.sleep(0.02)
@@ -478,7 +434,7 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
         run = RunDirectory(tmp_path / "disk" / "run")
         for kib in (one // 2, 3 * one):  # the kept two, the best, and the one that is being written
             resize(kib)
-            with pytest.raises(TrainingError, match=r"no room for the checkpoints: .* about 1\.5 MiB, and up to 4 are"):
+            with pytest.raises(TrainingError, match=r"no room for the checkpoints: .* about 2\.1 MiB, and up to 4 are"):
                 train(tiny_checkpoint, run.root)
             assert not run.root.exists()
 

@@ -15,8 +15,8 @@ from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer, RunClock
-from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.session import load_tasks
+from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.runs import RunDirectory
 from microcoder.train.trl import engine
 from microcoder.train.trl.engine import load_policy
@@ -168,26 +168,6 @@ def test_leaving_out_idle_rows_changes_no_gradient(
         gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
     torch.testing.assert_close(gradients[1], gradients[0], atol=1e-6, rtol=1e-4)
     assert bool((gradients[0] != 0).any()) == (advantages is None)
-
-
-def test_tokens_are_drawn_as_often_as_the_model_says(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
-    """The first token's frequencies over 1000 draws of each prompt, at a temperature: those of the model."""
-    trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
-    model = trainer.model
-    assert model is not None
-    model.eval()
-    set_sampling(trainer, temperature=1.3, max_response_tokens=2)
-    prompts = [[{"role": "user", "content": task.prompt.text}] for task in load_tasks(trainer.config).train[:2]]
-    prompt_ids, _, fields = trainer._tokenize_prompts(prompts)
-    torch.manual_seed(0)
-    responses, _ = trainer._generate_single_turn([prompt_ids[0]] * 1000 + [prompt_ids[1]] * 1000, None, fields, 1)
-    for prompt, drawn in ((prompt_ids[0], responses[:1000]), (prompt_ids[1], responses[1000:])):
-        with torch.no_grad():
-            first = torch.softmax(model(torch.tensor([prompt])).logits[0, -1] / 1.3, -1)
-        counts = torch.bincount(torch.tensor([tokens[0] for tokens in drawn]), minlength=len(first))
-        # The largest of the differences, in standard deviations of a count.
-        deviations = (counts - 1000 * first) / (1000 * first * (1 - first)).sqrt().clamp(min=1)
-        assert deviations.abs().max() < 6
 
 
 def test_a_step_uses_the_advantages_that_were_decided(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:

@@ -68,19 +68,6 @@ def test_chains_are_learnt_with_a_step_a_token(tmp_path: Path) -> None:
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
-def test_a_second_call_takes_the_cached_folder(tmp_path: Path) -> None:
-    steps: list[tuple[int, int]] = []
-    build = lambda: build_micro_checkpoint(  # noqa: E731
-        TINY, cache=tmp_path, on_progress=lambda done, total, _: steps.append((done, total))
-    )
-    first = build()
-    assert steps == [(4, 4)]
-    stamp = (first / "model.safetensors").stat().st_mtime_ns
-    assert build() == first
-    assert steps == [(4, 4)]
-    assert (first / "model.safetensors").stat().st_mtime_ns == stamp
-
-
 def test_a_half_written_folder_is_not_taken(checkpoint: Path, tmp_path: Path) -> None:
     half = tmp_path / checkpoint.name
     half.mkdir()

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from viewer_runs import records_of, write_training
 
 from microcoder.judge.core.errors import DataError
@@ -50,15 +48,6 @@ def part(rows: list[dict[str, str | None]], key: str = "file") -> IndexPart:
 def test_a_needle_is_found_where_it_stands(needle: Needle, found: list[int]) -> None:
     mask = Searcher().find([part(TEXTS[:2], "a"), part(TEXTS[2:], "b")], needle)
     assert list(np.flatnonzero(mask)) == found
-
-
-@given(st.lists(st.text(max_size=8), min_size=1, max_size=6), st.text(alphabet="ab.*[(\\$ é", min_size=1, max_size=3))
-def test_plain_text_is_found_as_python_finds_it(texts: list[str], needle: str) -> None:
-    rows = [{"prompt": None, "response": text, "program": None, "errors": None} for text in texts]
-    mask = Searcher().find([part(rows)], Needle(needle))
-    assert list(mask) == [needle in text.lower() or needle in text for text in texts] or any(
-        "İ" in text for text in texts
-    )
 
 
 def test_a_bad_expression_is_told() -> None:

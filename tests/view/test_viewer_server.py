@@ -44,15 +44,6 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
 
 
-def test_the_page_needs_nothing_from_elsewhere(server: ViewerServer) -> None:
-    for name, body in server.static.items():
-        text = body.decode().replace("http://www.w3.org/2000/svg", "")
-        assert "http://" not in text, name
-        assert "https://" not in text, name
-        for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
-            assert danger not in text, name
-
-
 @pytest.mark.parametrize("path", ["/../pyproject.toml", "/%2e%2e/x", "/etc/passwd", "/api", "/api/", "/static/main.js"])
 def test_no_other_path_is_there(server: ViewerServer, path: str) -> None:
     assert ask(server, path)[0] == 404
@@ -107,10 +98,6 @@ def test_another_site_may_not_read_runs(server: ViewerServer, site: str, status:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_it_only_reads(server: ViewerServer, method: str) -> None:
     assert ask(server, "/api/runs", method)[0] == 501
-
-
-def test_a_head_has_no_body(server: ViewerServer) -> None:
-    assert ask(server, "/api/runs", "HEAD")[:2] == (200, "")
 
 
 def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:

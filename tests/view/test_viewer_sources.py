@@ -120,20 +120,6 @@ def test_a_rollout_has_texts_and_tests(shelf: Path) -> None:
     assert not show_test(collection, {"run": "one", "problem": "train/001", "test": "3"})["is_known"]
 
 
-def test_the_actual_output_is_kept_where_it_was_recorded(shelf: Path) -> None:
-    collection = open_collection([shelf / "one"])
-    found = next(row for row in records_of(collection, "one") if row["verdict"] == "wrong_answer")
-    tests = show_rollout(collection, {"run": "one", "id": found["id"]})["tests"]
-    assert [test["output"] for test in tests] == [None, "<2>\n"]
-
-
-def test_a_length_penalty_is_a_fact_of_the_rollout(tmp_path: Path) -> None:
-    run = write_training(tmp_path / "run", num_steps=1)
-    edit_rollouts(run, 1, lambda row: {**row, "length_penalty": -0.25})
-    shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
-    assert shown["facts"] == {"length penalty": "-0.250"}
-
-
 @pytest.mark.usefixtures("look_always")
 def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=3, evaluate_every=9)
@@ -163,16 +149,6 @@ def test_only_the_columns_of_the_list_are_read_for_the_list(shelf: Path, monkeyp
     ids(open_collection([shelf / "one"]), run="one")
     assert asked
     assert not {"prompt", "completion", "program", "tests"} & set(asked)
-
-
-def test_rollouts_of_an_older_version_open_without_its_columns(tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    run = write_training(tmp_path / "run", num_steps=1)
-    path = RunDirectory(run).rollout_file(1)
-    pq.write_table(pq.read_table(path).drop_columns(["masked_why", "num_tokens", "tests", "length_penalty"]), path)
-    shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
-    assert (shown["masked_why"], shown["num_tokens"], shown["tests"]) == ("", None, [])
 
 
 def test_an_evaluation_joins_samples_and_verdicts(shelf: Path) -> None:
@@ -230,10 +206,6 @@ def test_long_texts_are_cut_with_their_length_and_had_whole_on_request(tmp_path:
     assert len(show_text(collection, {**words, "field": "completion"})["text"]) == 60_000
     with pytest.raises(DataError, match="not in the files"):
         show_text(collection, {**words, "field": "advantage"})
-
-
-def test_runs_of_one_name_have_keys_of_their_own(shelf: Path) -> None:
-    assert list(open_collection([shelf / "one", shelf / "one"]).sources) == ["one", "one-2"]
 
 
 @pytest.mark.parametrize("world", ["operations", "chains"])

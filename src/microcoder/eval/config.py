@@ -47,7 +47,6 @@ class Transformers(Config):
     """Precision of the weights."""
     batch_size: int = Field(default=16, ge=1)
     """Responses sampled in parallel; bounds memory."""
-    sampling: ResponseSampling = ResponseSampling()
 
 
 class EndpointGeneration(EndpointConfig):
@@ -61,7 +60,6 @@ class EndpointGeneration(EndpointConfig):
     extra: dict[str, JsonValue] = Field(default={})
     """Additional keys of a request, such as top_k = 20; `prompt.chat_template_options` are sent as
     chat_template_kwargs."""
-    sampling: ResponseSampling = ResponseSampling()
 
 
 class GenerationFile(Config):
@@ -86,6 +84,7 @@ class EvalConfig(Config):
         | Annotated[GenerationFile, Tag("file")],
         kind_or("transformers"),
     ]
+    sampling: ResponseSampling = ResponseSampling()
     prompt: EvalPromptConfig = EvalPromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
     judging: SandboxConfig = SandboxConfig()
@@ -93,9 +92,9 @@ class EvalConfig(Config):
     """Additional k of pass@k, besides 1 (mean accuracy) and the number of samples."""
 
     def _contradictions(self) -> Iterator[str]:
-        given = sorted(self.prompt.model_fields_set)
-        if given and isinstance(self.generation, GenerationFile) and self.prompt != EvalPromptConfig():
-            yield f'generation.kind = "file" asks nothing; leave out prompt.{given[0]}'
+        for name in ("prompt", "sampling") if isinstance(self.generation, GenerationFile) else ():
+            if (table := getattr(self, name)) != type(table)():
+                yield f'generation.kind = "file" asks nothing; leave out {name}.{min(table.model_fields_set)}'
         if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in ("instruct", "bare"):
             yield (
                 f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
@@ -104,10 +103,10 @@ class EvalConfig(Config):
         for k in self.pass_at:
             if k < 1:
                 yield f"pass_at holds {k}; k is 1 or more"
-            if not isinstance(self.generation, GenerationFile) and k > self.generation.sampling.num_samples:
+            if not isinstance(self.generation, GenerationFile) and k > self.sampling.num_samples:
                 yield (
-                    f"pass_at holds {k}, more than the {self.generation.sampling.num_samples} samples; "
-                    f"pass --generation.sampling.num_samples {k}"
+                    f"pass_at holds {k}, more than the {self.sampling.num_samples} samples; "
+                    f"pass --sampling.num_samples {k}"
                 )
 
 

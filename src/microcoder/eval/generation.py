@@ -31,6 +31,7 @@ from microcoder.eval.config import (
     EndpointGeneration,
     EvalConfig,
     GenerationFile,
+    ResponseSampling,
     Transformers,
 )
 from microcoder.eval.report import Sample
@@ -73,13 +74,7 @@ def question_record(question: Question) -> dict[str, Any]:
 
 
 def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messages:
-    """Return the prompt of a question as a chat.
-
-    Args:
-        question: the question.
-        config: of the evaluation.
-        ask: what `load_asker` made of it.
-    """
+    """Return the prompt of a question as a chat."""
     text = config.benchmark.prompt(question) if config.prompt.style == "published" else None
     if text is None:
         return ask(question.problem).as_chat()
@@ -206,6 +201,7 @@ class ResponseRequest:
 def ask_endpoint(
     config: EndpointGeneration,
     requests: Sequence[ResponseRequest],
+    sampling: ResponseSampling,
     *,
     chat_template_options: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
@@ -224,7 +220,7 @@ def ask_endpoint(
             except queue.Empty:
                 return
             try:
-                done.put((request, client.complete(_write_body(config, request, chat_template_options))))
+                done.put((request, client.complete(_write_body(config, request, sampling, chat_template_options))))
             except Exception as error:  # handed to the caller's thread, which raises it
                 done.put(error)
                 return
@@ -244,9 +240,11 @@ def ask_endpoint(
 
 
 def _write_body(
-    config: EndpointGeneration, request: ResponseRequest, chat_template_options: Mapping[str, Any] | None
+    config: EndpointGeneration,
+    request: ResponseRequest,
+    sampling: ResponseSampling,
+    chat_template_options: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    sampling = config.sampling
     # The name that the servers of vLLM, SGLang and llama.cpp know them by.
     options = {"chat_template_kwargs": dict(chat_template_options)} if chat_template_options else {}
     body: dict[str, Any] = {
@@ -264,6 +262,7 @@ def _write_body(
 def generate_locally(
     config: Transformers,
     requests: Sequence[ResponseRequest],
+    sampling: ResponseSampling,
     *,
     chat_template_options: Mapping[str, Any],
     note: Callable[[str], None],
@@ -286,8 +285,8 @@ def generate_locally(
         dtype=config.dtype,
         template_options=chat_template_options,
         note=note,
-        temperature=config.sampling.temperature,
-        top_p=config.sampling.top_p,
-        max_tokens=config.sampling.max_tokens,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_tokens,
     )
     yield from zip(requests, answers, strict=True)

@@ -203,10 +203,6 @@ Results = dict[str, Any]
 def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Results:
     """Return the figures of an evaluation from its files, as far as it has come.
 
-    Args:
-        folder: what `microcoder eval` wrote.
-        pass_at: further k, besides 1 and the smallest number of samples a problem has.
-
     Raises:
         DataError: the folder holds no evaluation, or no verdict yet.
     """

@@ -158,7 +158,7 @@ def _collect_samples(
         if len(done) < len(found.samples):
             write_rows(folder.samples, (sample.as_record() for sample in found.samples))
         return
-    sampling = config.generation.sampling
+    sampling = config.sampling
     requests = [
         ResponseRequest(
             question.id, index, build_messages(question, config, ask), _seed(sampling.seed, question.id, index)
@@ -171,9 +171,11 @@ def _collect_samples(
         return
     options = config.prompt.chat_template_options
     if isinstance(config.generation, EndpointGeneration):
-        responses = ask_endpoint(config.generation, requests, chat_template_options=options)
+        responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
     else:
-        responses = generate_locally(config.generation, requests, chat_template_options=options, note=observer.note)
+        responses = generate_locally(
+            config.generation, requests, sampling, chat_template_options=options, note=observer.note
+        )
     extract, by_id = build_extractor(config.extractor), {question.id: question for question in questions}
     observer.phase("generating", done=len(done), total=len(done) + len(requests))
     for request, response in responses:

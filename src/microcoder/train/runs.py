@@ -127,55 +127,22 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write rollout rows (see `metrics.rollout_row`) as zstd Parquet by an atomic rename."""
     import pyarrow as pa
 
-    test = pa.struct(
-        [
-            ("verdict", pa.string()),
-            ("cpu_seconds", pa.float64()),
-            ("wall_seconds", pa.float64()),
-            ("memory_mib", pa.float64()),
-            ("method", pa.string()),
-            ("detail", pa.string()),
-            ("output", pa.string()),
-        ]
-    )
-    block = pa.struct(
-        [
-            ("start", pa.int64()),
-            ("end", pa.int64()),
-            ("tag", pa.string()),
-            ("is_closed", pa.bool_()),
-            ("is_draft", pa.bool_()),
-            ("compiles", pa.bool_()),
-            ("undone", pa.list_(pa.string())),
-            ("is_taken", pa.bool_()),
-        ]
-    )
-    schema = pa.schema(
-        [
-            ("step", pa.int64()),
-            ("problem_id", pa.string()),
-            ("tier", pa.string()),
-            ("sample_index", pa.int64()),
-            ("prompt", pa.string()),
-            ("completion", pa.string()),
-            ("num_tokens", pa.int64()),
-            ("is_truncated", pa.bool_()),
-            ("temperature", pa.float64()),
-            ("program", pa.string()),
-            ("extraction", pa.string()),
-            ("blocks", pa.list_(block)),
-            ("verdict", pa.string()),
-            ("tests_passed", pa.int64()),
-            ("tests_total", pa.int64()),
-            ("tests", pa.list_(test)),
-            ("reward", pa.float64()),
-            ("length_penalty", pa.float64()),
-            ("rewards", pa.map_(pa.string(), pa.float64())),
-            ("advantage", pa.float64()),
-            ("masked_why", pa.string()),
-            ("lost", pa.map_(pa.string(), pa.float64())),
-        ]
-    )
+    text, whole, real, claim = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+    test = pa.struct({
+        "verdict": text, "cpu_seconds": real, "wall_seconds": real, "memory_mib": real, "method": text, "detail": text,
+        "output": text,
+    }.items())  # fmt: skip
+    block = pa.struct({
+        "start": whole, "end": whole, "tag": text, "is_closed": claim, "is_draft": claim, "compiles": claim,
+        "undone": pa.list_(text), "is_taken": claim,
+    }.items())  # fmt: skip
+    schema = pa.schema({
+        "step": whole, "problem_id": text, "tier": text, "sample_index": whole, "prompt": text, "completion": text,
+        "num_tokens": whole, "is_truncated": claim, "temperature": real, "program": text, "extraction": text,
+        "blocks": pa.list_(block), "verdict": text, "tests_passed": whole, "tests_total": whole,
+        "tests": pa.list_(test), "reward": real, "length_penalty": real, "rewards": pa.map_(text, real),
+        "advantage": real, "masked_why": text, "lost": pa.map_(text, real),
+    })  # fmt: skip
     write_parquet(path, rows, schema)
 
 

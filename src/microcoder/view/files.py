@@ -238,11 +238,7 @@ def _ask(values: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
 
 def _of_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, Find]]:
     for question in questions:
-        yield question.id, partial(_load, question, path.name)
-
-
-def _load(question: Question, origin: str) -> Asked:
-    return _asked(question.load(), origin)
+        yield question.id, lambda question=question: _asked(question.load(), path.name)
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
@@ -264,17 +260,15 @@ def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
     """Lines by where they begin, so that a large file is not held."""
     for begin, row in LineFile(path, is_foreign=True).new_rows():
         if isinstance(row.get("id"), str) and isinstance(row.get("tests"), list):
-            yield row["id"], partial(_read_own, path, begin)
+            yield row["id"], partial(_read_line, path, begin)
         else:
-            yield from ((name, partial(_read_other, path, begin)) for name, _ in _recognise(row))
+            yield from ((name, partial(_read_line, path, begin)) for name, _ in _recognise(row))
 
 
-def _read_own(path: Path, begin: int) -> Asked:
-    return _submitted(LineFile(path).row_at(begin), path.name)
-
-
-def _read_other(path: Path, begin: int) -> Asked:
-    return _asked(_recognise(LineFile(path).row_at(begin))[0][1], path.name)
+def _read_line(path: Path, begin: int) -> Asked:
+    row = LineFile(path).row_at(begin)
+    is_own = isinstance(row.get("id"), str) and isinstance(row.get("tests"), list)
+    return _submitted(row, path.name) if is_own else _asked(_recognise(row)[0][1], path.name)
 
 
 def _recognise(values: Row) -> list[tuple[str, Problem]]:

@@ -86,10 +86,6 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
 
     Tests' inputs are left out, and texts of rollouts from a size on: `microcoder view` has them.
 
-    Args:
-        run_directory: the run that the report is about.
-        against: other runs on the same problems, to compare it with.
-
     Raises:
         DataError: a folder is no run, one of its files is damaged, or runs to compare asked other problems.
     """
@@ -392,17 +388,18 @@ class ViewerServer(ThreadingHTTPServer):
 
     def warm(self) -> None:
         """Begin to read the indexes, so that the first list need not wait."""
-        threading.Thread(target=self._warm, daemon=True).start()
+
+        def read() -> None:
+            for source in self.collection.sources.values():
+                source.index()
+                source.tests.names()
+
+        threading.Thread(target=read, daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a browser that hung up; anything else is a fault of ours and is printed."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
-
-    def _warm(self) -> None:
-        for source in self.collection.sources.values():
-            source.index()
-            source.tests.names()
 
 
 class _Handler(BaseHTTPRequestHandler):

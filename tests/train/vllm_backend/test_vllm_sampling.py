@@ -17,8 +17,7 @@ from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer, RunClock
-from microcoder.train.run.engines import EngineInputs
-from microcoder.train.run.tasks import load_tasks
+from microcoder.train.run.tasks import EngineInputs, load_tasks
 from microcoder.train.runs import RunDirectory
 from microcoder.train.trl import engine
 from microcoder.train.trl.sampling import apart, set_sampling, start_sampler

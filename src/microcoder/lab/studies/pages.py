@@ -97,7 +97,7 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         "",
         "```console",
         f"microcoder study {typed}{quick}",
-        f"microcoder study {typed}{quick} --report -o docs/insights",
+        f"microcoder study {typed} --report{quick} -o docs/insights",
         "```",
         "",
         judged.record.made,

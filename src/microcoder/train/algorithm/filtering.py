@@ -48,13 +48,6 @@ def share_spares(spares: Sequence[str], *, taken: int, number: int, process: int
     """Return the `number` spares that one process samples in a round; all processes sample equally many.
 
     Empty when there are too few left for all of them: then filtering ends.
-
-    Args:
-        spares: the step's spares, see `order_spares`.
-        taken: spares that earlier rounds of the step have taken, on all processes.
-        number: spares that each process asks.
-        process: index of this process.
-        num_processes: how many there are.
     """
     if taken + number * num_processes > len(spares):
         return []

@@ -177,42 +177,11 @@ Masking = Annotated[
 ]
 
 
-def repeats(token_ids: Sequence[int], *, window_tokens: int, any_period: bool = False) -> bool:
-    """Return whether a response repeats itself at its end.
-
-    Args:
-        token_ids: of the response.
-        window_tokens: m.
-        any_period: False: the last m tokens equal the m before them, as the paper says it; finds loops whose period
-            divides m. True: the last m tokens equal those that stand p before, for some p from 1 to m; finds loops of
-            every period up to m, and everything that the other finds.
-    """
-    if any_period:
-        return shortest_period(token_ids, window_tokens=window_tokens) is not None
+def repeats(token_ids: Sequence[int], *, window_tokens: int) -> bool:
+    """Return whether a response repeats itself at its end: its last m tokens equal the m before them (paper)."""
     if len(token_ids) < 2 * window_tokens:
         return False
     return token_ids[-window_tokens:] == token_ids[-2 * window_tokens : -window_tokens]
-
-
-def shortest_period(token_ids: Sequence[int], *, window_tokens: int) -> int | None:
-    """Return the least p up to m such that each of the last m tokens equals the one p before it, or None.
-
-    Takes time in proportion to m, by the Z-function of the reversed end (Gusfield 1997, section 1.4).
-    """
-    end = list(token_ids[-2 * window_tokens :])[::-1]
-    # matches[p]: how many tokens from place p on equal those from the start on.
-    matches = [0] * len(end)
-    left = right = 0
-    for place in range(1, len(end) - window_tokens + 1):
-        number = min(right - place, matches[place - left]) if place < right else 0
-        while place + number < len(end) and end[number] == end[place + number]:
-            number += 1
-        if number >= window_tokens:
-            return place
-        matches[place] = number
-        if place + number > right:
-            left, right = place, place + number
-    return None
 
 
 def draw_uniform(*, seed: int, step: int, problem_id: str, sample_index: int) -> float:

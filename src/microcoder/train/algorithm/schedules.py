@@ -65,13 +65,7 @@ def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop:
 def find_latest_decline(
     diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()
 ) -> Decline | None:
-    """Return the steady decline at the last step, if any; a trend is not read across a jump of the temperature.
-
-    Args:
-        diversities: of steps 1, 2, ...; None if a step has none.
-        watch: window and threshold.
-        breaks: steps at which the temperature jumps.
-    """
+    """Return the steady decline at the last step, if any; a trend is not read across a jump of the temperature."""
     start = max((step - 1 for step in breaks if step <= len(diversities)), default=0)
     return find_decline(diversities[start:], window_steps=watch.window_steps, min_drop=watch.min_drop)
 
@@ -80,12 +74,7 @@ ValueT = TypeVar("ValueT", int, float)
 
 
 def staged_value(stages: Sequence[tuple[int, ValueT]], *, step: int) -> ValueT:
-    """Return the value of the last stage that starts at or before `step`.
-
-    Args:
-        stages: (first step, value), ascending, the first at step 1.
-        step: training step, from 1.
-    """
+    """Return the value of the last stage that starts at or before `step`."""
     return [value for first_step, value in stages if first_step <= step][-1]
 
 
@@ -109,13 +98,7 @@ def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, 
 
 
 def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: float | None = None) -> float:
-    """Return the temperature that the schedule alone gives a step.
-
-    Args:
-        schedule: the recipe's.
-        step: training step, from 1.
-        chosen: what the probe chose, for a schedule that leaves it to the probe.
-    """
+    """Return the temperature that the schedule alone gives a step."""
     if isinstance(schedule, ConstantTemperature):
         return schedule.value
     if isinstance(schedule, StagedTemperature):

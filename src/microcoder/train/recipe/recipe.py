@@ -169,11 +169,7 @@ class OptimizerConfig(Config):
     max_grad_norm: float = Field(default=1.0, gt=0)
 
     def moment_bytes(self, weight_bytes: int) -> float:
-        """Return the bytes of optimizer state per parameter.
-
-        Args:
-            weight_bytes: of a trained parameter; torch keeps moments in the weights' type.
-        """
+        """Return the bytes of optimizer state per parameter."""
         return _MOMENT_BYTES.get(self.name, 2 * weight_bytes)
 
     def _contradictions(self) -> Iterator[str]:

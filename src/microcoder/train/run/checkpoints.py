@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import RunDirectory
-
-if TYPE_CHECKING:
-    from microcoder.train.run.probe import Probe
 
 
 class Observer:
@@ -33,8 +30,8 @@ class Observer:
     def evaluation(self, metrics: EvaluationMetrics) -> None:
         """An evaluation on held-out problems is done."""
 
-    def probe(self, probe: Probe) -> None:
-        """A probe of the untrained model has chosen a temperature."""
+    def probe(self, probe: Any) -> None:
+        """A probe of the untrained model has chosen a temperature (`probe.Probe`)."""
 
     def note(self, text: str) -> None:
         """A message to show."""
@@ -89,12 +86,7 @@ def _cpu_seconds() -> float:
 
 @contextmanager
 def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[None]:
-    """Turn the first Ctrl-C into a request, within the body.
-
-    Args:
-        ask: asks the trainer to stop after its step; returns False if it was asked before.
-        observer: hears of it.
-    """
+    """Turn the first Ctrl-C into a request, within the body."""
 
     def request(signum: int, frame: FrameType | None) -> None:
         if not ask():

@@ -160,15 +160,7 @@ def count_pass(
     prompt_tokens: int,
     response_tokens: int,
 ) -> PassMemory | None:
-    """Count a forward and backward pass of a decoder like Qwen's; None if a dimension is not said.
-
-    Args:
-        architecture: its shape.
-        model: precision, adapters and checkpointing.
-        rows: rollouts of the pass.
-        prompt_tokens: of each rollout.
-        response_tokens: of each rollout.
-    """
+    """Count a forward and backward pass of a decoder like Qwen's; None if a dimension is not said."""
     parameters = count_parameters(architecture)
     if parameters is None:
         return None

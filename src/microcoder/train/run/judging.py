@@ -28,12 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 @contextmanager
 def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
-    """Open the recipe's judge; yield it, with its isolation and environment for the manifest.
-
-    Args:
-        config: where programs run.
-        problems: all that the judge will be asked about, so that what a service refuses is known at the start.
-    """
+    """Open the recipe's judge; yield it, with its isolation and environment for the manifest."""
     if config.backend == "http":
         with connect(config, problems) as (client, held):
             yield client, held

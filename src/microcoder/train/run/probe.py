@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.judge.core.files import read_json, write_json
+from microcoder.train.algorithm.diversity import measure_diversity
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.metrics import ScoredRollout, summarise_accuracy
 from microcoder.train.recipe.recipe import TrainConfig
@@ -64,9 +65,6 @@ class Probe:
 
 def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperature: float) -> ProbePoint:
     """Return the figures of one temperature's samples."""
-    # Not at the top: numpy comes with an extra, and the command line reads probes without it.
-    from microcoder.train.algorithm.diversity import measure_diversity
-
     samples = [sample for group in scored_P_G for sample in group]
     return ProbePoint(
         temperature=temperature,

@@ -107,12 +107,6 @@ class Recorder:
 
         Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored
         sample is in no mean.
-
-        Args:
-            scored_P_G: groups of all held-out problems.
-            step: 0 before training.
-            temperature: of sampling.
-            seconds: of all of it.
         """
         if any(row["step"] == step for row in self._run.read_evaluations()):
             return None  # an engine that resumes may evaluate the step that it starts from again

@@ -18,12 +18,11 @@ from microcoder.train.recipe.batching import describe_batches
 from microcoder.train.recipe.judge import build_asker
 from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards
 from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
-from microcoder.train.run.engines import EngineInputs, load_engine
 from microcoder.train.run.failures import check_room, explain_failures
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.manifest import ROUNDING_KEYS, build_manifest, changed_keys, describe_changes
 from microcoder.train.run.probe import Probe, has_probe, probe_digest, read_probe
-from microcoder.train.run.tasks import load_tasks
+from microcoder.train.run.tasks import EngineInputs, load_engine, load_tasks
 from microcoder.train.runs import RunDirectory
 
 

@@ -1,4 +1,7 @@
-"""The problems of a run with their prompts: training and held-out."""
+"""The problems of a run with their prompts, training and held-out; and what a run hands to its engine.
+
+Engines translate and decide nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from microcoder.data.benchmarks.published import PublishedProblems, read_heldout, read_published, read_training_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
+from microcoder.judge.fleet.protocols import BatchJudge
 from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared, read_examples
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
+from microcoder.train.run.checkpoints import Observer
+from microcoder.train.runs import RunDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +134,24 @@ def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
     if comparison == "robust" or problem.checker.type != "default":
         return problem
     return problem.model_copy(update={"checker": Checker(type="exact")})
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInputs:
+    """The model, problems, judge and run directory that an engine is given."""
+
+    config: TrainConfig
+    policy: Any
+    """The starting weights, as the engine's own `load_policy` returned them."""
+    tasks: Tasks
+    judge: BatchJudge
+    run: RunDirectory
+    observer: Observer
+
+
+def load_engine(config: TrainConfig) -> Any:
+    """Return the module of a recipe's engine; nothing of torch is imported before.
+
+    It has `is_main_process`, `wait_for_everyone`, `describe_machine`, `load_policy`, `train`, `probe`, `export_model`.
+    """
+    return import_module(f"microcoder.train.{config.engine}.engine")

@@ -191,21 +191,7 @@ def respond(
     template_options: Mapping[str, Any] | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Completion]:
-    """Load a model and yield a response to each chat, on a GPU if there is one.
-
-    Args:
-        name: a checkpoint folder or a hub id.
-        chats: the prompts.
-        seeds: of each response; the first of a batch stands for the batch.
-        batch_size: responses sampled at a time.
-        temperature: 0 is the likeliest.
-        top_p: share of probability that is sampled from.
-        max_tokens: of a response.
-        revision: of a hub model.
-        dtype: precision of the weights.
-        template_options: passed to the chat template.
-        note: is told that the model has no chat template.
-    """
+    """Load a model and yield a response to each chat, on a GPU if there is one."""
     loaded, tokenizer = load_checkpoint(model_source(name), revision=revision, dtype=dtype)
     options = template_options or {}
     check_options(tokenizer, options)
@@ -238,7 +224,7 @@ def respond(
             reason = str(error).splitlines()[0][:200]
             raise ConfigError(
                 f"out of memory ({reason}); lower generation.batch_size (now {batch_size}) or "
-                f"generation.sampling.max_tokens (now {max_tokens}); type the same command again to resume"
+                f"sampling.max_tokens (now {max_tokens}); type the same command again to resume"
             ) from None
         for row in out[:, longest:].tolist():
             end = next((place for place, token in enumerate(row) if token in ends), None)

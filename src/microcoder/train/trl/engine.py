@@ -22,8 +22,7 @@ from microcoder.judge.core.files import new_folder
 from microcoder.train.recipe.batching import cut_batches
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
-from microcoder.train.run.engines import EngineInputs
-from microcoder.train.run.tasks import Tasks
+from microcoder.train.run.tasks import EngineInputs, Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_prompts, load_checkpoint, silence_transformers
 from microcoder.train.runs import RunDirectory

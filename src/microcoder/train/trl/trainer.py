@@ -27,11 +27,10 @@ from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetri
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
-from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
-from microcoder.train.run.tasks import Task
+from microcoder.train.run.tasks import EngineInputs, Task
 from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
 from microcoder.train.trl.sampling import (

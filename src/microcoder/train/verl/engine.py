@@ -29,9 +29,8 @@ from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.alarms import find_alarms, select_new
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
-from microcoder.train.run.engines import EngineInputs
 from microcoder.train.run.probe import read_probe
-from microcoder.train.run.tasks import Task, Tasks
+from microcoder.train.run.tasks import EngineInputs, Task, Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import silence_transformers
 from microcoder.train.runs import RunDirectory
