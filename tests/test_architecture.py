@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1950,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2360,
+    "cli": 2350,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
