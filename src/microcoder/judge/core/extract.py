@@ -329,8 +329,7 @@ def extract_program(response: str, *, is_truncated: bool = False, language: str 
     answer = [block for block in blocks if not block.is_draft]
     taken = choose_block(response, answer, language)
     if answer and not answer[-1].is_closed and (is_truncated or taken is None):
-        rest = read_block(response, answer[-1])
-        return replace(nothing, reason="unclosed_code_block", draft=rest if is_truncated and rest.strip() else None)
+        return replace(nothing, reason="unclosed_code_block")
     if taken is None:
         return replace(nothing, reason="empty_code_block" if answer else "no_code_block")
     last = [block for block in answer if block.is_closed][-1]

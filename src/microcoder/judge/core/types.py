@@ -320,8 +320,6 @@ class Program:
     """How the code was found, or why there is none (see `microcoder.judge.core.extract`)."""
     is_incomplete: bool = False
     """The response was cut off before the program was finished."""
-    draft: str | None = None
-    """Code of an incomplete program: the text after a fence that was never closed."""
     blocks: tuple[CodeBlock, ...] = ()
     """All code blocks of the response, in order."""
 
