@@ -22,7 +22,6 @@ COMPARISON = ("judge/test_compare.py", "judge/test_values.py")
 TESTS_OF = {
     f"{ALGORITHM}advantages": ("train/test_advantages.py", "train/test_scoring.py"),
     f"{ALGORITHM}diversity": ("train/test_diversity.py",),
-    f"{ALGORITHM}doses": ("train/test_scoring.py",),
     f"{ALGORITHM}filtering": ("train/test_filtering.py", "train/test_scoring.py"),
     f"{ALGORITHM}masking": ("train/test_masking.py", "train/test_scoring.py"),
     f"{ALGORITHM}schedules": ("train/test_schedules.py", "train/test_temperature.py"),

@@ -285,10 +285,15 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
         stub_judge(judge, stick(4)) as (url, asked),
         JudgeClient([healthy.url, url]) as client,
     ):
-        verdicts = client.judge(alternate("sat on", 60), [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
-        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
-        assert sorted(told) == list(range(60))
-        assert len(asked) > 4
+        # The healthy one may be done with all of a batch before the other is there.
+        for attempt in range(100):
+            told.clear()
+            programs = alternate(f"sat on {attempt}", 60)
+            verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
+            assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
+            assert sorted(told) == list(range(60))
+            if len(asked) > 4:
+                break
         wait_for(lambda: client.outages[url])
         # It is given nothing more, since it does not judge what is known either.
         assert all(verdict.is_scorable for verdict in client.judge(alternate("after", 20), [PROBLEM] * 20))
