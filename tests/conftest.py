@@ -81,7 +81,13 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_checkpoint(shared_cache: Path) -> Path:
+def tiny_hidden_size() -> int:
+    """The width of `tiny_checkpoint`."""
+    return 64
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(shared_cache: Path, tiny_hidden_size: int) -> Path:
     """A Hugging Face folder of a tiny Qwen3 that answers the easiest problems now and then, in some ten seconds."""
     import torch
 
@@ -90,7 +96,7 @@ def tiny_checkpoint(shared_cache: Path) -> Path:
 
     torch.set_num_threads(1)
     config = WarmStartConfig(
-        hidden_size=64,
+        hidden_size=tiny_hidden_size,
         num_layers=2,
         vocab_size=768,
         num_demonstrations=4000,
