@@ -68,7 +68,6 @@ def test_every_module_of_the_algorithm_is_tried() -> None:
     names = {path.stem for path in folder.glob("*.py")} - {
         "__init__",
         "config",
-        "losses",
         "sampling",
     }  # the keys of recipes
     assert {name.removeprefix(ALGORITHM) for name in TESTS_OF if name.startswith(ALGORITHM)} == names

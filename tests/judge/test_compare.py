@@ -20,7 +20,7 @@ FLOAT, UNORDERED = Checker(type="float"), Checker(type="unordered")
 
 def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
     decisions = read_decisions("Outputs")
-    assert len(decisions) > 75
+    assert len(decisions) > 90
     for output, expected, is_right in decisions:
         comparison = compare_output(unescape(output), unescape(expected))
         assert comparison.accepted is is_right, (output, expected, comparison)

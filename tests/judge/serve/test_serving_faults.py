@@ -294,6 +294,7 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
             assert sorted(told) == list(range(60))
             if len(asked) > 4:
                 break
+        assert len(asked) > 4
         wait_for(lambda: client.outages[url])
         # It is given nothing more, since it does not judge what is known either.
         assert all(verdict.is_scorable for verdict in client.judge(alternate("after", 20), [PROBLEM] * 20))

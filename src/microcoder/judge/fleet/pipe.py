@@ -135,13 +135,13 @@ def main() -> None:
 
 
 def _end(*_: object) -> NoReturn:
-    """End as if the other side had closed the"""
+    """End as if the other side had closed the channel."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit
 
 
 class JudgeProcess:
-    """Executes the messages of its"""
+    """Executes the messages of its channel."""
 
     def __init__(self, judge: Channel, gate: SharedGate) -> None:
         message = judge.receive()

@@ -312,7 +312,7 @@ class Counts:
     unrepeated: int = 0
     """Probed programs that were not accepted again: luck, or a fault of ours."""
     aside: int = 0
-    """Times that an idle program gave up its place."""
+    """Times that a program gave its place back: an idle one, or one that had a slice while others had none."""
     missing_packages: int = 0
     """Programs that stayed unscored because they import a promised package that is not installed here."""
 

@@ -17,7 +17,7 @@ def measure_group_diversity(responses_G: Sequence[Sequence[int]]) -> float | Non
 
     None when no response has four tokens: there is no ratio to speak of.
     """
-    grams = [tuple(tokens[start : start + 4]) for tokens in responses_G for start in range(len(tokens) - 3)]
+    grams = [gram for tokens in responses_G for gram in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False)]
     return len(set(grams)) / len(grams) if grams else None
 
 
