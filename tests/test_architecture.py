@@ -46,7 +46,7 @@ BUDGETS = {
     "lab": 10,
     "lab/flawed": 160,
     "lab/yardstick": 1200,
-    "lab/studies": 3180,
+    "lab/studies": 3300,
     "eval": 1060,
     "view": 1950,
     "integrations": 970,
