@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
 from microcoder.train.algorithm.advantages import normalise_group
+from microcoder.train.algorithm.continuation import count_continued
 from microcoder.train.algorithm.schedules import scheduled_temperature
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
@@ -188,6 +190,38 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone(
         file.write('{"step": 5, "rew')
     train(tiny_checkpoint, run.root)
     assert_same_run(run, finished)
+
+
+def test_truncated_responses_go_on_leave_no_trace_and_are_resumed(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "2"}
+    train(tiny_checkpoint, run.root, **changes)
+    assert_same_run(run, finished)
+    rows = run.read_continuations()
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    for row in rows:
+        begun = [one for one in rollout_rows(run.rollouts) if one["step"] == row["step"] and one["is_truncated"]]
+        fates = Counter(
+            ("masked" if one["lost"] else "masked, advantage 0 anyway")
+            if one["masked_why"]
+            else ("punished" if one["advantage"] < 0 else "neither")
+            for one in begun
+        )
+        assert {fate: number for fate, number in row["truncated"].items() if number} == fates
+        assert Counter(one["fate"] for one in row["responses"]) == {f: min(2, number) for f, number in fates.items()}
+        texts = {(one["problem_id"], one["sample_index"]): one["completion"] for one in begun}
+        for one in row["responses"]:
+            assert one["completion"].startswith(texts[one["problem_id"], one["sample_index"]])
+            assert 28 < one["num_tokens"] <= 56
+    counts = count_continued(rows)
+    assert sum(one.ended for one in counts.values()), "none ended, so the test shows nothing about ends"
+    assert all(one.right <= one.scored <= one.truncated for one in counts.values())
+    run.summary.unlink()
+    shutil.rmtree(run.checkpoint(4))
+    train(tiny_checkpoint, run.root, **changes)
+    assert_same_run(run, finished)
+    assert run.read_continuations() == rows
 
 
 ADAPTIVE = {
