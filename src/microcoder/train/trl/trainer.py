@@ -19,6 +19,7 @@ from trl import GRPOConfig
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Prompt, Rollout
+from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.config import DynamicFiltering
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.filtering import sample_mixed_groups
@@ -139,7 +140,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.rules = self._build_rules(limit)
         temperature = self.recorder.step_temperature(self.steps_done + 1)
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
-        filtering = self.config.algorithm.group_filtering
+        filtering, choice = self.config.algorithm.group_filtering, self.config.algorithm.problem_choice
+        if isinstance(choice, ActiveChoice):
+            inputs = self._rows_of(self._choose_problems(choice, len(inputs) // self.config.rollout.num_samples))
         if isinstance(filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
                 self._sample_groups,
@@ -182,13 +185,24 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         output["importance_sampling_ratio"] = corrected.weights
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
-    def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
-        num_samples = self.config.rollout.num_samples
-        inputs = [
+    def _choose_problems(self, choice: ActiveChoice, number: int) -> Sequence[str]:
+        """Return the `number` problems that this process asks in the step: its part of those that all ask."""
+        chosen: list[Any] = [None]
+        if self.accelerator.is_main_process:  # which has written the steps before
+            whole, step = number * self.accelerator.num_processes, self.steps_done + 1
+            ids = list(self.train_tasks)
+            chosen = [self.recorder.choose_problems(choice, ids, number=whole, seed=self.config.seed, step=step)]
+        return _cut(broadcast_object_list(chosen)[0], number)[self.accelerator.process_index]
+
+    def _rows_of(self, problem_ids: Sequence[str]) -> list[dict[str, Any]]:
+        return [
             {"prompt": self._as_trl(self.train_tasks[problem_id].prompt), "problem_id": problem_id}
             for problem_id in problem_ids
-            for _ in range(num_samples)
+            for _ in range(self.config.rollout.num_samples)
         ]
+
+    def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
+        num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         return [
