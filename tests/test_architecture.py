@@ -46,4 +46,260 @@ BUDGETS = {
     "lab": 10,
     "lab/flawed": 160,
     "lab/yardstick": 1200,
-    "lab/studies": 3300,
+    "lab/studies": 3330,
+    "eval": 1060,
+    "view": 1950,
+    "integrations": 970,
+    "integrations/lm_eval_tasks": 10,
+    "cli": 2350,
+    "": 100,
+}
+HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
+# They offer names of the rooms below them, and import one when it is first used (`facade`).
+FACADES = {
+    "__init__.py",
+    *(
+        f"{name}/__init__.py"
+        for name in ("judge", "data", "data/release", "train", "eval", "view", "lab", "lab/studies")
+    ),
+}
+# A problem is read by the formats, which are made of problems: the one import that points up, when it is called.
+POINTS_UP = {("judge/core/types.py", "data/formats/rows.py")}
+
+HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl"}
+PROCESSES = {"subprocess", "multiprocessing", "pty"}
+FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
+MAY_START_PROCESSES = {
+    "data/clean/cleaning.py": "reads TeX by pandoc",
+    "data/pipeline/engine.py": "takes shards through the steps of a build, a process a core",
+    "lab/studies/workers.py": "starts the training processes of a study",
+    "lab/yardstick/session.py": "starts the throw-away process of a judge under test",
+    "lab/yardstick/inside/containment.py": "runs in that process, and closes it off",
+    "lab/yardstick/inside/judges.py": "runs in that process, and is what judges are made of",
+    "train/verl/engine.py": "starts verl's command line",
+    "train/run/manifest.py": "asks git for the commit that a run records",
+}
+MAY_EXCEED_600_LINES: dict[str, str] = {}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def room_of(path: Path) -> str:
+    """Return a module's room: at most two folders deep."""
+    return "/".join(path.relative_to(SOURCE).parts[:-1][:2])
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported_modules(path: Path) -> list[str]:
+    """Return what a module imports, also inside functions and by a string that is a module's name."""
+    found = []
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}: write imports in full"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
+            words = [str(word.value) for word in node.args if isinstance(word, ast.Constant)]
+            found += [word for word in words if word.startswith("microcoder.")]
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"microcoder(\.\w+)+:\w+", str(node.value)):
+            found.append(str(node.value).partition(":")[0])
+    return found
+
+
+@cache
+def imported_files(path: Path) -> frozenset[Path]:
+    """Return the modules of ours that a module imports."""
+    found = set()
+    for name in imported_modules(path):
+        parts = name.split(".")
+        if parts[0] == "microcoder":
+            stems = [SOURCE.joinpath(*parts[1:depth]) for depth in range(len(parts), 0, -1)]
+            files = (file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py"))
+            found.add(next(file for file in files if file.is_file()))
+    return frozenset(found - {path})
+
+
+def test_every_room_has_a_budget_and_keeps_it() -> None:
+    lines = dict.fromkeys(BUDGETS, 0)
+    for path in MODULES:
+        lines[room_of(path)] += len(path.read_text(encoding="utf-8").splitlines())
+    over = {room: f"{count} lines, may hold {BUDGETS[room]}" for room, count in lines.items() if count > BUDGETS[room]}
+    assert over == {}
+    slack = {room: f"{count} lines: lower its budget" for room, count in lines.items() if count < BUDGETS[room] - 100}
+    assert slack == {}
+
+
+def test_imports_point_one_way() -> None:
+    wrong = [
+        f"{name_of(path)} imports {name_of(file)}"
+        for path in MODULES
+        if name_of(path) not in FACADES
+        for file in imported_files(path)
+        if name_of(file) not in FACADES
+        and room_of(file) != room_of(path)
+        and HEIGHT_OF[room_of(file)] >= HEIGHT_OF[room_of(path)]
+        and (name_of(path), name_of(file)) not in POINTS_UP
+    ]
+    assert wrong == []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = {
+        name_of(path): {
+            name_of(file)
+            for file in imported_files(path)
+            if name_of(file) not in FACADES and (name_of(path), name_of(file)) not in POINTS_UP
+        }
+        for path in MODULES
+        if name_of(path) not in FACADES
+    }
+    graphlib.TopologicalSorter(graph).prepare()  # names the circle
+
+
+def test_torch_lives_in_train_and_processes_in_the_judge() -> None:
+    for path in MODULES:
+        name, part = name_of(path), room_of(path).split("/")[0]
+        roots = {module.split(".")[0] for module in imported_modules(path)}
+        assert part == "train" or not roots & HEAVY, name
+        if part != "judge" and name not in MAY_START_PROCESSES:
+            assert not roots & PROCESSES, name
+            calls = {
+                node.attr
+                for node in ast.walk(tree_of(path))
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
+            }
+            assert not calls & FORKS, name
+
+
+def test_no_module_is_longer_than_600_lines() -> None:
+    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name for name, length in lengths.items() if length > 600} <= MAY_EXCEED_600_LINES.keys()
+
+
+def test_the_public_names_are_these() -> None:
+    assert microcoder.__all__ == [
+        "Checker",
+        "ConfigError",
+        "DataError",
+        "EvaluatorFault",
+        "Judge",
+        "MicroCoderError",
+        "Outcome",
+        "Problem",
+        "Program",
+        "Prompt",
+        "Rollout",
+        "TestCase",
+        "TestResult",
+        "TrainingError",
+        "Verdict",
+        "__version__",
+        "extract_program",
+        "score_verdict",
+        "score_verdicts",
+    ]
+    assert all(hasattr(microcoder, name) for name in microcoder.__all__)
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+SERVICE = {"fastapi", "starlette", "uvicorn", "httpx", "prometheus_client", "ray"}
+CORE_ONLY = HEAVY | SERVICE | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe", "yaml", "pandas"}
+
+
+def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
+    blocker = WITHOUT_EXTRAS.format(blocked=sorted(CORE_ONLY))
+    return subprocess.run([sys.executable, "-c", blocker + program], capture_output=True, text=True, timeout=60)
+
+
+def test_the_blocker_blocks() -> None:
+    assert "No module named 'torch'" in run_without_extras("import torch").stderr
+
+
+def test_the_core_imports_without_torch_or_any_other_extra() -> None:
+    result = run_without_extras(
+        "import microcoder, microcoder.judge, microcoder.lab.studies, microcoder.train.runs, microcoder.eval"
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+ROWS = """
+import json
+from microcoder import Problem, Program
+from microcoder.judge import judge
+import microcoder.data.formats.rows
+
+row = {"question": "Sum?", "input_output": json.dumps({"inputs": ["1 2"], "outputs": ["3"]})}
+(verdict,) = judge([Program("print(sum(map(int, input().split())))")], [Problem.from_row(row)], workers=1)
+print(verdict.outcome)
+"""
+
+
+def test_the_core_judges_a_row_of_a_data_set() -> None:
+    result = run_without_extras(ROWS)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "accepted\n", "")
+
+
+VERBS = (
+    "",
+    "judge", "serve", "doctor", "init", "train", "report", "view",
+    "audit-judge", "study", "eval", "data", "data build",
+)  # fmt: skip
+
+
+def test_help_works_without_torch_or_any_other_extra() -> None:
+    helps = "".join(f"print({verb!r}, flush=True); main({[*verb.split(), '--help']!r})\n" for verb in VERBS)
+    result = run_without_extras(f"from microcoder.cli import main\n{helps}")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("Usage: microcoder") == len(VERBS)
+
+
+def test_a_service_without_its_extra_says_what_to_install() -> None:
+    result = run_without_extras("from microcoder.cli import main; main(['serve', '--port', '0'])")
+    assert result.returncode == 2
+    assert f"type: {how_to_install('serve')}\n" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    result = run_without_extras(f"from microcoder.cli import main; main(['report', {str(tmp_path)!r}])")
+    assert result.returncode == 2
+    assert f"type: {how_to_install('insights')}\n" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_statistics_of_studies_without_their_extra_say_what_to_install() -> None:
+    for words in (["001", "--dry-run"], ["--report", "001"]):
+        result = run_without_extras(f"from microcoder.cli import main; main(['study', *{words!r}])")
+        assert result.returncode == 2
+        assert f"type: {how_to_install('insights')}\n" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_one_function_parses_source() -> None:
+    """CPython 3.11 parses wrongly in several threads at once, see `microcoder.judge.core.syntax`."""
+    parsers = {
+        name_of(path)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr == "parse" and isinstance(node.value, ast.Name)
+        if node.value.id == "ast"
+    }
+    assert parsers == {"judge/core/syntax.py"}
