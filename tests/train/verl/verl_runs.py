@@ -97,14 +97,14 @@ AHEAD = {
 """A server with a device of its own samples while another trains, two updates a step."""
 
 
-def start_training(checkpoint: Path, run: Path, seconds_per_token: str = "0", **changes: str) -> subprocess.Popen[str]:
+def start_training(checkpoint: Path, run: Path, paused_step: str = "", **changes: str) -> subprocess.Popen[str]:
     """Start `microcoder train` in a process of its own: verl changes the process it is loaded in; "" drops a key."""
     recipe = {**RECIPE, **ONE_UPDATE, "model.path": str(checkpoint), **changes}
     words = [word for key, value in recipe.items() if value for word in (f"--{key}", value)]
     command = [sys.executable, "-m", "microcoder", "train", "-c", str(ON_CPU), "--run-dir", str(run), *words]
     # A cluster of its own, whatever else runs on this machine.
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent), "RAY_ADDRESS": "local"}
-    environment = {**os.environ, **own, "SECONDS_PER_TOKEN": seconds_per_token}
+    environment = {**os.environ, **own, "PAUSED_STEP": paused_step}
     return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -146,30 +146,28 @@ class Runs:
     """Sampled ahead of its updates; killed and started again, too."""
 
 
-SLOWLY = "0.3"
-"""Seconds a token: an update then finds responses half done."""
+def kill_and_resume(checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str) -> None:
+    """Kill a training once its first step is saved, and train to the end."""
+    first = start_training(checkpoint, run.root, paused_step, **changes)
+    while run.latest_checkpoint_step() != 1:
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.wait(timeout=60)
+    assert not run.is_finished
+    finish(start_training(checkpoint, run.root, paused_step, **changes), run)
 
 
 def make_runs(checkpoint: Path, root: Path) -> Runs:
     """Train what these tests look at."""
     found = Runs(*(RunDirectory(root / name) for name in ("resumed", "adapted", "ahead")))
     adapted = start_training(checkpoint, found.adapted.root, **ADAPTED)
-
-    def kill_and_resume(run: RunDirectory, seconds_per_token: str = "0", **changes: str) -> None:
-        first = start_training(checkpoint, run.root, seconds_per_token, **changes)
-        while run.latest_checkpoint_step() != 1:
-            assert first.poll() is None, first.communicate()[0]
-            time.sleep(0.05)
-        first.send_signal(signal.SIGKILL)
-        first.wait(timeout=60)
-        assert not run.is_finished
-        finish(start_training(checkpoint, run.root, seconds_per_token, **changes), run)
-
     with ThreadPoolExecutor(2) as beside:
-        killed = (
-            beside.submit(kill_and_resume, found.resumed),
-            beside.submit(kill_and_resume, found.ahead, SLOWLY, **AHEAD),
-        )
+        killed = [
+            beside.submit(kill_and_resume, checkpoint, found.resumed),
+            # The second step trains on what is left of the first, and its own prompts wait for its weights.
+            beside.submit(kill_and_resume, checkpoint, found.ahead, "1", **AHEAD),
+        ]
         finish(adapted, found.adapted)
         for one in killed:
             one.result()

@@ -123,7 +123,7 @@ class MicroCoder(PPOTrainer):
 
     def _reissue_inflight_prompts(self, partition_id: str = "train") -> int:
         """Ask again what a killed run had begun, as the step says: verl keeps the prompts and not how to sample."""
-        if self._restored_tq_prompt_count:
+        if self.global_steps > 1:
             self._use_step_sampling()
         return super()._reissue_inflight_prompts(partition_id)
 

@@ -25,8 +25,8 @@ from microcoder.train.run.weights import end_token_ids
 from verl_on_cpu.sampler import SampleRequest, has_ended, sample
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
-DELAY_VARIABLE = "SECONDS_PER_TOKEN"
-"""How long a token takes, beyond its computing: so that an update finds responses half done."""
+PAUSED_VARIABLE, PAUSE_SECONDS = "PAUSED_STEP", 90.0
+"""Responses of the weights of this step wait half done for new ones: so that these find some to interrupt."""
 GATHER_SECONDS = 0.3
 """How long requests without a round wait for others."""
 FOREVER = 1_000_000
@@ -59,7 +59,6 @@ class TransformersServer:
         self._open = asyncio.Event()
         self._open.set()
         self._stop, self._rejects = threading.Event(), False
-        self._delay = float(os.environ.get(DELAY_VARIABLE, "0"))
         self._step = 0
 
     async def generate(
@@ -99,7 +98,7 @@ class TransformersServer:
                 pad_id=self._pad_id,
                 end_ids=self._end_ids,
                 stop=self._stop,
-                seconds_per_token=self._delay,
+                pause_seconds=PAUSE_SECONDS if os.environ.get(PAUSED_VARIABLE) == str(self._step) else 0.0,
             )
         except Exception as error:  # whoever waits must hear of it, or the run would hang
             for entry in entries:

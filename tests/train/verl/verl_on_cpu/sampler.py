@@ -45,7 +45,7 @@ def sample(
     pad_id: int,
     end_ids: Collection[int],
     stop: threading.Event | None = None,
-    seconds_per_token: float = 0.0,
+    pause_seconds: float = 0.0,
 ) -> list[Sampled]:
     """Return the response to each request, the end token included where one was sampled.
 
@@ -55,7 +55,7 @@ def sample(
         pad_id: a token that pads.
         end_ids: tokens that end a response.
         stop: once it is set, responses are returned as far as they have come.
-        seconds_per_token: waited before each token of a batch.
+        pause_seconds: how long half done responses wait for `stop`.
     """
     stop = stop or threading.Event()
     responses: dict[int, Sampled] = {}
@@ -64,9 +64,7 @@ def sample(
     for start in range(0, len(order), ROWS_PER_BATCH):
         rows = order[start : start + ROWS_PER_BATCH]
         asked = [requests[row] for row in rows]
-        batch = _sample_batch(
-            model, asked, pad_id=pad_id, end_ids=set(end_ids), stop=stop, seconds_per_token=seconds_per_token
-        )
+        batch = _sample_batch(model, asked, pad_id=pad_id, end_ids=set(end_ids), stop=stop, pause_seconds=pause_seconds)
         responses.update(zip(rows, batch, strict=True))
     return [responses[row] for row in range(len(requests))]
 
@@ -79,7 +77,7 @@ def _sample_batch(
     pad_id: int,
     end_ids: set[int],
     stop: threading.Event,
-    seconds_per_token: float,
+    pause_seconds: float,
 ) -> list[Sampled]:
     device = model.device
     width, longest = max(len(r.prompt_ids) for r in requests), max(r.max_tokens for r in requests)
@@ -96,7 +94,7 @@ def _sample_batch(
     alive = list(range(len(requests)))  # which request a row of the batch answers
     cache = DynamicCache(config=model.config)
     for place in range(longest):
-        if stop.wait(seconds_per_token):
+        if stop.wait(pause_seconds if place == longest // 2 else 0):
             break
         output = model(
             input_ids=tokens,
