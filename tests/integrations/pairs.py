@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 import pytest
 
 from judge.fidelity_programs import CALLS  # pyrefly: ignore[missing-import]
-from judge.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from judge.output_pairs import PAIRS as OUTPUTS  # pyrefly: ignore[missing-import]
-from judge.safety_suites import KINDS  # pyrefly: ignore[missing-import]
+from judge.safety_suites import FORGERIES, KINDS  # pyrefly: ignore[missing-import]
 from microcoder import extract_program
 from microcoder.integrations.shared import shared_judge
 from microcoder.judge import Judge

@@ -20,9 +20,10 @@ from microcoder.judge.core.types import Call, Checker, Outcome, Problem, Program
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.run import session
 from microcoder.judge.run.supervisor import LoadedProgram
+from microcoder.lab.yardstick.cases import Case as StoredCase
+from microcoder.lab.yardstick.cases import load_suite
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
-from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from .hostile_calls import CALLS  # pyrefly: ignore[missing-import]
 from .hostile_disk import DISK  # pyrefly: ignore[missing-import]
 from .hostile_programs import PROGRAMS  # pyrefly: ignore[missing-import]
@@ -143,6 +144,24 @@ KINDS: dict[str, Kind] = {
         language="cpp",
     ),
 }
+
+
+def _kind_of(case: StoredCase) -> str:
+    """Return the name of the kind of problem that a stored case asks for."""
+    left_out = {"id", "tests", "fn_name", "time_limit_seconds"}
+    for name, (problem, _) in KINDS.items():
+        asks = tuple((test.input, test.output) for test in problem.tests), problem.fn_name
+        more = problem.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
+        if (*asks, more) == (case.tests, case.fn_name, case.problem):
+            return name
+    raise LookupError(f"{case.title}: forgery.jsonl asks for what no kind of problem here asks for")
+
+
+FORGERIES = {case.title: (_kind_of(case), case.code) for case in load_suite("forgery")}
+"""Programs that try to be accepted without solving the problem, of the yardstick: kind of problem and source.
+
+None prints or returns the right answer in a form that counts. Safe to run only inside the sandbox.
+"""
 
 
 class Case(NamedTuple):
