@@ -21,6 +21,8 @@ from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.effects import Estimate, Solved, estimate_accuracy, estimate_difference
 from microcoder.lab.studies.history import History, Row, read_history
 from microcoder.lab.studies.names import algorithm_name
+from microcoder.lab.yardstick.report import wilson_interval
+from microcoder.train.algorithm.continuation import Fate, count_continued
 from microcoder.train.metrics import EvaluationMetrics
 from microcoder.train.run.probe import read_probe
 
@@ -96,7 +98,12 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         "topics": describe_run(history),
         "next": [(f"microcoder view {folder}", "read every rollout with its tests")],
         "notices": list(_notices(history, headline)),
-        "tables": [*_arms(history, others), *_before_after(history, headline), *_outcomes(history)],
+        "tables": [
+            *_arms(history, others),
+            *_before_after(history, headline),
+            *_outcomes(history),
+            *_continued(history),
+        ],
         "examples": choose_examples(history),
         "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(words) or str(command)])]),
     }
@@ -249,6 +256,34 @@ def _outcomes(history: History) -> Iterator[dict[str, Any]]:
     columns = ["verdict", "before", "after"]
     if rows:
         yield {"id": "verdicts", "title": "Verdicts on held-out samples", "columns": columns, "rows": rows}
+
+
+def _continued(history: History) -> Iterator[dict[str, Any]]:
+    if not (rows := history.run.read_continuations()):
+        return
+    counts = {fate: one for fate, one in count_continued(rows).items() if one.truncated}
+    said = [
+        f"of {one.scored} {fate}, {one.right}" for fate in (Fate.MASKED, Fate.PUNISHED) if (one := counts.get(fate))
+    ]
+    yield {
+        "id": "continued",
+        "title": "Did the mask deserve it?",
+        "text": f"Would have been right at twice the limit: {'; '.join(said)}." if said else "",
+        "columns": ["truncated in training", "number", "went on", "ended", "right", "share right"],
+        "rows": [
+            [
+                str(fate),
+                *(f"{number:,}" for number in (one.truncated, one.scored, one.ended, one.right)),
+                _percent(Estimate(one.right / one.scored, *wilson_interval(one.right, one.scored), one.scored))
+                if one.scored
+                else _DASH,
+            ]
+            for fate, one in counts.items()
+        ],
+        "note": "Each went on from where it was cut, by the weights and at the temperature that sampled it, before the "
+        "update; nothing was learnt from it. Drawn in each step, so many of each kind at most. In brackets: 95 % "
+        "intervals (Wilson), as if all responses were independent.",
+    }
 
 
 def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
