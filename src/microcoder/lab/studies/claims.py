@@ -130,18 +130,18 @@ def judge_studies(
 def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
     """Correct verdicts for all claims of the catalogue together, and for each study's own claims (X1, X2 ...)."""
     judged = list(judged)
-    families = [(INSIGHTS, [result for study in judged for result in study.claims if result.claim.is_catalogued])]
+    families = [(len(INSIGHTS), [result for study in judged for result in study.claims if result.claim.is_catalogued])]
     for study in judged:
         own = [result for result in study.claims if not result.claim.is_catalogued]
-        families.append(([result.claim.id for result in own], own))
+        families.append((len(own), own))
     adjusted: dict[str, Judgement] = {}
-    for names, results in families:
+    for num_claims, results in families:
         tested = {
             result.claim.id: result.primary
             for result in results
             if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
         }
-        adjusted |= adjust_judgements(tested, num_claims=len(names))
+        adjusted |= adjust_judgements(tested, num_claims=num_claims)
 
     def corrected(result: ClaimResult) -> ClaimResult:
         found = adjusted.get(result.claim.id)
