@@ -25,6 +25,7 @@ LONGEST = (
     "train/test_session.py",
     "data/test_pipeline.py",
     "test_tutorials.py",
+    "lab/test_payments.py",
     "judge/test_second_tries.py",
     "judge/test_headers.py",
     "judge/test_fidelity.py",
