@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, StudyFile, fin
 from microcoder.lab.studies.work import digest_code, distinct_work, plan_runs, plan_work
 from microcoder.lab.studies.workers import split_rounds
 from microcoder.train.recipe.batching import find_idle
+from microcoder.train.recipe.recipe import MicroProblems
 
 ROOT = Path(__file__).parents[2]
 STUDIES = [load_study(path) for path in sorted(ROOT.glob("studies/*.toml"))]
@@ -75,12 +77,24 @@ def test_a_level_may_name_the_seed(tmp_path: Path) -> None:
 
 
 def test_the_registered_study_is_eight_seeds_of_six_arms_over_three_warm_starts(tmp_path: Path) -> None:
-    (path,) = (ROOT / "studies" / "registered").glob("*.toml")
+    path = ROOT / "studies" / "registered" / "dose_and_response.toml"
     runs = plan_runs(load_study(path), scale=MICRO, root=tmp_path)
     starts = {run.seed: flatten(run.config.model_dump(mode="json"))["model.warm_start.seed"] for run in runs}
     assert len({run.folder for run in runs}) == 48
     assert list(starts.values()) == [0, 1, 2, 0, 1, 2, 0, 1]
     assert [len(found) for found in split_rounds(load_study(path).study, runs)] == [48]
+
+
+def test_active_sampling_is_registered_with_each_problem_asked_twelve_times(tmp_path: Path) -> None:
+    file = load_study(ROOT / "studies" / "registered" / "active_sampling.toml")
+    runs = plan_runs(file, scale=MICRO, root=tmp_path)
+    assert Counter(run.config.algorithm.problem_choice.kind for run in runs) == {"uniform": 5, "active": 5}
+    for run in runs:
+        problems, asked = run.config.problems, run.config.num_steps * run.config.batch.train_batch_size
+        assert isinstance(problems, MicroProblems)
+        assert asked == 12 * problems.num_train
+    primary = [claim.primary.metric if claim.primary else None for claim in file.study.claims]
+    assert primary == ["no-signal", "accuracy"]
 
 
 def test_other_seeds_are_other_work_of_the_same_study(tmp_path: Path) -> None:

@@ -119,3 +119,20 @@ def test_without_runs_it_says_what_to_type(tmp_path: Path, capsys: pytest.Captur
     assert "type `microcoder study`; runs of other code exist, choose one with --code: 0123abcd" in (
         capsys.readouterr().err
     )
+
+
+def test_a_page_is_made_again_from_the_records_beside_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(folder, "a", "batch_size")
+    records = folder / "a" / "007_batch_size-records.tar.xz"
+    page = (folder / "a" / "007_batch_size.md").read_text()
+    assert f"({records.name})" in page
+    # Whatever the recipe has become since: the records say which run is which.
+    for run in (folder / "runs").glob("*/seed*"):
+        shutil.rmtree(run)
+    main(["study", "--report", "batch_size", "--quick", "--runs", str(records), "-o", str(folder / "b")])
+    for name in (records.name, "007_batch_size.md", "007_batch_size-figure.svg"):
+        assert (folder / "b" / name).read_bytes() == (folder / "a" / name).read_bytes()
+    records.write_bytes(records.read_bytes()[:-40])
+    with pytest.raises(SystemExit):
+        main(["study", "--report", "batch_size", "--quick", "--runs", str(records)])
+    assert "holds no records of a study" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Groups that teach nothing give way to others: the rule, without an engine."""
+"""Groups that teach nothing give way to others, and problems are chosen so that they are few: without an engine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.train.algorithm.active import PassCount, choose_problems, count_passes
 from microcoder.train.algorithm.filtering import order_spares, sample_mixed_groups
 from microcoder.train.metrics import ScoredRollout
 
@@ -83,3 +84,35 @@ def test_without_enough_spares_for_all_the_groups_stay() -> None:
     )
     assert [one.problem_id for one in groups] == IDS[1:12]
     assert left_out == []
+
+
+def choose(counts: Sequence[PassCount], *, number: int = 5, step: int = 9, half_life_steps: float = 20.0) -> list[str]:
+    return choose_problems(IDS, counts, number=number, half_life_steps=half_life_steps, seed=3, step=step)
+
+
+def test_problems_that_are_solved_half_of_the_time_are_asked() -> None:
+    """Five problems at one half among others that are always, or never, solved."""
+    halves = {"2", "5", "11", "12", "19"}
+    counts = [
+        PassCount(8, one, *(100, 100) if one in halves else (200, 0) if int(one) % 2 else (0, 200)) for one in IDS
+    ]
+    assert set(choose(counts)) == halves
+    assert set(choose(counts, number=len(IDS))) == set(IDS), "each once"
+    backwards = choose_problems(IDS[::-1], counts, number=5, half_life_steps=20.0, seed=3, step=9)
+    assert backwards == choose(counts)
+    assert choose(counts) != choose(counts, step=10), "drawn anew in each step"
+
+
+def test_what_was_seen_long_ago_is_forgotten() -> None:
+    """Each was solved half of the time but one, which failed at first and is at one half since."""
+    counts = [PassCount(1, one, 0, 400) if one == "7" else PassCount(1, one, 200, 200) for one in IDS]
+    counts += [PassCount(61, "7", 100, 100)]
+    asked = [choose(counts, number=10, step=61 + n, half_life_steps=5.0) for n in range(40)]
+    remembered = [choose(counts, number=10, step=61 + n, half_life_steps=1e9) for n in range(40)]
+    assert sum("7" in one for one in asked) > 30
+    assert not any("7" in one for one in remembered)
+
+
+def test_unscored_samples_are_no_failures() -> None:
+    verdicts = [("a", "accepted"), ("b", "sandbox_fault"), ("a", "no_code"), ("a", "sandbox_fault")]
+    assert count_passes([{"problem_id": n, "verdict": v} for n, v in verdicts], step=4) == [PassCount(4, "a", 1, 1)]

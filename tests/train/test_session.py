@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +28,10 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
+from microcoder.train.algorithm.active import choose_problems, count_passes
 from microcoder.train.algorithm.advantages import normalise_group
-from microcoder.train.algorithm.schedules import scheduled_temperature
+from microcoder.train.algorithm.continuation import count_continued
+from microcoder.train.algorithm.schedules import order_problems, scheduled_temperature
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.failures import explain_failure
@@ -89,7 +92,7 @@ def without_times(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != "seconds"}
 
 
-def cut(rows: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
+def cut_rows(rows: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
@@ -133,7 +136,7 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert masked, "nothing was masked, so the test shows nothing about masking"
     assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
     for recorded in metrics:
-        groups = cut([row for row in rows if row["step"] == recorded["step"]], 4)
+        groups = cut_rows([row for row in rows if row["step"] == recorded["step"]], 4)
         wholes = [one for group in groups for one in normalise_group([row["reward"] for row in group])]
         members = [row for group in groups for row in group]
         taken = [whole for row, whole in zip(members, wholes, strict=True) if row["masked_why"] and whole]
@@ -188,6 +191,62 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone(
         file.write('{"step": 5, "rew')
     train(tiny_checkpoint, run.root)
     assert_same_run(run, finished)
+
+
+def test_truncated_responses_go_on_leave_no_trace_and_are_resumed(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "2"}
+    train(tiny_checkpoint, run.root, **changes)
+    assert_same_run(run, finished)
+    rows = run.read_continuations()
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    for row in rows:
+        begun = [one for one in rollout_rows(run.rollouts) if one["step"] == row["step"] and one["is_truncated"]]
+        fates = Counter(
+            ("masked" if one["lost"] else "masked, advantage 0 anyway")
+            if one["masked_why"]
+            else ("punished" if one["advantage"] < 0 else "neither")
+            for one in begun
+        )
+        assert {fate: number for fate, number in row["truncated"].items() if number} == fates
+        assert Counter(one["fate"] for one in row["responses"]) == {f: min(2, number) for f, number in fates.items()}
+        texts = {(one["problem_id"], one["sample_index"]): one["completion"] for one in begun}
+        for one in row["responses"]:
+            assert one["completion"].startswith(texts[one["problem_id"], one["sample_index"]])
+            assert 28 < one["num_tokens"] <= 56
+    counts = count_continued(rows)
+    assert sum(one.ended for one in counts.values()), "none ended, so the test shows nothing about ends"
+    assert all(one.right <= one.scored <= one.truncated for one in counts.values())
+    run.summary.unlink()
+    shutil.rmtree(run.checkpoint(4))
+    train(tiny_checkpoint, run.root, **changes)
+    assert_same_run(run, finished)
+    assert run.read_continuations() == rows
+
+
+def test_problems_are_chosen_by_what_is_recorded_also_after_a_resume(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    run, cut = RunDirectory(tmp_path / "run"), RunDirectory(tmp_path / "cut")
+    changes = {"algorithm.problem_choice": "active", "problems.num_train": "12"}
+    train(tiny_checkpoint, run.root, **changes)
+    rows, counts = rollout_rows(run.rollouts), []
+    names = sorted({row["problem_id"] for row in rows})
+    assert len(names) == 12, "some were never asked, so their names are not known here"
+    uniform = order_problems(12, num_steps=NUM_STEPS, train_batch_size=8, seed=2)
+    asked = []
+    for step in range(1, NUM_STEPS + 1):
+        of_step = [row for row in rows if row["step"] == step]
+        asked.append([group[0]["problem_id"] for group in cut_rows(of_step, 4)])
+        assert asked[-1] == choose_problems(names, counts, number=8, half_life_steps=20.0, seed=2, step=step)
+        counts += count_passes(of_step, step=step)
+    assert [len({*asked[n]} & {*asked[n + 1]}) for n in range(3)] != [
+        len({*uniform[8 * n : 8 * n + 8]} & {*uniform[8 * n + 8 : 8 * n + 16]}) for n in range(3)
+    ], "asked as if nothing had been chosen"
+    shutil.copytree(run.root, cut.root)
+    cut.summary.unlink()
+    shutil.rmtree(cut.checkpoint(4))
+    train(tiny_checkpoint, cut.root, **changes)
+    assert_same_run(cut, run)
 
 
 ADAPTIVE = {

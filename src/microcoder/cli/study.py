@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +38,8 @@ class Chosen:
     seeds_from: int = 0
     """Added to every seed, to replicate a study with other seeds."""
     runs: Path = Path("runs/studies")
-    """Folder of all studies' runs; for a report also the `results.json` of another one, to judge its effects anew."""
+    """Folder of all studies' runs; for a report also what another one wrote: a study's records (`NAME-records.tar.xz`),
+    or the `results.json` of all, to judge its effects anew."""
 
     @property
     def size(self) -> str:
@@ -79,7 +80,8 @@ def study(
     output
         With --report: folder of the pages and figures, by default docs/insights; with --all also of the index.
     code
-        With --report: code digest of the runs to use (a folder in `runs`); by default that of the installed code.
+        With --report: code digest of the runs to use (a folder in `runs`, whose `runs.json` says which run is
+        which); by default that of the installed code.
     against
         With --report: another report, such as that of other seeds: print which conclusions these runs repeat, and write
         no page.
@@ -97,7 +99,7 @@ def study(
 
 def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, json: bool) -> None:
     from microcoder.lab.studies.design import MICRO, QUICK
-    from microcoder.lab.studies.work import distinct_work, plan_work
+    from microcoder.lab.studies.work import distinct_work, plan_work, write_catalogue
     from microcoder.lab.studies.workers import default_jobs, do_work, missing_work
 
     if chosen.size not in (MICRO, QUICK) and not dry_run:
@@ -126,7 +128,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
             _print_json(summary)
         return
     require_training()
-    _write_catalogue([work for _, found in planned for work in found])
+    write_catalogue([work for _, found in planned for work in found])
     command = ["microcoder", "study", *([name] if name else ["--all"]), "--scale", scale]
     ended: list[Work] = []
     with StepDisplay(unit="runs and measurements") as display:
@@ -152,8 +154,13 @@ def _report(
     from microcoder.lab.studies.claims import as_records, compare_results, judge_studies, read_results
     from microcoder.lab.studies.design import find_studies
     from microcoder.lab.studies.pages import describe_claim, write_study_report
+    from microcoder.lab.studies.records import SUFFIX, unpacked
 
     _require_statistics()
+    if chosen.runs.name.endswith(SUFFIX):
+        with unpacked(chosen.runs) as runs:
+            _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, against, json=json)
+        return
     studies = _choose(name, chosen.all)
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
@@ -233,14 +240,3 @@ def _choose(name: str | None, everything: bool) -> list[StudyFile]:
     if (name is None) != everything:
         raise ConfigError("name one study, or pass --all")
     return find_studies(name)
-
-
-def _write_catalogue(works: Sequence[Work]) -> None:
-    from microcoder.judge.core.files import write_json
-
-    # What each folder of runs stands for: study, level or measurement, seed.
-    named: dict[Path, dict[str, list[str]]] = {}
-    for work in works:
-        named.setdefault(work.folder.parent, {}).setdefault(work.folder.name, []).append(work.label)
-    for folder, labels in named.items():
-        write_json(folder / "runs.json", dict(sorted(labels.items())))

@@ -191,7 +191,7 @@ class StepMetrics:
     optimizer: Mapping[str, float] = metric("{}", unit="number", chart="optimizer")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
     seconds: Mapping[str, float] = metric("Seconds a step: {}", unit="seconds", chart="seconds")
-    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total.
+    """Wall time since the row before, by phase: generate, judge, continue, update, evaluate, checkpoint, total.
 
     A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
     that varies between runs of one config.

@@ -4,6 +4,7 @@
     probe.json               the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
+    continuations.jsonl      a step's truncated responses that went on, if asked for (`continuation.continuation_row`)
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
     evaluations/step_*.parquet  every held-out sample, same columns
     checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with TRL's state for resuming; of a verl run its
@@ -43,6 +44,7 @@ class RunDirectory(WorkFolder):
         self.probe = root / "probe.json"
         self.metrics = root / "metrics.jsonl"
         self.evaluations = root / "evaluations.jsonl"
+        self.continuations = root / "continuations.jsonl"
         self.summary = root / "summary.json"
         self.rollouts = root / "rollouts"
         self.evaluation_samples = root / "evaluations"
@@ -105,6 +107,10 @@ class RunDirectory(WorkFolder):
         """Return the evaluation rows, one an evaluation."""
         return read_rows(self.evaluations)
 
+    def read_continuations(self) -> list[dict[str, Any]]:
+        """Return the rows of truncated responses that went on, one a step."""
+        return read_rows(self.continuations)
+
     def rollout_steps(self) -> list[int]:
         """Return the steps whose training rollouts are there, ascending."""
         return _steps_in(self.rollouts)
@@ -115,7 +121,7 @@ class RunDirectory(WorkFolder):
 
     def rewind(self, step: int) -> None:
         """Drop everything after `step`, so that a resumed run writes it exactly once."""
-        for rows in (self.metrics, self.evaluations):
+        for rows in filter(Path.exists, (self.metrics, self.evaluations, self.continuations)):
             write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
             for later in (s for s in _steps_in(folder) if s > step):

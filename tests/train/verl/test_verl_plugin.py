@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -19,7 +19,9 @@ from verl_runs import needs_verl
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.rewards import ALL_TESTS, Reward
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.train.algorithm.active import choose_problems, count_passes
 from microcoder.train.metrics import ScoredRollout
+from microcoder.train.runs import write_rollouts
 
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
@@ -255,6 +257,30 @@ def test_a_step_is_sampled_as_its_schedules_say(tiny_checkpoint: Path, tmp_path:
     assert seen == [(0.4, 28, None), (0.4, 28, None), (1.2, 32, None)]
 
 
+def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """As on TRL, by the pure function; in chunks where verl asks in chunks."""
+    trainer = make_trainer(
+        tiny_checkpoint,
+        tmp_path,
+        "+microcoder.problem_choice={kind:active,half_life_steps:5}",
+        "data.train_batch_size=6",
+        "+data.gen_batch_size=2",
+    )
+    names = [f"p{number}" for number in range(12)]
+    row = {"prompt": "", "completion": "", "num_tokens": 1, "verdict": "accepted"}
+    rows = [{**row, "step": 1, "problem_id": name} for name in names[::2] for _ in range(50)]
+    write_rollouts(trainer.run.rollout_file(1), rows)
+
+    class Dataset(list[dict[str, Any]]):
+        dataframe: ClassVar = [{"extra_info": {"problem_id": name}} for name in [*names, *names]]
+
+    trainer.train_dataset = Dataset({"raw_prompt": name} for name in [*names, *names])
+    trainer.global_steps, size = 2, trainer.config.data.train_batch_size
+    asked = [name for _ in range(size // 2) for name in trainer._fetch_one_gen_batch()["raw_prompt"]]
+    counts = count_passes(rows, step=1)
+    assert asked == choose_problems(names, counts, number=size, half_life_steps=5.0, seed=0, step=2)
+
+
 def test_the_trainer_is_verls_own_underneath(tiny_checkpoint: Path, tmp_path: Path) -> None:
     from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, get_trainer_cls
 
@@ -286,6 +312,10 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
         (
             ["+microcoder.mismatch={}", f"{ROLLOUT}.calculate_log_probs=false"],
             r"add actor_rollout_ref\.rollout\.calculate_log_probs=True",
+        ),
+        (
+            ["+microcoder.problem_choice=active", "+algorithm.filter_groups={enable:true,metric:score}"],
+            "without algorithm.filter_groups",
         ),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
         (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),

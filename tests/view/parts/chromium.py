@@ -20,6 +20,10 @@ _FLAGS = (
 _PATIENCE_SECONDS = 60
 
 
+AXE = Path(__file__).parents[3] / "node_modules" / "axe-core" / "axe.min.js"
+"""There after `npm install --no-save axe-core`; without it pages are not asked for what readers of screens meet."""
+
+
 class BrowserError(Exception):
     """What the page threw, or the browser refused."""
 
@@ -173,6 +177,16 @@ class Chromium:
             if not chunk:
                 return
             self._buffer += chunk
+
+
+def axe_violations(page: Chromium) -> list[str]:
+    """Return what axe finds wrong with the open page, by rule; nothing where axe is not installed."""
+    if not AXE.exists():
+        return []
+    page.run(f"{AXE.read_text(encoding='utf-8')};0")
+    options = "{preload: false, resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
+    one = "({id, nodes}) => `${id}: ${nodes.map(({html}) => html.slice(0, 150)).join(' ')}`"
+    return page.run(f"axe.run(document, {options}).then(({{violations}}) => violations.map({one}))")
 
 
 def _write_all(file: int, data: bytes) -> None:

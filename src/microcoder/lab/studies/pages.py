@@ -15,6 +15,7 @@ from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, StudyData, a
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
 from microcoder.lab.studies.figures import Bar, Chart, draw_bars, draw_curves
 from microcoder.lab.studies.history import missing_extra
+from microcoder.lab.studies.records import SUFFIX, pack_records
 from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expect_power
 from microcoder.lab.studies.work import level_keys
 
@@ -46,8 +47,14 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
     except ImportError as error:
         raise missing_extra(error) from None
     for study in drawn:
+        if study.data is not None and study.record.seeds:
+            pack_records(study.works, _records_of(study, output))
         _write_page(study, output)
     return _write_index(drawn, output) if has_index else output / f"{judged[0].file.name}.md"
+
+
+def _records_of(judged: JudgedStudy, output: Path) -> Path:
+    return output / f"{judged.file.name}-records{SUFFIX}"
 
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
@@ -68,6 +75,8 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
     # As `study run` takes it: by its name from the folder of studies, else by its path.
     typed = name if path.parent.name == "studies" else path.as_posix()
     quick = " --quick" if judged.scale == QUICK else ""
+    records = _records_of(judged, output)
+    again = f"microcoder study {typed} --report{quick} -o docs/insights"
     lines = [
         f"# {_capital(study.factor)}",
         "",
@@ -97,9 +106,14 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         "",
         "```console",
         f"microcoder study {typed}{quick}",
-        f"microcoder study {typed} --report{quick} -o docs/insights",
+        again,
+        *(
+            [f"{again} --runs docs/insights/{records.name}  # without running: from these runs' records"]
+            * records.exists()
+        ),
         "```",
         "",
+        *([f"Every number above comes from the [records of the runs]({records.name})."] * records.exists()),
         judged.record.made,
     ]
     write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")

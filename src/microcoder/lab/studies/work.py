@@ -11,13 +11,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import microcoder
 from microcoder.judge.core.config import load_config
+from microcoder.judge.core.files import read_json, write_json
 from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, StudyFile
 from microcoder.lab.studies.measure import is_measured
@@ -28,6 +29,8 @@ from microcoder.train.runs import RunDirectory
 _SOURCE = Path(microcoder.__file__).parent
 _ROOMS = ("judge", "data/micro", "train")
 """What decides the results of a run of the micro lab."""
+CATALOGUE = "runs.json"
+"""Which folder of one code's runs is what: study, level or measurement, seed."""
 
 
 @cache
@@ -153,10 +156,35 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
 
 
 def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
-    """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`."""
+    """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
+
+    With a `code`, a run that its catalogue names is where that says.
+    """
+    folder = root / (code or digest_code())
     runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    measurements = _plan_measurements(file, runs, scale, root / (code or digest_code()), seeds_from)
-    return sorted([*runs, *measurements], key=lambda work: work.seed)
+    works = sorted([*runs, *_plan_measurements(file, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
+    if code is None:
+        return works
+    # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
+    named = {label: name for name, labels in read_catalogue(folder).items() for label in labels}
+    return [replace(work, folder=folder / named[work.label]) if work.label in named else work for work in works]
+
+
+def read_catalogue(folder: Path) -> dict[str, list[str]]:
+    """Return each run's labels by the name of its folder; empty without a catalogue."""
+    path = folder / CATALOGUE
+    return read_json(path, what="catalogue of runs") if path.exists() else {}
+
+
+def write_catalogue(works: Sequence[Work]) -> None:
+    """Add work to the catalogues of its folders; a label belongs to the folder that it was planned for last."""
+    for folder in {work.folder.parent for work in works}:
+        names = {work.label: work.folder.name for work in works if work.folder.parent == folder}
+        old = {label: name for name, labels in read_catalogue(folder).items() for label in labels}
+        by_name: dict[str, list[str]] = {}
+        for label, name in (old | names).items():
+            by_name.setdefault(name, []).append(label)
+        write_json(folder / CATALOGUE, dict(sorted(by_name.items())))
 
 
 def distinct_work(planned: Sequence[Work]) -> list[Work]:

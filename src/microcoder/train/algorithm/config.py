@@ -13,6 +13,7 @@ from pydantic import Field, Tag, field_validator, model_validator
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError
+from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, UniformChoice
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
 
@@ -189,6 +190,7 @@ class AlgorithmConfig(Config):
         Annotated[NoFiltering, Tag("none")] | Annotated[DynamicFiltering, Tag("dynamic")],
         kind_or("none"),
     ] = NoFiltering()
+    problem_choice: ProblemChoice = UniformChoice()
     kl_coefficient: float = Field(default=0.0, ge=0)
     """beta_0; with 0 no reference model is loaded."""
     entropy: Entropy = NoEntropyTerm()
@@ -241,6 +243,11 @@ class AlgorithmConfig(Config):
             yield (
                 f'advantage = "maxrl" divides by the mean reward, which masking.kind = "{masking.kind}" can make zero '
                 'or negative; use advantage = "grpo", or a mask in the place of the penalty'
+            )
+        if isinstance(self.problem_choice, ActiveChoice) and isinstance(self.group_filtering, DynamicFiltering):
+            yield (
+                'problem_choice = "active" and group_filtering = "dynamic" both avoid flat groups, and what the latter '
+                "drops is not recorded for the former; drop one"
             )
         is_loss_alone = not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm)
         if masking.excluded_from == "denominator" and self.loss.divides_by == "responses" and is_loss_alone:

@@ -13,6 +13,7 @@ from typing import Any
 from microcoder.judge.core.errors import EvaluatorFault, TrainingError
 from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Outcome, Repeat
+from microcoder.train.algorithm.active import ActiveChoice, PassCount, choose_problems, count_passes
 from microcoder.train.algorithm.advantages import has_signal
 from microcoder.train.algorithm.diversity import measure_diversity
 from microcoder.train.algorithm.sampling import DiversityWatch, TemperatureSchedule
@@ -33,7 +34,7 @@ from microcoder.train.metrics import (
 )
 from microcoder.train.run.alarms import Alarm, find_alarms, select_new
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, write_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 
 Groups = Sequence[Sequence[ScoredRollout]]
 
@@ -62,6 +63,7 @@ class Recorder:
     ) -> None:
         self._run, self._schedule, self._watch, self._learning_rate = run, schedule, watch, learning_rate
         self._num_steps, self._ideas = num_steps, ideas
+        self._passes: dict[int, list[PassCount]] = {}
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
@@ -72,6 +74,18 @@ class Recorder:
         """Return the temperature of a step, from its schedule or the run's probe where that chose it."""
         chosen = read_probe(self._run).choice.temperature if self._schedule.kind == "diversity" else None
         return scheduled_temperature(self._schedule, step=step, chosen=chosen)
+
+    def choose_problems(
+        self, choice: ActiveChoice, problem_ids: Sequence[str], *, number: int, seed: int, step: int
+    ) -> list[str]:
+        """Return the problems that a step asks, by the rollouts of the steps before (`active.choose_problems`)."""
+        for before in (one for one in self._run.rollout_steps() if one < step and one not in self._passes):
+            rows = read_rollouts(self._run.rollout_file(before), columns=["problem_id", "verdict"])
+            self._passes[before] = count_passes(rows, step=before)
+        counts = [count for before in sorted(self._passes) for count in self._passes[before]]
+        return choose_problems(
+            problem_ids, counts, number=number, half_life_steps=choice.half_life_steps, seed=seed, step=step
+        )
 
     def refuse_divergence(self, optimizer: Mapping[str, float], *, step: int) -> None:
         """Refuse an update whose loss or gradient is not finite."""

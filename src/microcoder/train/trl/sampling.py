@@ -196,7 +196,8 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
 
 def context_tokens(config: TrainConfig, *, longest_prompt_tokens: int) -> int:
     """Return how many tokens of prompt and response vLLM makes room for."""
-    longest = max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
+    goes_on = 2 if config.evaluation.continue_truncated else 1
+    longest = max(goes_on * config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     return longest_prompt_tokens + longest
 
 

@@ -17,8 +17,11 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
 from microcoder.judge.core.config import flatten
+from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Prompt, Rollout
+from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.config import DynamicFiltering
+from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import order_problems, staged_value
@@ -137,7 +140,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.rules = self._build_rules(limit)
         temperature = self.recorder.step_temperature(self.steps_done + 1)
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
-        filtering = self.config.algorithm.group_filtering
+        filtering, choice = self.config.algorithm.group_filtering, self.config.algorithm.problem_choice
+        if isinstance(choice, ActiveChoice):
+            inputs = self._rows_of(self._choose_problems(choice, len(inputs) // self.config.rollout.num_samples))
         if isinstance(filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
                 self._sample_groups,
@@ -163,6 +168,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
+        if self.config.evaluation.continue_truncated:
+            self._continue_truncated()
         return output
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
@@ -178,13 +185,24 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         output["importance_sampling_ratio"] = corrected.weights
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
-    def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
-        num_samples = self.config.rollout.num_samples
-        inputs = [
+    def _choose_problems(self, choice: ActiveChoice, number: int) -> Sequence[str]:
+        """Return the `number` problems that this process asks in the step: its part of those that all ask."""
+        chosen: list[Any] = [None]
+        if self.accelerator.is_main_process:  # which has written the steps before
+            whole, step = number * self.accelerator.num_processes, self.steps_done + 1
+            ids = list(self.train_tasks)
+            chosen = [self.recorder.choose_problems(choice, ids, number=whole, seed=self.config.seed, step=step)]
+        return _cut(broadcast_object_list(chosen)[0], number)[self.accelerator.process_index]
+
+    def _rows_of(self, problem_ids: Sequence[str]) -> list[dict[str, Any]]:
+        return [
             {"prompt": self._as_trl(self.train_tasks[problem_id].prompt), "problem_id": problem_id}
             for problem_id in problem_ids
-            for _ in range(num_samples)
+            for _ in range(self.config.rollout.num_samples)
         ]
+
+    def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
+        num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         return [
@@ -259,6 +277,28 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 self.observer.evaluation(metrics)
                 self._report(metrics, prefix="eval_heldout/")
 
+    def _continue_truncated(self) -> None:
+        """Let truncated responses of the step go on, by the weights that sampled them; record how they end."""
+        step, evaluation, limit = self.steps_done + 1, self.config.evaluation, self.step_limit
+        samples = [sample for group in gather_object(self._scored_P_G) for sample in group]
+        chosen = choose_truncated(samples, most=evaluation.continue_truncated, seed=self.config.seed, step=step)
+        ends: list[list[ScoredRollout]] = []
+        if chosen:
+            temperature = self.temperature
+            with self.clock.phase("continue"):
+                ends = self._sample_apart(
+                    [self.train_tasks[sample.rollout.problem_id] for sample in chosen],
+                    begun=[sample.rollout.token_ids for sample in chosen],
+                    num_samples=1,
+                    temperature=temperature,
+                    limit=2 * limit,
+                    seed=evaluation.seed + step,
+                )
+            set_sampling(self, temperature=temperature, max_response_tokens=limit)
+        if self.accelerator.is_main_process:
+            row = continuation_row(samples, chosen, [end for (end,) in ends], step=step)
+            append_row(self.run.continuations, row)
+
     def probe_temperatures(self) -> None:
         """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
         rollout = self.config.rollout
@@ -282,33 +322,44 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.accelerator.wait_for_everyone()
 
     def _sample_apart(
-        self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
+        self,
+        tasks: Sequence[Task],
+        *,
+        num_samples: int,
+        temperature: float,
+        limit: int,
+        seed: int,
+        begun: Sequence[Sequence[int]] = (),
     ) -> list[list[ScoredRollout]]:
-        """Sample and judge under random numbers of its own; return the groups of all processes, in order."""
-        # Every process takes equally many, some of them twice: TRL gathers one entry a response.
+        """Sample and judge under random numbers of its own; return the groups of all processes, in order.
+
+        `begun` are the tokens that each task's responses begin with, equally many of each.
+        """
+        # Every process takes equally many, some of them twice: sampling is a collective operation.
         world = self.accelerator.num_processes
         padded = -(-len(tasks) // world) * world
         numbered = [(index % len(tasks)) for index in range(padded)]
         mine = [(index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
         policy = self.model
         assert policy is not None
-        was_training, samples_in_evaluation = policy.training, self.num_generations_eval
+        was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
         with apart(self, seed=seed):
-            set_sampling(self, temperature=temperature, max_response_tokens=limit)
+            set_sampling(self, temperature=temperature, max_response_tokens=limit - len(begun[0] if begun else ()))
             policy.eval()
-            self.num_generations_eval = num_samples
             for chunk in _cut(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
-                _, completion_ids, *_ = super()._generate(prompts)
+                begins = [list(begun[index]) if begun else [] for index, _ in chunk for _ in range(num_samples)]
+                prompt_ids, images, fields = self._tokenize_prompts(prompts)
+                starts = [[*prompt, *begin] for prompt, begin in zip(prompt_ids, begins, strict=True)]
+                rests, _ = self._generate_single_turn(starts, images, fields, num_samples)
+                completion_ids = [[*begin, *rest] for begin, rest in zip(begins, rests, strict=True)]
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]
                 groups = score_heldout(rollouts_P_G, problems_P, judge=self.judge, extract=self.extract)
                 scored.extend(zip((index for index, _ in chunk), groups, strict=True))
             policy.train(was_training)
-            self.num_generations_eval = samples_in_evaluation
-            self._metrics["eval"].clear()
         return [group for _, group in sorted(dict(gather_object(scored)).items())]
 
     # --- metrics and checkpoints -----------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
+from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.schedules import order_problems, transitions
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.recipe.batching import count_verl_devices
@@ -64,6 +65,8 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
         train_batch_size=config.batch.train_batch_size,
         seed=config.seed,
     )
+    if isinstance(config.algorithm.problem_choice, ActiveChoice):
+        order += sorted(set(range(len(tasks.train))) - set(order))  # all can be chosen
     folder.mkdir(parents=True, exist_ok=True)
     write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"), _SCHEMA)
     write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"), _SCHEMA)

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError, explain_fault
+from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, UniformChoice
 from microcoder.train.algorithm.advantages import ADVANTAGES
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking
@@ -43,6 +44,7 @@ class PluginSettings(Config):
     validation_response_tokens: int | None = Field(default=None, ge=1)
     """The limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
+    problem_choice: ProblemChoice = UniformChoice()
     mismatch: MismatchConfig | None = None
     """The rule of every engine in the place of verl's algorithm.rollout_correction; None: verl's, or none."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
@@ -168,6 +170,14 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             ),
             f"reward.reward_manager.name={REWARD_MANAGER} judges by itself: reward.custom_reward_function, "
             "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out, or the manager",
+        ),
+        (
+            isinstance(settings.problem_choice, ActiveChoice)
+            and (
+                config.trainer.v1.trainer_mode != TRAINER_MODE or (algorithm.get("filter_groups") or {}).get("enable")
+            ),
+            "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
+            f"trainer.v1.trainer_mode={TRAINER_MODE} without algorithm.filter_groups, or leave it out",
         ),
         (problems is not None and not problems.exists(), f"microcoder.problems: there is no file {problems}"),
     ):

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +26,7 @@ from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.judge.core.errors import TrainingError
+from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature
 from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.algorithm.scoring import build_rules
@@ -34,7 +36,7 @@ from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import measure_grid, write_probe
 from microcoder.train.run.recorder import Groups, Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.names import MANAGER, TRAINER_MODE, Sampling
+from microcoder.train.verl.names import MANAGER, TRAINER_MODE, Sampling, problem_name
 from microcoder.train.verl.rows import (
     build_reader,
     decide,
@@ -139,13 +141,28 @@ class MicroCoder(PPOTrainer):
         )
 
     def _fetch_one_gen_batch(self) -> Any:
-        """Name prompts by step and place, not by chance: what follows from their order is then the same each time."""
+        """Name prompts by step and place, not by chance: what follows from their order is then the same each time.
+
+        Where problems are chosen by what is recorded, those of verl's data loader give way to them.
+        """
+        if isinstance(choice := self.settings.problem_choice, ActiveChoice):
+            size, place_of = self.config.data.train_batch_size, self._place_of
+            names = self.recorder.choose_problems(
+                choice, list(place_of), number=size, seed=self.settings.seed, step=self.global_steps
+            )[self._num_asked :][: self.config.data.get("gen_batch_size") or size]
+            self.train_dataloader_it = iter([collate_fn([self.train_dataset[place_of[name]] for name in names])])
         batch = super()._fetch_one_gen_batch()
         if self.stock_mode == "sync":
             names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
             self._num_asked += len(batch)
             tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
         return batch
+
+    @cached_property
+    def _place_of(self) -> dict[str, int]:
+        """A row of each training problem, by its name."""
+        rows = self.train_dataset.dataframe
+        return {problem_name(row["extra_info"], row.get("data_source", "")): place for place, row in enumerate(rows)}
 
     def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
         sort_rows(batch)

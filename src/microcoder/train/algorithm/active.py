@@ -1,0 +1,95 @@
+"""Active sampling: a step asks the problems that the policy solves about half of the time, by what is recorded.
+
+A group teaches only if its rewards differ, which is likeliest at a pass rate of one half. Each problem has a posterior
+of its pass rate, Beta(1 + solved, 1 + failed), in which a sample that is `half_life_steps` old counts half: the policy
+has changed since. Each step draws a rate from each posterior (Thompson sampling) and asks the problems whose draw is
+nearest to one half. So what was never asked, or long ago, is asked now and then.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, Tag
+
+from microcoder.judge.core.config import Config, kind_or
+from microcoder.judge.core.types import Outcome
+
+
+class UniformChoice(Config):
+    """Ask all problems equally often, in passes of random order."""
+
+    kind: Literal["uniform"] = "uniform"
+
+
+class ActiveChoice(Config):
+    """Ask the problems that were solved about half of the time (`train/algorithm/active.py`)."""
+
+    kind: Literal["active"]
+    half_life_steps: float = Field(default=20.0, gt=0)
+    """Age at which a recorded sample counts half: the policy has changed since."""
+
+
+ProblemChoice = Annotated[
+    Annotated[UniformChoice, Tag("uniform")] | Annotated[ActiveChoice, Tag("active")],
+    kind_or("uniform"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PassCount:
+    """Scored samples of one problem in one step."""
+
+    step: int
+    problem_id: str
+    solved: int
+    failed: int
+
+
+def count_passes(rows: Iterable[Mapping[str, Any]], *, step: int) -> list[PassCount]:
+    """Return the counts of a step's rollout rows, by problem; unscored samples are left out."""
+    solved: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        if row["verdict"] != Outcome.SANDBOX_FAULT:
+            solved[row["problem_id"]].append(row["verdict"] == Outcome.ACCEPTED)
+    return [PassCount(step, name, sum(known), len(known) - sum(known)) for name, known in sorted(solved.items())]
+
+
+def choose_problems(
+    problem_ids: Sequence[str],
+    counts: Iterable[PassCount],
+    *,
+    number: int,
+    half_life_steps: float,
+    seed: int,
+    step: int,
+) -> list[str]:
+    """Return the problems that a step asks, each once: those whose drawn pass rate is nearest to one half.
+
+    A pure function of its arguments, whatever the order of the problems, so that every engine and every resumed run
+    asks the same.
+
+    Args:
+        problem_ids: all training problems.
+        counts: of the steps before, in their order.
+        number: how many to choose.
+        half_life_steps: age at which a sample counts half.
+        seed: the run's seed.
+        step: the training step, from 1.
+    """
+    solved: dict[str, float] = defaultdict(float)
+    failed: dict[str, float] = defaultdict(float)
+    for count in counts:
+        weight = 0.5 ** ((step - count.step) / half_life_steps)
+        solved[count.problem_id] += weight * count.solved
+        failed[count.problem_id] += weight * count.failed
+
+    def distance(problem_id: str) -> tuple[float, str]:
+        draw = random.Random(f"active-{seed}-{step}-{problem_id}")
+        return abs(draw.betavariate(1 + solved[problem_id], 1 + failed[problem_id]) - 0.5), problem_id
+
+    return sorted(problem_ids, key=distance)[:number]
