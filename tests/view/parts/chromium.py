@@ -1,6 +1,5 @@
 """A real headless Chromium, driven over a pipe by its DevTools protocol: no package needed."""
 
-import base64
 import contextlib
 import json
 import os
@@ -137,11 +136,6 @@ class Chromium:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what is seen as PNG."""
-        image = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(image["data"]))
 
     def faults(self) -> list[str]:
         """Return exceptions and errors of the page since it was opened."""
