@@ -351,7 +351,7 @@ def test_a_start_that_failed_binds_nobody(tiny_checkpoint: Path, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.long
 def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given the same responses: the same rewards, advantages and masks, and to 1e-6 the same weights, in float64."""
+    """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights, in float64."""
     changes = {
         "num_steps": "2",
         "seed": "0",  # with a mixed group under these samples
@@ -385,7 +385,7 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
     assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
     for name, weight in theirs.items():
         assert weight.dtype == torch.float64
-        torch.testing.assert_close(ours[name], weight, atol=1e-6, rtol=0)
+        torch.testing.assert_close(ours[name], weight, atol=1e-5, rtol=0)
 
 
 def test_a_folder_that_is_no_run_or_that_another_process_writes_is_refused(tmp_path: Path) -> None:
