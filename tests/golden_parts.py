@@ -30,6 +30,7 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.design import find_studies
 from microcoder.lab.studies.work import plan_runs
+from microcoder.lab.yardstick.cases import STORED, load_suite
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.view import ViewerServer, open_collection
 
@@ -70,16 +71,23 @@ def compare_pairs(_: Path) -> Values:
     return found
 
 
+ABOUT_THE_MACHINE = re.compile(
+    r"argument|environment|platform|interpreter|user and|uname|own source|source of|call stack|caller|traced|trace|"
+    r"line of an|recursion|stack|random of|import of main|linecache|glob|temporary|file|memory|dis and|set order|"
+    r"time|locale|zone|subprocess|malloc|digits|peak|module|warning|names of|\bdate|numpy prints|hundreds"
+)
+"""In the name of a program: what it prints is of the interpreter or the machine rather than of the input."""
+
+
 def run_fidelity(_: Path) -> Values:
     """Right programs of unusual form: what they print and how they end."""
     from judge.conftest import make_problem  # pyrefly: ignore[missing-import]
     from judge.fidelity_programs import CALLS, INPUT, PROGRAMS  # pyrefly: ignore[missing-import]
-    from lab.yardstick.build_cases import _ABOUT_THE_MACHINE
 
     def run(name: str, code: str) -> Callable[[Judge], str]:
         def task(judge: Judge) -> str:
             found = judge.run(Invocation(Program(code), stdin=INPUT, cpu_seconds=20.0, memory_limit_mib=1024))
-            printed = "" if _ABOUT_THE_MACHINE.search(name) else f" {digest(found.stdout)}"
+            printed = "" if ABOUT_THE_MACHINE.search(name) else f" {digest(found.stdout)}"
             return f"{found.failure or 'ended'} {found.exit_code}{printed}"
 
         return task
@@ -109,8 +117,13 @@ def judge_hostile(_: Path) -> Values:
 
 def judge_forging(_: Path) -> Values:
     """Programs that try to be accepted: the verdict on each test."""
-    from judge.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
-    from judge.safety_suites import _ENDLESS_FORGERIES, KINDS, can_be_judged, forging_case  # pyrefly: ignore[missing-import]
+    from judge.safety_suites import (  # pyrefly: ignore[missing-import]
+        _ENDLESS_FORGERIES,
+        FORGERIES,
+        KINDS,
+        can_be_judged,
+        forging_case,
+    )
 
     cases = {name: forging_case(name) for name in FORGERIES}
     if not all(map(can_be_judged, cases.values())):
@@ -147,10 +160,8 @@ def judge_stateful(_: Path) -> Values:
 
 
 def list_yardstick(_: Path) -> Values:
-    """The cases of `microcoder audit-judge` that are made from the tests' suites without running anything."""
-    from lab.yardstick.build_cases import SUITES
-
-    cases = [case for suite, build in SUITES.items() if suite != "fidelity" for case in build()]
+    """The cases of `microcoder audit-judge`; what those of fidelity do is a part of its own."""
+    cases = [case for suite in STORED if suite != "fidelity" for case in load_suite(suite)]
     return {f"{case.suite} {case.title}": digest(repr(case)) for case in cases}
 
 

@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 import pytest
 
 from judge.fidelity_programs import CALLS  # pyrefly: ignore[missing-import]
-from judge.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from judge.output_pairs import PAIRS as OUTPUTS  # pyrefly: ignore[missing-import]
-from judge.safety_suites import KINDS  # pyrefly: ignore[missing-import]
+from judge.safety_suites import FORGERIES, KINDS  # pyrefly: ignore[missing-import]
 from microcoder import extract_program
 from microcoder.integrations.shared import shared_judge
 from microcoder.judge import Judge
@@ -113,6 +112,13 @@ def judged(pairs: Sequence[Pair]) -> list[Verdict]:
 
 FAULTY: Final = _problem("faulty", ("1", "1"), checker={"type": "program", "code": "import sys\nsys.exit(3)"})
 """A problem on which any judge fails: its checker breaks on its own answer, which says nothing about a program."""
+
+
+RIGHT: Final = "```python\nprint(sum(map(int, input().split())))\n```"
+"""What a model says that adds all integers of a line."""
+ROW: Final = {
+    "question": "Print the sum.", "input_output": '{"inputs": ["1 2"], "outputs": ["3"]}', "id": "apps",
+}  # fmt: skip
 
 
 def fault(problem: Problem) -> Verdict:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from microcoder.judge import Judge
@@ -20,14 +19,16 @@ from microcoder.judge.core.types import Call, Checker, Outcome, Problem, Program
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.run import session
 from microcoder.judge.run.supervisor import LoadedProgram
+from microcoder.lab.yardstick.cases import Case as StoredCase
+from microcoder.lab.yardstick.cases import load_suite
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
-from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from .hostile_calls import CALLS  # pyrefly: ignore[missing-import]
 from .hostile_disk import DISK  # pyrefly: ignore[missing-import]
 from .hostile_programs import PROGRAMS  # pyrefly: ignore[missing-import]
 from .hostile_resources import RESOURCES  # pyrefly: ignore[missing-import]
 from .leftovers import Leftovers  # pyrefly: ignore[missing-import]
+from .processes import children_of  # pyrefly: ignore[missing-import]
 
 HOSTILE = {**PROGRAMS, **RESOURCES, **DISK, **CALLS}
 BEYOND_TIME_AND_MEMORY = tuple(
@@ -145,6 +146,24 @@ KINDS: dict[str, Kind] = {
 }
 
 
+def _kind_of(case: StoredCase) -> str:
+    """Return the name of the kind of problem that a stored case asks for."""
+    left_out = {"id", "tests", "fn_name", "time_limit_seconds"}
+    for name, (problem, _) in KINDS.items():
+        asks = tuple((test.input, test.output) for test in problem.tests), problem.fn_name
+        more = problem.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
+        if (*asks, more) == (case.tests, case.fn_name, case.problem):
+            return name
+    raise LookupError(f"{case.title}: forgery.jsonl asks for what no kind of problem here asks for")
+
+
+FORGERIES = {case.title: (_kind_of(case), case.code) for case in load_suite("forgery")}
+"""Programs that try to be accepted without solving the problem, of the yardstick: kind of problem and source.
+
+None prints or returns the right answer in a form that counts. Safe to run only inside the sandbox.
+"""
+
+
 class Case(NamedTuple):
     """An attempt, and how it may end; None means any way but accepted or unscored, in every single test."""
 
@@ -184,7 +203,7 @@ def find_complaint(judging: Judge, case: Case) -> str:
 
     The judge must have one worker and keep no verdicts, so that the canary runs, and runs in the same sandbox.
     """
-    before = set(_children())
+    before = {*children_of(os.getpid())}
     # One at a time: within a call the judge chooses the order.
     (verdict,) = judging.judge([case.attempt], [case.problem])
     (after,) = judging.judge([case.canary], [case.canary_problem])
@@ -192,7 +211,7 @@ def find_complaint(judging: Judge, case: Case) -> str:
         return f"ended as {verdict.outcome}: {verdict.detail}"
     if not after.is_accepted:
         return f"then the canary ended as {after.outcome}: {after.detail}"
-    if not before <= set(_children()):
+    if not before <= {*children_of(os.getpid())}:
         return "it ended a fork server"
     return ""
 
@@ -224,12 +243,6 @@ def _with_more_tests(case: Case) -> Case:
     return case._replace(problem=case.problem.model_copy(update=more))
 
 
-def _children() -> Iterator[int]:
-    """Children of this process, of all its threads: the outermost process of each sandbox."""
-    for path in Path("/proc/self/task").glob("*/children"):
-        yield from map(int, path.read_text().split())
-
-
 def judge_suite(suite: str, names: list[str], *, together: bool = False) -> dict[str, object]:
     """Judge a suite, or those of its programs that are named; return the report."""
     complaints: dict[str, str] = {}
@@ -244,7 +257,7 @@ def judge_suite(suite: str, names: list[str], *, together: bool = False) -> dict
                 continue
             if can_be_judged(case) and (complaint := find_complaint(judging, case)):
                 complaints[name] = complaint
-        users = leftovers.users_of(_children())
+        users = leftovers.users_of(children_of(os.getpid()))
     report = {"user": os.getuid(), "level": judging.isolation.level, "users": sorted(users), "complaints": complaints}
     report["shared"] = judging.statistics.shared
     return {**report, "left": leftovers.find(users)}

@@ -12,10 +12,7 @@ from microcoder.judge import compare_output, compare_value
 from microcoder.judge.core.types import Checker
 
 from .decisions import read_decisions, unescape  # pyrefly: ignore[missing-import]
-from .output_pairs import PAIRS  # pyrefly: ignore[missing-import]
-
-DEFAULT, TOKENS, EXACT = Checker(), Checker(type="tokens"), Checker(type="exact")
-FLOAT, UNORDERED = Checker(type="float"), Checker(type="unordered")
+from .output_pairs import DEFAULT, EXACT, FLOAT, PAIRS, TOKENS, UNORDERED  # pyrefly: ignore[missing-import]
 
 
 def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
@@ -27,120 +24,48 @@ def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
 
 
 def test_pairs_get_the_verdict_of_a_careful_judge() -> None:
-    assert [pair for pair in PAIRS if compare_output(pair[2], pair[3], pair[0]).accepted is not pair[1]] == []
+    for checker, is_right, output, expected in PAIRS:
+        comparison = compare_output(output, expected, checker)
+        assert comparison.accepted is is_right, (output, expected, checker)
+        assert bool(comparison.method) is is_right
+        assert checker == DEFAULT or comparison.method in ("", checker.type)
+        assert bool(comparison.detail) is not is_right
+        assert len(comparison.detail) <= 200
+        assert "\n" not in comparison.detail
 
 
 @pytest.mark.parametrize(
     ("output", "expected", "method"),
     [
-        ("3\n", "3", "exact"),
         ("", "", "exact"),
         ("3 \n\n", "3\n", "lines"),
         ("1\r\n2\r\n", "1\n2\n", "lines"),
         ("\ufeff3\n", "3\n", "lines"),
-        ("  3\n", "3\n", "tokens"),
-        ("\n\n3\n", "3\n", "lines"),
-        ("1\r2\r", "1\n2\n", "lines"),
         ("1 2\n3\n", "1\n2\n3\n", "tokens"),
         ("0.333333333\n", "0.3333333333\n", "numeric"),
         ("x = 2.5000001", "x = 2.5", "numeric"),
-        ("2.5e0", "2.5", "numeric"),
-        ("1000000.0000005", "1000000.0", "numeric"),
         ("1", "1.0", "numeric"),
         ("3.0", "3", "numeric"),
-        ("3.", "3", "numeric"),
-        ("-0", "0", "numeric"),
         ("123456789012345678901234567890.0", "123456789012345678901234567890", "numeric"),
-        ("1e-07", "0.0000001", "numeric"),
         ("-nan Infinity", "nan inf", "numeric"),
         ("-0.0", "0.0", "numeric"),
-        ("NaN inf", "nan INF", "numeric"),
         ("[1,2]", "[1, 2]", "value"),
         ("['a', \"b\"]", '["a","b"]', "value"),
         ("{'a': True, 'b': None}", '{"a": true, "b": null}', "value"),
         ("{'b': None, 'a': (1, 2.0)}", '{"a": [1, 2], "b": null}', "value"),
-        ("{2, 1, 2}", "{1, 2}", "value"),
-        ("(1, 2)", "[1, 2]", "value"),
         ("[[1, 2],\n [3, 4]]", "[[1,2],[3,4]]", "value"),
-        ("[1, 2,]", "[1, 2]", "value"),
         ("'ab'", '"ab"', "value"),
-        ("ab", '"ab"', "value"),
         ("(1,2)\n[ 3 ]", "(1, 2)\n[3]", "value_lines"),
         ("[(1,), true]\n((2, (3,)))", "[[1,], True]\n[[2, [3,]]]", "value_lines"),
         ("2\n[3,4]\nyes", "2\n[3, 4]\nYES", "value_lines"),
         ("[0.1000000001]", "[0.1]", "value"),
         ("True", "true", "words"),
-        ("1\nFalse\n", "1\nfalse\n", "words"),
         ("Yes 3.0\nNO", "YES 3\nno", "words"),
-        (r"['it\'s']", '["it\'s"]', "value"),
     ],
 )
 def test_default_accepts(output: str, expected: str, method: str) -> None:
     comparison = compare_output(output, expected, DEFAULT)
     assert (comparison.accepted, comparison.method, comparison.detail) == (True, method, "")
-
-
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        ("", "0"),
-        ("0", ""),
-        ("1000000007", "1000000006"),
-        ("12345678901234567890", "12345678901234567891"),
-        ("1 1 2", "1 2 2"),
-        ("3 2 1", "1 2 3"),
-        ("1\n2", "1\n2\n3"),
-        ("1\n2\n3", "1\n2"),
-        ("debug\n3", "3"),
-        ("Answer: 3", "3"),
-        ("Cat", "CAT"),
-        ("y", "yes"),
-        ("a\u00a0b", "a b"),
-        ("'ab'", "ab"),
-        ("[1] [2]", "[[1], [2]]"),
-        ("1 2", "[1, 2]"),
-        ("[1, 2]", "1 2"),
-        ("{1, 2}", "[1, 2]"),
-        ("{1: 2}", "{1, 2}"),
-        ("{1: 2, 3: 5}", "{1: 2, 3: 4}"),
-        ("[1, 1]", "{1}"),
-        ("cat", "dog"),
-        ("0.3334", "0.3333"),
-        ("0.33", "0.333333"),
-        ("3.0000001", "3"),
-        ("1e18", "1000000000000000000"),
-        ("007", "7"),
-        ("+7", "7"),
-        ("1_000.0", "1000.0"),
-        ("inf", "-inf"),
-        ("inf", "1e400"),
-        ("nan", "1.0"),
-        ("[2, 1]", "[1, 2]"),
-        ("[True]", "[1]"),
-        ("['1']", "[1]"),
-        ("[1, 2, 2]", "[1, 2]"),
-        ("[1 2]", "[1, 2]"),
-        ("['a b']", "['ab']"),
-        ("true", "1"),
-        ("null", "None"),
-        ("true story", "True story"),
-        ("\u0663", "3"),
-        ("[1 2]\n[3 4]", "(1 2)\n(3 4)"),
-        ("[1,2][3,4]\n[5]", "(1,2)(3,4)\n(5)"),
-        ("[true]x\n[5]", "[True]x\n[5]"),
-        ("(1,2]\n(3,4]", "[1,2)\n[3,4)"),
-        ("(1,2]\n[3,4)", "[1,2]\n[3,4]"),
-        ("(1, 2]", "[1, 2]"),
-        ("[f[x]]\n[1]", "[f(x)]\n[1]"),
-        ("[" * 100_000, "[" * 99_999 + "]"),
-    ],
-)
-def test_default_refuses(output: str, expected: str) -> None:
-    comparison = compare_output(output, expected, DEFAULT)
-    assert (comparison.accepted, comparison.method) == (False, "")
-    assert comparison.detail
-    assert len(comparison.detail) <= 200
-    assert "\n" not in comparison.detail
 
 
 @pytest.mark.parametrize(
@@ -153,51 +78,11 @@ def test_default_refuses(output: str, expected: str) -> None:
         ("1 2", "1 2 3", "line 1: expected 3 tokens, got 2"),
         ("\n", "3", 'no output, expected "3"'),
         ("a\x00b", "ab", 'line 1: expected "ab", got "a\\x00b"'),
+        ("true story", "True story", 'line 1: token 1: expected "True", got "true"'),
     ],
 )
 def test_detail_names_the_first_difference(output: str, expected: str, detail: str) -> None:
     assert compare_output(output, expected, DEFAULT).detail == detail
-
-
-@pytest.mark.parametrize(
-    ("checker", "output", "expected", "accepted"),
-    [
-        (EXACT, "a\n", "a", True),
-        (EXACT, "a\n\n", "a", False),
-        (EXACT, "a ", "a", False),
-        (EXACT, "a\r\n", "a\n", False),
-        (TOKENS, " 1\n2 ", "1 2", True),
-        (TOKENS, "1.0", "1", False),
-        (TOKENS, "12", "1 2", False),
-        (FLOAT, "0.5000001 x", "0.5 x", True),
-        (FLOAT, "0.50001", "0.5", False),
-        (FLOAT, "1000001 yes", "1000000 yes", True),
-        (FLOAT, "3", "3.0000001", True),
-        (FLOAT, "no", "yes", False),
-        (FLOAT, "1 2", "1", False),
-        (FLOAT, "nan", "NaN", True),
-        (FLOAT, "nan", "1", False),
-        (Checker(type="float", tolerance=0.01), "1.005", "1", True),
-        (Checker(type="float", tolerance=0.01), "1.02", "1", False),
-        (Checker(type="float", tolerance=0.01), "1005", "1000", True),
-        (Checker(type="float", absolute=0.01), "1005", "1000", False),
-        (Checker(type="float", relative=0.01), "1005", "1000", True),
-        (Checker(type="float", case_sensitive=False), "YES 1.0000001", "yes 1", True),
-        (Checker(type="tokens", case_sensitive=False), "Cat", "CAT", True),
-        (UNORDERED, "b 2\na 1", "a 1\nb 2\n", True),
-        (UNORDERED, "2 b\na 1", "a 1\nb 2\n", False),
-        (UNORDERED, "a\na\nb", "a\nb\nb", False),
-        (UNORDERED, "2.0\n1", "1\n2", True),
-        (Checker(type="unordered", by="tokens"), "3 1\n2", "1 2 3", True),
-        (Checker(type="unordered", by="tokens"), "3 1 1", "1 3 3", False),
-        (Checker(type="unordered", case_sensitive=False), "B\na", "A\nb", True),
-    ],
-)
-def test_named_checkers(checker: Checker, output: str, expected: str, accepted: bool) -> None:
-    comparison = compare_output(output, expected, checker)
-    assert comparison.accepted is accepted
-    assert comparison.method == (checker.type if accepted else "")
-    assert bool(comparison.detail) is not accepted
 
 
 @given(st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT, UNORDERED]))
@@ -245,8 +130,6 @@ def test_reals_far_apart_are_refused(number: float, factor: float) -> None:
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)))
 def test_a_printed_container_equals_its_json(value: object) -> None:
-    import json
-
     if isinstance(value, list) and "\\" not in json.dumps(value) + repr(value):
         comparison = compare_output(repr(value), json.dumps(value), DEFAULT)
         assert comparison.accepted, comparison.detail
@@ -268,6 +151,7 @@ def test_unordered_means_equal_as_often(output: list[int], expected: list[int]) 
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
+        ("[" * 100_000, "[" * 99_999 + "]"),
         ("[" * 200_000 + "1" + "]" * 200_000, "[" * 200_000 + " 2" + "]" * 200_000),
         ("[" + "9" * 300_000 + "]", "[ " + "8" * 300_000 + "]"),
         ("1e999999999", "1.0"),
@@ -294,22 +178,22 @@ def test_output_far_longer_than_expected_is_wrong_unread() -> None:
 
 
 def test_large_right_outputs_in_another_spelling_are_right() -> None:
-    numbers = [number * 7919 % 1_000_003 for number in range(100_000)]
-    table = {str(number): number / 7 for number in range(50_000)}
+    numbers = [number * 7919 % 1_000_003 for number in range(30_000)]
+    table = {str(number): number / 7 for number in range(20_000)}
     backwards = dict(reversed(table.items()))
     for output, expected, method in (
         (str(numbers).replace(" ", ""), str(numbers), "value"),
-        (str([(n, n + 1) for n in numbers]), json.dumps([[n, n + 1] for n in numbers]), "value"),
+        (str([(n, n) for n in range(100_000)]), json.dumps([[n, n] for n in range(100_000)]), "value"),
         (str([str(n) for n in numbers]), json.dumps([str(n) for n in numbers]), "value"),
         (str(table), json.dumps(table), "value"),
         (str(backwards), json.dumps(table), "value"),
-        ("[1,2]\n" * 100_000, "[1, 2]\n" * 100_000, "value_lines"),
-        ("(1,2)\n" * 400_000, "[1, 2]\n" * 400_000, "value_lines"),
-        ("(true,2)\n" * 100_000, "[True, 2]\n" * 100_000, "value_lines"),
-        ("Yes\n" * 100_000, "YES\n" * 100_000, "words"),
-        ("0.50\n" * 100_000, "0.5\n" * 100_000, "numeric"),
-        ("1 \n" * 100_000, "1\n" * 100_000, "lines"),
-        ("1 " * 100_000, "1\n" * 100_000, "tokens"),
+        ("[1,2]\n" * 30_000, "[1, 2]\n" * 30_000, "value_lines"),
+        ("(1,2)\n" * 30_000, "[1, 2]\n" * 30_000, "value_lines"),
+        ("(true,2)\n" * 30_000, "[True, 2]\n" * 30_000, "value_lines"),
+        ("Yes\n" * 30_000, "YES\n" * 30_000, "words"),
+        ("0.50\n" * 30_000, "0.5\n" * 30_000, "numeric"),
+        ("1 \n" * 30_000, "1\n" * 30_000, "lines"),
+        ("1 " * 30_000, "1\n" * 30_000, "tokens"),
     ):
         comparison = compare_output(output, expected)
         assert (comparison.accepted, comparison.method) == (True, method), comparison.detail

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from published_rows import CALL, ROWS, STDIN, livecodebench_row, verl_row
+from published_rows import CALL, ROWS, STDIN, verl_row
 
 from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict
 from microcoder.data.formats.format import recognise
@@ -105,7 +105,7 @@ def without(name: str, field: str) -> dict[str, Any]:
         ({"question": "?", "answer": "4"}, "fields answer, question is of no known format"),
         (without("livecodebench, stdin", "private_test_cases"), "field private_test_cases is missing; expected a list"),
         (
-            livecodebench_row("stdin", [("1", "2")]) | {"private_test_cases": "gone!"},
+            ROWS["livecodebench, stdin"].row | {"private_test_cases": "gone!"},
             "'3001' .livecodebench.: field private_test_cases: it is neither JSON nor base64",
         ),
         (verl_row("not JSON"), "field reward_model.ground_truth: neither JSON"),
@@ -162,13 +162,12 @@ def test_a_reference_that_begins_with_a_bracket_is_no_list(answer: str) -> None:
 
 def test_arrays_of_pandas_and_parquet_are_lists() -> None:
     numpy = pytest.importorskip("numpy")
-    row = codecontests_arrays = ROWS["codecontests"].row | {
+    row = ROWS["codecontests"].row | {
         "public_tests": {"input": numpy.array(["1 2\n"]), "output": numpy.array(["3\n"])},
         "cf_rating": numpy.int64(800),
         "time_limit": {"seconds": numpy.int64(2), "nanos": None},
         "untranslated_description": float("nan"),
     }
-    assert codecontests_arrays is row
     assert Problem.from_row(row) == Problem.from_row(ROWS["codecontests"].row)
 
 
@@ -212,18 +211,14 @@ def test_the_three_lines_judge_a_row() -> None:
     assert names["verdict"].is_accepted  # type: ignore[attr-defined]  # pyrefly: ignore[missing-attribute]
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_is_on_the_page(name: str) -> None:
-    lines = [line for line in PAGE.splitlines() if f"`{name}`" in line]
-    assert lines
-    if FORMATS[name].folders is None:
-        row = next(line for line in lines if line.startswith("|"))
-        assert any(field.strip() in row for field in re.split(r", | or ", FORMATS[name].tests_in))
-
-
-@pytest.mark.parametrize("name", EXPORTS)
-def test_every_form_is_on_the_page(name: str) -> None:
-    assert f"| `{name}` |" in PAGE
+def test_every_format_and_every_form_is_on_the_page() -> None:
+    for name, found in FORMATS.items():
+        lines = [line for line in PAGE.splitlines() if f"`{name}`" in line]
+        assert lines, name
+        if found.folders is None:
+            row = next(line for line in lines if line.startswith("|"))
+            assert any(field.strip() in row for field in re.split(r", | or ", found.tests_in)), name
+    assert [form for form in EXPORTS if f"| `{form}` |" not in PAGE] == []
 
 
 PROBLEMS = [Problem.from_row(published.row).model_copy(update={"id": name}) for name, published in ROWS.items()]

@@ -255,7 +255,8 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
             return f"line {number}: expected the end ({number - 1} lines), got {_quote(_stripped(line))}"
         if line != other and not tokens_agree(line, other, agree):
             return f"line {number}: {_difference_in_line(line, other, agree)}"
-    return "only white space differs"
+    # Each line agrees alone, such as `true story` with `True story`, where all of them together do not.
+    return "only white space differs" if agree is never else _first_difference(text, wanted, never)
 
 
 def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
