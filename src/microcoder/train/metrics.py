@@ -174,7 +174,7 @@ class StepMetrics:
     that were not accepted again; None if the sample is empty."""
     anew_share: float = 0.0
     """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
-    fault of ours."""
+    bug of ours."""
     uncounted: Mapping[str, float] = metric(
         "Accepted programs with a run that did not count: {}", unit="share", chart="uncounted", default_factory=dict
     )
