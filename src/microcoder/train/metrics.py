@@ -58,6 +58,8 @@ class ScoredRollout:
     """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
     lost: Mapping[str, float] = field(default_factory=dict)
     """What was taken of its advantage by `mask`, `penalty` and `mismatch`; without a key: nothing."""
+    staleness: int = 0
+    """How many steps older than the newest weights the oldest that it was sampled from were."""
 
 
 Unit = Literal["share", "count", "number", "seconds"]
@@ -183,6 +185,24 @@ class StepMetrics:
     """Accepted tests by the comparison that accepted them."""
     masked: Mapping[str, int]
     """Masked rollouts by reason."""
+    staleness_mean: float = metric(
+        "Age of the sampler's weights (steps)",
+        unit="number",
+        chart="staleness",
+        line="weights {:.1f} steps old (at most {staleness_max})",
+        is_rare=True,
+        default=0.0,
+    )
+    """How many steps older than the newest the weights of a response were, where sampling runs ahead; of several
+    weights the oldest."""
+    staleness_max: int = metric(
+        "Age of the sampler's weights (steps)",
+        unit="count",
+        chart="staleness",
+        label="oldest",
+        is_rare=True,
+        default=0,
+    )
     mismatch: Mapping[str, float] = field(default_factory=dict)
     """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
     responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""

@@ -27,6 +27,9 @@ pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
 ROLLOUT = "actor_rollout_ref.rollout"
 AGG_MODE = "actor_rollout_ref.actor.loss_agg_mode"
+AHEAD = "trainer.v1.trainer_mode=microcoder_colocate_async"
+CORRECTED = ["actor_rollout_ref.rollout.calculate_log_probs=true", "+microcoder.mismatch={}"]
+STAGES = "+microcoder.temperature={kind:staged,stages:[{from_step:1,value:0.4},{from_step:3,value:1.2}]}"
 OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
 
 
@@ -237,10 +240,33 @@ def test_verls_rollout_correction_acts_before_the_mask(tiny_checkpoint: Path, tm
         assert torch.equal(row["advantages"], torch.full_like(row["advantages"], sample.advantage))
 
 
+def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Of responses of `LIMIT` tokens half were asked under a longer limit: these were handed over, and not cut."""
+    from transfer_queue import KVBatchMeta
+
+    from microcoder.train.verl.names import COLUMN
+
+    masking = "+microcoder.masking={kind:soft_penalty,window_tokens:8}"
+    trainer = make_trainer(tiny_checkpoint, tmp_path, OPTIONS[0], masking)
+    rows = make_rows(trainer.tokenizer, faults=False)
+    keys, tags = list(rows), []
+    for row in rows.values():
+        is_old = int(row["uid"][1:]) % 2 == 1
+        row[COLUMN] = {"max_response_tokens": LIMIT if is_old else 2 * LIMIT}
+        tags.append({"min_global_steps": 0 if is_old else STEP - 1})
+    with MemoryQueue(rows).in_place():
+        trainer._compute_advantage(KVBatchMeta(partition_id="train", keys=keys, tags=tags), {})
+    for key, row in rows.items():
+        sample, is_old = trainer._scored[key.rsplit("_", 1)[0]], int(row["uid"][1:]) % 2 == 1
+        is_cut = is_old and len(row["responses"]) == LIMIT
+        assert sample.rollout.is_truncated is is_cut
+        assert sample.staleness == (STEP - 1 if is_old else 0)
+        assert (sample.length_penalty < 0) == (is_old and len(row["responses"]) > LIMIT - 8)
+
+
 def test_a_step_is_sampled_as_its_schedules_say(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    stages = "+microcoder.temperature={kind:staged,stages:[{from_step:1,value:0.4},{from_step:3,value:1.2}]}"
     lengths = ["+microcoder.max_response_tokens=28", "+microcoder.length_stages=[{from_step:3,max_response_tokens:32}]"]
-    trainer = make_trainer(tiny_checkpoint, tmp_path, stages, *lengths)
+    trainer = make_trainer(tiny_checkpoint, tmp_path, STAGES, *lengths)
 
     class Manager:
         sampling: Any = None
@@ -282,10 +308,16 @@ def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpo
 
 
 def test_the_trainer_is_verls_own_underneath(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, get_trainer_cls
+    from verl.trainer.ppo.v1 import (
+        PPOTrainerColocateAsync,
+        PPOTrainerSeparateAsync,
+        PPOTrainerSync,
+        get_trainer_cls,
+    )
 
     assert issubclass(get_trainer_cls("microcoder"), PPOTrainerSync)
     assert issubclass(get_trainer_cls("microcoder_colocate_async"), PPOTrainerColocateAsync)
+    assert issubclass(get_trainer_cls("microcoder_separate_async"), PPOTrainerSeparateAsync)
     trainer = make_trainer(tiny_checkpoint, tmp_path)
     assert trainer.trainer_mode == "sync"
     assert type(trainer.replay_buffer).__name__ == "ReplayBuffer"
@@ -313,6 +345,9 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
             ["+microcoder.mismatch={}", f"{ROLLOUT}.calculate_log_probs=false"],
             r"add actor_rollout_ref\.rollout\.calculate_log_probs=True",
         ),
+        ([AHEAD, *CORRECTED[:1]], "learns from responses of older weights, and nothing corrects for that; add"),
+        ([AHEAD, *CORRECTED, "+microcoder.seeded_sampling=true"], "goes on with the random numbers that it began with"),
+        ([AHEAD, *CORRECTED, STAGES], "where verl takes log-probs at one temperature; use a constant one"),
         (
             ["+microcoder.problem_choice=active", "+algorithm.filter_groups={enable:true,metric:score}"],
             "without algorithm.filter_groups",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -17,7 +19,7 @@ from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.session import run_training
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
 from microcoder.train.trl.trainer import MicroCoderTrainer
 from microcoder.train.verl.names import sampling_seed
@@ -61,6 +63,35 @@ def test_a_run_directory_holds_the_whole_story(runs: Runs, tiny_checkpoint: Path
     assert any(row["advantage"] for row in rollouts), "nothing was learnt, so the test shows nothing about updates"
     assert largest_difference(weights(finished.model), weights(tiny_checkpoint)) > 1e-4
     assert not list(finished.model.glob("*.pt"))
+
+
+def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> None:
+    """What it samples depends on what arrives when, so no two runs are alike: what must hold of every one.
+
+    Sixteen prompts are asked before the first step, which takes eight: the others must survive the kill.
+    """
+    ahead = runs.ahead
+    rows, log = ahead.read_metrics(), (ahead.logs / "verl.log").read_text(errors="replace")
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    rollouts = [row for step in (1, 2, 3) for row in read_rollouts(ahead.rollout_file(step))]
+    assert len(rollouts) == 3 * 8 * 4
+    asked = pq.read_table(ahead.root / "verl" / "train.parquet")["extra_info"].to_pylist()
+    # Another batch is begun than is trained on: verl begins its data anew.
+    offered = Counter(row["problem_id"] for row in [*asked, *asked[:8]])
+    trained = Counter(row["problem_id"] for row in rollouts)
+    assert all(trained[name] <= 4 * offered[name] for name in trained), "a prompt was trained on twice"
+    assert re.findall(r"Restored (\d+) training prompt groups", log) == ["8"]
+    # Responses of a later step than that in which they were asked, also under the limit of that step.
+    assert max(row["staleness_max"] for row in rows) >= 1
+    assert all(0 <= row["staleness_mean"] <= row["staleness_max"] for row in rows)
+    late = [row for row in rollouts if row["step"] > 1]
+    assert {28, 32} >= {row["num_tokens"] for row in late if row["is_truncated"]} >= {28}
+    # Handed over to new weights, and not cut by it.
+    spans = [float(span) for span in re.findall(r"trajectory_spans/max:(?:np\.\w+\()?(\d+)", log)]
+    assert max(spans) > 1, "no response went on with other weights: let a token take longer"
+    assert all(not row["masked_why"] for row in rollouts if not row["is_truncated"])
+    assert all({"ratio", "weight"} <= row["mismatch"].keys() for row in rows)
+    assert (ahead.model / "model.safetensors").exists()
 
 
 def test_the_weights_load_as_an_ordinary_model(runs: Runs, tiny_checkpoint: Path) -> None:

@@ -36,7 +36,8 @@ def options_of(**changes: str) -> dict[str, Any]:
     from microcoder.train.verl.translate import translate
 
     recipes = [] if changes.get("rollout.backend") == "vllm" else [ON_CPU]
-    config = load_config(TrainConfig, recipes, overrides={**RECIPE, "model.path": "tiny", **changes})
+    overrides = {**RECIPE, "model.path": "tiny", **changes}
+    config = load_config(TrainConfig, recipes, overrides={key: value for key, value in overrides.items() if value})
     return translate(config, RunDirectory(Path("runs/test")), model="/tiny")
 
 
@@ -136,6 +137,15 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
         ({"optimizer.name": "adafactor"}, "cannot be had from verl 0.9.1; use one of adamw_torch_fused"),
         ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
         ({"model.revision": "main"}, "hf download MODEL"),
+        ({"verl.trainer.v1.trainer_mode": "sync"}, "would train without our decisions; use one of microcoder, "),
+        (
+            {"verl.trainer.v1.trainer_mode": "microcoder_separate_async"},
+            'samples on GPUs of its own, .*"actor_rollout_ref.rollout.nnodes" = 1 and',
+        ),
+        (
+            {"verl.trainer.v1.trainer_mode": "microcoder_colocate_async"},
+            "where verl takes log-probs at one temperature",
+        ),
         ({"verl.trainer.device": "cuda"}, "on GPUs verl samples with --rollout.backend vllm"),
     ],
 )
@@ -178,6 +188,27 @@ def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> Non
     assert options["actor_rollout_ref.rollout.calculate_log_probs"] is True
     assert not any("seeded_sampling" in name for name in options)
     assert "trainer.n_gpus_per_node" not in options, "verl's own default is overridden"
+
+
+def test_sampling_of_its_own_gpus_is_a_whole_configuration() -> None:
+    changes = {
+        "verl.trainer.v1.trainer_mode": "microcoder_separate_async",
+        "verl.actor_rollout_ref.rollout.nnodes": "1",
+        "batch.ppo_mini_batch_size": "2",
+        "rollout.temperature.kind": "constant",
+        "rollout.temperature.stages": "",
+        "optimizer.schedule": "constant_with_warmup",
+        "optimizer.warmup_steps": "3",
+    }
+    verl = translated(**GPUS, **changes)
+    updates = verl.trainer.v1.separate_async.parameter_sync_step
+    assert verl.data.train_batch_size == updates * verl.actor_rollout_ref.actor.ppo_mini_batch_size == 8
+    assert verl.actor_rollout_ref.actor.optim.lr_warmup_steps == 3 * updates, "a step is as many updates"
+    assert verl.actor_rollout_ref.rollout.checkpoint_engine.backend == "nccl"
+    assert verl.actor_rollout_ref.rollout.calculate_log_probs is True
+    assert verl.microcoder.mismatch.correction == "token"
+    alone = translated(**changes, **{"verl.+microcoder.seeded_sampling": "false"})
+    assert alone.microcoder.mismatch.correction == "token", "old weights are another policy, whatever samples"
 
 
 def test_features_of_verl_are_reached() -> None:

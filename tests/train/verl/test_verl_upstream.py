@@ -21,6 +21,7 @@ OF_TRAINERS = {
     "_fetch_one_gen_batch": "",
     "_init_tokenizer": "",
     "_load_checkpoint": "",
+    "_reissue_inflight_prompts": "partition_id",
     "_save_checkpoint": "",
     "_validate": "",
 }

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,14 +81,30 @@ ADAPTED = {
 """Two FSDP2 ranks, an adapter, verl's own rollout correction, reward workers by node."""
 
 
-def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Popen[str]:
-    """Start `microcoder train` in a process of its own: verl changes the process it is loaded in."""
+AHEAD = {
+    "verl.trainer.v1.trainer_mode": "microcoder_separate_async",
+    "verl.actor_rollout_ref.rollout.nnodes": "1",
+    "verl.actor_rollout_ref.rollout.n_gpus_per_node": "1",
+    "verl.actor_rollout_ref.rollout.checkpoint_engine.backend": "file",
+    "verl.actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module": "verl_on_cpu.weights",
+    "verl.+ray_kwargs.ray_init.num_gpus": "2",
+    "verl.+microcoder.seeded_sampling": "false",
+    "batch.ppo_mini_batch_size": "4",
+    "rollout.temperature.kind": "constant",
+    "rollout.temperature.value": "0.6",
+    "rollout.temperature.stages": "",
+}
+"""A server with a device of its own samples while another trains, two updates a step."""
+
+
+def start_training(checkpoint: Path, run: Path, seconds_per_token: str = "0", **changes: str) -> subprocess.Popen[str]:
+    """Start `microcoder train` in a process of its own: verl changes the process it is loaded in; "" drops a key."""
     recipe = {**RECIPE, **ONE_UPDATE, "model.path": str(checkpoint), **changes}
-    words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
+    words = [word for key, value in recipe.items() if value for word in (f"--{key}", value)]
     command = [sys.executable, "-m", "microcoder", "train", "-c", str(ON_CPU), "--run-dir", str(run), *words]
     # A cluster of its own, whatever else runs on this machine.
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent), "RAY_ADDRESS": "local"}
-    environment = {**os.environ, **own}
+    environment = {**os.environ, **own, "SECONDS_PER_TOKEN": seconds_per_token}
     return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -125,20 +142,35 @@ class Runs:
     resumed: RunDirectory
     """Killed after its first step, and started again."""
     adapted: RunDirectory
+    ahead: RunDirectory
+    """Sampled ahead of its updates; killed and started again, too."""
+
+
+SLOWLY = "0.3"
+"""Seconds a token: an update then finds responses half done."""
 
 
 def make_runs(checkpoint: Path, root: Path) -> Runs:
     """Train what these tests look at."""
-    found = Runs(RunDirectory(root / "resumed"), RunDirectory(root / "adapted"))
+    found = Runs(*(RunDirectory(root / name) for name in ("resumed", "adapted", "ahead")))
     adapted = start_training(checkpoint, found.adapted.root, **ADAPTED)
-    first = start_training(checkpoint, found.resumed.root)
-    while found.resumed.latest_checkpoint_step() != 1:
-        assert first.poll() is None, first.communicate()[0]
-        time.sleep(0.05)
-    first.send_signal(signal.SIGKILL)
-    first.wait(timeout=60)
-    assert not found.resumed.is_finished
-    again = start_training(checkpoint, found.resumed.root)
-    finish(adapted, found.adapted)
-    finish(again, found.resumed)
+
+    def kill_and_resume(run: RunDirectory, seconds_per_token: str = "0", **changes: str) -> None:
+        first = start_training(checkpoint, run.root, seconds_per_token, **changes)
+        while run.latest_checkpoint_step() != 1:
+            assert first.poll() is None, first.communicate()[0]
+            time.sleep(0.05)
+        first.send_signal(signal.SIGKILL)
+        first.wait(timeout=60)
+        assert not run.is_finished
+        finish(start_training(checkpoint, run.root, seconds_per_token, **changes), run)
+
+    with ThreadPoolExecutor(2) as beside:
+        killed = (
+            beside.submit(kill_and_resume, found.resumed),
+            beside.submit(kill_and_resume, found.ahead, SLOWLY, **AHEAD),
+        )
+        finish(adapted, found.adapted)
+        for one in killed:
+            one.result()
     return found

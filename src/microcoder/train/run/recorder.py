@@ -180,6 +180,8 @@ def summarise_step(
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),
+        staleness_mean=fmean(sample.staleness for sample in samples),
+        staleness_max=max(sample.staleness for sample in samples),
         mismatch=summarise_mismatch(samples),
         filtered_groups=len(filtered_P_G) + num_filtered,
         sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],

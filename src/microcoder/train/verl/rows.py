@@ -10,7 +10,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -83,6 +83,10 @@ class SampledResponse:
     """Place among the samples of its problem."""
     row: int
     """Row of its problem in the data."""
+    max_response_tokens: int
+    """The limit that it was sampled under."""
+    weights_step: int | None
+    """Steps done before the oldest of the weights that it was sampled from; None: its agent loop does not say."""
 
 
 def session_of(key: str) -> str:
@@ -95,7 +99,8 @@ def read_sessions(
 ) -> list[list[SampledResponse]]:
     """Return the sessions of a batch, by prompt and place in its group; rows that only pad the batch are in none."""
     last: dict[str, tuple[int, str]] = {}
-    for key, tag in zip(batch.keys, batch.tags, strict=True):
+    tags = dict(zip(batch.keys, batch.tags, strict=True))
+    for key, tag in tags.items():
         output = int(key.rsplit("_", 1)[1])
         if not tag.get("is_padding", False) and output >= last.get(session_of(key), (0, ""))[0]:
             last[session_of(key)] = (output, key)
@@ -126,6 +131,8 @@ def read_sessions(
                 judged,
                 int(index),
                 int((row["extra_info"] or {}).get("index", 0)),
+                limit,
+                tags[key].get("min_global_steps"),
             )
         )
     return [sorted(groups[uid], key=lambda session: session.index) for uid in sorted(groups)]
@@ -150,24 +157,25 @@ def _as_list(data: Any, name: str, size: int) -> list[Any]:
 def decide(
     groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, seed: int, step: int
 ) -> list[list[ScoredRollout]]:
-    """Decide the advantages of a step's groups, by the functions that every engine calls."""
-    return [
-        decide_group(
-            [
-                JudgedRollout(
-                    one.rollout,
-                    one.program,
-                    one.judged.verdict,
-                    one.judged.worth,
-                    draw_uniform(seed=seed, step=step, problem_id=one.rollout.problem_id, sample_index=one.index),
-                    one.judged.tier,
-                )
-                for one in group
-            ],
-            rules=rules,
-        )
-        for group in groups
-    ]
+    """Decide the advantages of a step's groups, each under its own limit, by the functions that every engine calls."""
+    decided_P_G = []
+    for group in groups:
+        judged_G = [
+            JudgedRollout(
+                one.rollout,
+                one.program,
+                one.judged.verdict,
+                one.judged.worth,
+                draw_uniform(seed=seed, step=step, problem_id=one.rollout.problem_id, sample_index=one.index),
+                one.judged.tier,
+            )
+            for one in group
+        ]
+        scored_G = decide_group(judged_G, rules=replace(rules, max_response_tokens=group[0].max_response_tokens))
+        # A step's newest weights are those of the step before.
+        ages_G = [0 if one.weights_step is None else step - 1 - one.weights_step for one in group]
+        decided_P_G.append([replace(one, staleness=age) for one, age in zip(scored_G, ages_G, strict=True)])
+    return decided_P_G
 
 
 def score_apart(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:

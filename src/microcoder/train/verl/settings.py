@@ -16,10 +16,17 @@ from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, Unifo
 from microcoder.train.algorithm.advantages import ADVANTAGES
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking
-from microcoder.train.algorithm.sampling import DiversityWatch, LengthStage, MismatchConfig, Temperature
+from microcoder.train.algorithm.sampling import (
+    ConstantTemperature,
+    DiversityTemperature,
+    DiversityWatch,
+    LengthStage,
+    MismatchConfig,
+    Temperature,
+)
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig
-from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE
+from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, TRAINER_MODES
 
 ESTIMATORS = "microcoder_"
 """Our advantages among verl's estimators: this, and the name of `microcoder.train.algorithm.advantages`."""
@@ -103,8 +110,37 @@ def _explain(error: ValidationError) -> ConfigError:
     return ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})")
 
 
+def refuse_uncorrected(config: Any, settings: PluginSettings) -> None:
+    """Refuse what is wrong where sampling runs ahead of the updates: old weights uncorrected, two temperatures."""
+    correction = config.algorithm.get("rollout_correction") or {}
+    if "async" not in (mode := str(config.trainer.v1.trainer_mode)):
+        return
+    for is_wrong, message in (
+        (
+            not settings.mismatch and not any(correction.get(n) for n in ("rollout_is", "rollout_rs", "bypass_mode")),
+            f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for that; add "
+            "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
+            'rollout.mismatch.correction = "off")',
+        ),
+        (
+            not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None),
+            f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from before "
+            "and after, where verl takes log-probs at one temperature; use a constant one, or "
+            f"trainer.v1.trainer_mode={TRAINER_MODE}",
+        ),
+        (
+            settings.seeded_sampling,
+            f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
+            f"random numbers that it began with; leave it out, or use trainer.v1.trainer_mode={TRAINER_MODE}",
+        ),
+    ):
+        if is_wrong:
+            raise ConfigError(message)
+
+
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
     """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say."""
+    refuse_uncorrected(config, settings)
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
     estimator, longest, actor = (
         str(algorithm.adv_estimator),
@@ -174,7 +210,9 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
         (
             isinstance(settings.problem_choice, ActiveChoice)
             and (
-                config.trainer.v1.trainer_mode != TRAINER_MODE or (algorithm.get("filter_groups") or {}).get("enable")
+                # Ours or verl's: a reward worker reads the latter.
+                config.trainer.v1.trainer_mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
+                or (algorithm.get("filter_groups") or {}).get("enable")
             ),
             "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
             f"trainer.v1.trainer_mode={TRAINER_MODE} without algorithm.filter_groups, or leave it out",

@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
+from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
@@ -36,7 +37,7 @@ from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import measure_grid, write_probe
 from microcoder.train.run.recorder import Groups, Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.names import MANAGER, TRAINER_MODE, Sampling, problem_name
+from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
 from microcoder.train.verl.rows import (
     build_reader,
     decide,
@@ -116,9 +117,15 @@ class MicroCoder(PPOTrainer):
 
     def on_step_begin(self) -> None:
         """Sample this step as its schedules say."""
-        self._scored, self._groups, self._num_asked = {}, [], 0
+        self._scored, self._groups = {}, []
         self._use_step_sampling()
         super().on_step_begin()
+
+    def _reissue_inflight_prompts(self, partition_id: str = "train") -> int:
+        """Ask again what a killed run had begun, as the step says: verl keeps the prompts and not how to sample."""
+        if self._restored_tq_prompt_count:
+            self._use_step_sampling()
+        return super()._reissue_inflight_prompts(partition_id)
 
     def _use_step_sampling(self) -> None:
         rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
@@ -152,10 +159,9 @@ class MicroCoder(PPOTrainer):
             )[self._num_asked :][: self.config.data.get("gen_batch_size") or size]
             self.train_dataloader_it = iter([collate_fn([self.train_dataset[place_of[name]] for name in names])])
         batch = super()._fetch_one_gen_batch()
-        if self.stock_mode == "sync":
-            names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
-            self._num_asked += len(batch)
-            tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
+        names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
+        self._num_asked += len(batch)
+        tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
         return batch
 
     @cached_property
@@ -341,6 +347,7 @@ class MicroCoder(PPOTrainer):
             num_filtered=int(metrics.get(FILTERED, 0)),
         )
         self.recorder.record_step(scored_P_G, step_metrics)
+        self._num_asked = 0  # not as a step begins: modes that sample ahead have asked for the first one before
         if self._saves:
             super()._save_checkpoint()
             self._saves = False
@@ -359,11 +366,10 @@ def _by_name(
 
 
 def register() -> None:
-    """Enter the trainers into verl's registry: one for each of verl's that shares its GPUs with the rollout."""
-    for suffix, stock in (("", PPOTrainerSync), ("_colocate_async", PPOTrainerColocateAsync)):
-        mode = "colocate_async" if suffix else "sync"
-        name = f"MicroCoder{stock.__name__}"
-        register_trainer(f"{TRAINER_MODE}{suffix}")(type(name, (MicroCoder, stock), {"stock_mode": mode}))
+    """Enter the trainers into verl's registry: one for each of verl's."""
+    stocks = (PPOTrainerSync, PPOTrainerColocateAsync, PPOTrainerSeparateAsync)
+    for (name, mode), stock in zip(TRAINER_MODES.items(), stocks, strict=True):
+        register_trainer(name)(type(f"MicroCoder{stock.__name__}", (MicroCoder, stock), {"stock_mode": mode}))
 
 
 # verl's names -> ours.

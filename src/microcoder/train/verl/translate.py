@@ -32,10 +32,17 @@ from microcoder.train.algorithm.config import (
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.names import AGENT_LOOP, REWARD_MANAGER, TRAINER_MODE
-from microcoder.train.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings
+from microcoder.train.verl.names import AGENT_LOOP, REWARD_MANAGER, SEPARATE_ASYNC, TRAINER_MODE, TRAINER_MODES
+from microcoder.train.verl.settings import (
+    ESTIMATORS,
+    OWN_ESTIMATOR,
+    PluginSettings,
+    read_settings,
+    refuse_uncorrected,
+)
 
 MODEL, ACTOR, ROLLOUT = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout"))
+MODE = "trainer.v1.trainer_mode"
 KEYS: Mapping[str, tuple[str, ...]] = {
     "seed": (f"{ACTOR}.data_loader_seed", f"{ACTOR}.fsdp_config.seed", f"{ROLLOUT}.seed"),
     "num_steps": ("trainer.total_training_steps",),
@@ -48,8 +55,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "optimizer.learning_rate": (f"{ACTOR}.optim.lr",),
     "optimizer.weight_decay": (f"{ACTOR}.optim.weight_decay",),
     "optimizer.max_grad_norm": (f"{ACTOR}.optim.clip_grad", f"{ACTOR}.grad_clip"),
-    # verl moves the learning rate once a step, not once an update.
-    "optimizer.warmup_steps": (f"{ACTOR}.optim.lr_warmup_steps",),
     "evaluation.every_steps": ("trainer.test_freq",),
     "evaluation.samples_per_problem": (f"{ROLLOUT}.val_kwargs.n",),
     "evaluation.temperature": (f"{ROLLOUT}.val_kwargs.temperature",),
@@ -58,7 +63,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """Keys of a recipe that verl has as they are."""
 DECIDED: Mapping[str, Any] = {
-    "trainer.v1.trainer_mode": TRAINER_MODE,
     "trainer.total_epochs": 1,
     "trainer.critic_warmup": 0,
     "trainer.resume_mode": "auto",
@@ -145,6 +149,7 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
         **DECIDED,
         **{name: attrgetter(key)(config) for key, names in KEYS.items() for name in names},
         **_run(config, run, model),
+        **_updates(config),
         **_model(config),
         **_optimizer(config),
         **translate_loss(config),
@@ -186,6 +191,7 @@ def check(options: Mapping[str, Any]) -> Any:
             composed = compose(config_name="ppo_trainer", overrides=as_words(options))
         with redirect_stdout(io.StringIO()):
             validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
+        refuse_uncorrected(composed, read_settings(composed))
     except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:
         raise ConfigError(f"verl refuses this recipe: {' '.join(str(error).split())[:300]}") from None
     return composed
@@ -197,6 +203,7 @@ def refuse_unmappable(config: TrainConfig) -> None:
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
     usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
     schedules = ("constant", "constant_with_warmup", "cosine", "cosine_with_min_lr")
+    mode = _mode(config)
     for is_wrong, message in (
         (
             isinstance(loss, DrGrpoLoss) and config.rollout.length_stages,
@@ -204,9 +211,18 @@ def refuse_unmappable(config: TrainConfig) -> None:
             'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl',
         ),
         (
-            config.rollout.corrects_mismatch and _has_own_correction(config),
+            _corrects_mismatch(config) and _has_own_correction(config),
             "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
             "--rollout.mismatch.correction off, or leave out the latter",
+        ),
+        (
+            mode not in TRAINER_MODES,
+            f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}",
+        ),
+        (
+            mode == SEPARATE_ASYNC and not config.verl.get(f"{ROLLOUT}.nnodes"),
+            f"[verl] {MODE} = {mode} samples on GPUs of its own, beside those of [verl] trainer.nnodes; add [verl] "
+            f'"{ROLLOUT}.nnodes" = 1 and "{ROLLOUT}.n_gpus_per_node" = 1, or how many there are',
         ),
         (
             strategy not in ("dp", "fsdp", "fsdp2"),
@@ -258,6 +274,20 @@ def _run(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str,
         "data.max_response_length": max(config.rollout.longest_response_tokens, evaluation.max_response_tokens or 0),
         **{f"+data.apply_chat_template_kwargs.{k}": v for k, v in config.prompt.chat_template_options.items()},
     }
+
+
+def _updates(config: TrainConfig) -> dict[str, Any]:
+    """Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it."""
+    is_separate, batch = _mode(config) == SEPARATE_ASYNC, config.batch
+    updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
+    return {
+        f"{ACTOR}.optim.lr_warmup_steps": config.optimizer.warmup_steps * updates,
+        **({"trainer.v1.separate_async.parameter_sync_step": updates} if is_separate else {}),
+    }
+
+
+def _mode(config: TrainConfig) -> str:
+    return str(config.verl.get(MODE, TRAINER_MODE))
 
 
 def _model(config: TrainConfig) -> dict[str, Any]:
@@ -324,9 +354,15 @@ def _rollout(config: TrainConfig) -> dict[str, Any]:
         f"{ACTOR}.use_kl_loss": config.algorithm.kl_coefficient > 0,
         # Until the first step; then the plug-in's schedule decides.
         f"{ROLLOUT}.temperature": getattr(config.rollout.temperature, "value", 1.0),
-        f"{ROLLOUT}.calculate_log_probs": config.rollout.corrects_mismatch or _has_own_correction(config),
+        f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
         **({"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}),
     }
+
+
+def _corrects_mismatch(config: TrainConfig) -> bool:
+    """Return whether the loss is weighted: of other kernels' responses, and of older weights'."""
+    is_ahead = _mode(config) != TRAINER_MODE and not _has_own_correction(config)
+    return config.rollout.corrects_mismatch or (is_ahead and config.rollout.mismatch.correction != "off")
 
 
 def _has_own_correction(config: TrainConfig) -> bool:
@@ -349,7 +385,7 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         validation_response_tokens=evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
         problem_choice=algorithm.problem_choice,
-        mismatch=rollout.mismatch if rollout.corrects_mismatch else None,
+        mismatch=rollout.mismatch if _corrects_mismatch(config) else None,
         rewards=config.rewards,
         extractor=config.extractor,
         evaluator=config.evaluator.model_copy(update={"backend": backend}),
@@ -369,6 +405,9 @@ def _chosen(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
     budget = config.batch.micro_batch_rollouts * (longest_prompt + config.rollout.longest_response_tokens)
     attention = config.weights.attn_implementation
     return {
+        MODE: TRAINER_MODE,
+        # verl's own default hands weights over within one process.
+        **({f"{ROLLOUT}.checkpoint_engine.backend": "nccl"} if _mode(config) == SEPARATE_ASYNC else {}),
         "data.max_prompt_length": longest_prompt,
         f"{MODEL}.use_remove_padding": attention in (None, "flash_attention_2", "flash_attention_3"),
         # A pass is as many tokens as micro_batch_rollouts of full length have, however many responses that are.

@@ -40,6 +40,17 @@ def _forget_sklearn(module: ModuleType) -> None:
     module.is_sklearn_available = lambda: False  # type: ignore[attr-defined]
 
 
+def _copy_what_is_saved(module: ModuleType) -> None:
+    # verl keeps weights aside by moving them to the CPU, which is no copy there.
+    save = module.fsdp2_sharded_save_to_cpu
+
+    def fsdp2_sharded_save_to_cpu(model: Any) -> Any:
+        state, spec = save(model)
+        return {name: (tensor.clone(), of_it) for name, (tensor, of_it) in state.items()}, spec
+
+    module.fsdp2_sharded_save_to_cpu = fsdp2_sharded_save_to_cpu  # type: ignore[attr-defined]
+
+
 def _count_rounds(module: ModuleType) -> None:
     """Say with each seeded request how many its round has: the server then samples them as one batch.
 
@@ -74,6 +85,7 @@ install(
         "verl.workers.engine.fsdp.transformer_impl": _enter_engines,
         "verl.workers.rollout.replica": _enter_replica,
         "verl.workers.rollout.base": _enter_rollout,
+        "verl.utils.fsdp_utils": _copy_what_is_saved,
         "verl.trainer.ppo.v1.agent_loop_tq": _count_rounds,
     }
 )

@@ -1,13 +1,15 @@
 """A rollout server on transformers, behind verl's own interfaces: for tests of everything else.
 
 Requests come one by one. Those that carry a round are sampled together once all of it are there, in a fixed order, so
-that a run does not depend on the order of arrival; others are sampled with whatever has come by then.
+that a run does not depend on the order of arrival; others are sampled with whatever has come by then, and can be
+interrupted: who asked gets what there is, and asks for the rest once the server has new weights.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +22,11 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from microcoder.train.run.weights import end_token_ids
-from verl_on_cpu.sampler import SampleRequest, sample
+from verl_on_cpu.sampler import SampleRequest, has_ended, sample
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
+DELAY_VARIABLE = "SECONDS_PER_TOKEN"
+"""How long a token takes, beyond its computing: so that an update finds responses half done."""
 GATHER_SECONDS = 0.3
 """How long requests without a round wait for others."""
 FOREVER = 1_000_000
@@ -43,19 +47,28 @@ class _Waiting:
 class TransformersServer:
     """Holds a copy of the weights and samples from it; a Ray actor."""
 
-    def __init__(self, model_path: str, *, dtype: str, pad_id: int, end_ids: list[int], max_tokens: int) -> None:
+    def __init__(
+        self, model_path: str, *, dtype: str, pad_id: int, end_ids: list[int], max_tokens: int, first_seed: int
+    ) -> None:
         set_threads()
         self._model = AutoModelForCausalLM.from_pretrained(model_path, dtype=getattr(torch, dtype)).eval()
         self._pad_id, self._end_ids, self._max_tokens = pad_id, end_ids, max_tokens
         self._rounds: dict[int, list[_Waiting]] = {}
-        self._num_requests = 0
+        self._num_requests = first_seed
         self._busy = asyncio.Lock()
+        self._open = asyncio.Event()
+        self._open.set()
+        self._stop, self._rejects = threading.Event(), False
+        self._delay = float(os.environ.get(DELAY_VARIABLE, "0"))
         self._step = 0
 
     async def generate(
         self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **_: Any
     ) -> TokenOutput:
-        """Return the response to a prompt, once its round has been sampled."""
+        """Return the response to a prompt, once its round has been sampled; of an interrupted one what there is."""
+        if not self._open.is_set() and self._rejects:
+            return TokenOutput(token_ids=[], log_probs=[], stop_reason="aborted", extra_fields=self._versions())
+        await self._open.wait()
         loop = asyncio.get_running_loop()
         self._num_requests += 1
         request = SampleRequest(
@@ -81,21 +94,29 @@ class TransformersServer:
     def _answer(self, entries: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
         try:
             responses = sample(
-                self._model, [entry.request for entry in entries], pad_id=self._pad_id, end_ids=self._end_ids
+                self._model,
+                [entry.request for entry in entries],
+                pad_id=self._pad_id,
+                end_ids=self._end_ids,
+                stop=self._stop,
+                seconds_per_token=self._delay,
             )
         except Exception as error:  # whoever waits must hear of it, or the run would hang
             for entry in entries:
                 loop.call_soon_threadsafe(entry.answer.set_exception, RuntimeError(f"sampling failed: {error!r}"))
             return
-        versions = dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), self._step)
         for entry, response in zip(entries, responses, strict=True):
+            is_whole = has_ended(response.token_ids, entry.request, self._end_ids)
             output = TokenOutput(
                 token_ids=response.token_ids,
                 log_probs=response.logprobs,
-                stop_reason="completed",
-                extra_fields=dict(versions),
+                stop_reason="completed" if is_whole else "aborted",
+                extra_fields=self._versions(),
             )
             loop.call_soon_threadsafe(entry.answer.set_result, output)
+
+    def _versions(self) -> dict[str, int]:
+        return dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), self._step)
 
     async def load_weights(self, weights: dict[str, torch.Tensor], step: int | None) -> None:
         """Take the weights of a step.
@@ -111,12 +132,22 @@ class TransformersServer:
         self._step = step or 0
 
     async def abort_all_requests(self, reject_request: bool = False) -> None:
-        """What is being sampled is sampled to its end: weights wait for it."""
+        """Answer all requests with what there is; others wait for `resume_generation`, or are sent away."""
+        self._open.clear()
+        self._rejects = reject_request
+        self._stop.set()
+        async with self._busy:
+            pass  # the batch that was being sampled has been answered
+
+    async def resume_generation(self) -> None:
+        """Take requests again."""
+        self._stop.clear()
+        self._open.set()
 
     async def nothing(self, *args: Any, **kwargs: Any) -> None:
         """What verl asks of servers that share a device with training."""
 
-    wake_up = sleep = resume_generation = nothing
+    wake_up = sleep = nothing
     clear_kv_cache = release_kv_cache = resume_kv_cache = nothing
     start_profile = stop_profile = nothing
 
@@ -143,6 +174,7 @@ class TransformersReplica(RolloutReplica):
                 pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
                 end_ids=end_token_ids(tokenizer, model.generation_config),
                 max_tokens=self.config.response_length,
+                first_seed=self.replica_rank * FOREVER,
             )
         )
         self.servers = [server]
@@ -154,7 +186,11 @@ class TransformersReplica(RolloutReplica):
 
 
 class TransformersRollout(BaseRollout):
-    """Lives in a training process, and hands new weights to the server."""
+    """Lives in a training process, or beside a server with a device of its own, and hands new weights to the server."""
+
+    def __init__(self, *args: Any, replica_rank: int = 0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._server = server_name(replica_rank)
 
     async def resume(self, tags: list[str]) -> None:
         """The server never sleeps."""
@@ -177,7 +213,7 @@ class TransformersRollout(BaseRollout):
             if is_first:
                 gathered[name] = tensor.detach().cpu().clone()
         if is_first:
-            await ray.get_actor(server_name(0)).load_weights.remote(gathered, global_steps)
+            await ray.get_actor(self._server).load_weights.remote(gathered, global_steps)
 
 
 async def _as_async(

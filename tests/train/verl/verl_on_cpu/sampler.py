@@ -7,6 +7,7 @@ Rows that have ended leave the batch.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -38,22 +39,47 @@ class SampleRequest:
 
 
 def sample(
-    model: PreTrainedModel, requests: Sequence[SampleRequest], *, pad_id: int, end_ids: Collection[int]
+    model: PreTrainedModel,
+    requests: Sequence[SampleRequest],
+    *,
+    pad_id: int,
+    end_ids: Collection[int],
+    stop: threading.Event | None = None,
+    seconds_per_token: float = 0.0,
 ) -> list[Sampled]:
-    """Return the response to each request, the end token included where one was sampled."""
+    """Return the response to each request, the end token included where one was sampled.
+
+    Args:
+        model: the weights.
+        requests: what is asked.
+        pad_id: a token that pads.
+        end_ids: tokens that end a response.
+        stop: once it is set, responses are returned as far as they have come.
+        seconds_per_token: waited before each token of a batch.
+    """
+    stop = stop or threading.Event()
     responses: dict[int, Sampled] = {}
     # Prompts of like length share little padding; the order is a function of the requests alone.
     order = sorted(range(len(requests)), key=lambda row: (len(requests[row].prompt_ids), row))
     for start in range(0, len(order), ROWS_PER_BATCH):
         rows = order[start : start + ROWS_PER_BATCH]
-        batch = _sample_batch(model, [requests[row] for row in rows], pad_id=pad_id, end_ids=set(end_ids))
+        asked = [requests[row] for row in rows]
+        batch = _sample_batch(
+            model, asked, pad_id=pad_id, end_ids=set(end_ids), stop=stop, seconds_per_token=seconds_per_token
+        )
         responses.update(zip(rows, batch, strict=True))
     return [responses[row] for row in range(len(requests))]
 
 
 @torch.no_grad()
 def _sample_batch(
-    model: PreTrainedModel, requests: Sequence[SampleRequest], *, pad_id: int, end_ids: set[int]
+    model: PreTrainedModel,
+    requests: Sequence[SampleRequest],
+    *,
+    pad_id: int,
+    end_ids: set[int],
+    stop: threading.Event,
+    seconds_per_token: float,
 ) -> list[Sampled]:
     device = model.device
     width, longest = max(len(r.prompt_ids) for r in requests), max(r.max_tokens for r in requests)
@@ -70,6 +96,8 @@ def _sample_batch(
     alive = list(range(len(requests)))  # which request a row of the batch answers
     cache = DynamicCache(config=model.config)
     for place in range(longest):
+        if stop.wait(seconds_per_token):
+            break
         output = model(
             input_ids=tokens,
             attention_mask=mask,
@@ -85,11 +113,11 @@ def _sample_batch(
         goes_on, of_chosen = [], scaled.gather(1, chosen[:, None])[:, 0].tolist()
         for row, token in enumerate(chosen.tolist()):
             answers = responses[alive[row]]
-            if _has_ended(answers, requests[alive[row]], end_ids):
+            if has_ended(answers, requests[alive[row]], end_ids):
                 continue
             answers.append(token)
             logprobs[alive[row]].append(of_chosen[row])
-            if not _has_ended(answers, requests[alive[row]], end_ids):
+            if not has_ended(answers, requests[alive[row]], end_ids):
                 goes_on.append(row)
         if not goes_on:
             break
@@ -104,5 +132,6 @@ def _sample_batch(
     return [Sampled(*answer) for answer in zip(responses, logprobs, strict=True)]
 
 
-def _has_ended(answer: Sequence[int], request: SampleRequest, end_ids: set[int]) -> bool:
+def has_ended(answer: Sequence[int], request: SampleRequest, end_ids: Collection[int]) -> bool:
+    """Return whether a response has reached its end token or its limit."""
     return len(answer) >= request.max_tokens or bool(answer and answer[-1] in end_ids)
