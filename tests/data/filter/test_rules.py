@@ -418,11 +418,8 @@ def test_a_contaminated_row_names_the_problem_and_the_evidence() -> None:
     assert done.detail.startswith("bench/0 by words (")
 
 
-def test_without_an_index_nothing_is_compared() -> None:
+def test_without_an_index_nothing_is_compared_and_an_unknown_reason_is_an_error() -> None:
     assert filter_row(ROW) == ROW
-
-
-def test_an_unknown_reason_is_an_error() -> None:
     with pytest.raises(KeyError, match="add it to REASONS"):
         reject(ROW, "filter", "ugly")
 
