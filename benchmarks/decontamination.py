@@ -87,7 +87,7 @@ def measure(
 
 
 def main() -> None:
-    sys.path.insert(0, str(READERS))
+    sys.path[:0] = [str(READERS), str(READERS.parent)]
     import real_texts
 
     benchmark = real_texts.livecodebench()

@@ -19,6 +19,11 @@ from mkdocs.utils import get_relative_url
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"(\]\()([^)\s#]+)")
 _MATHS = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+_EMPTY_HEADER = re.compile(r"<th([^>]*)></th>")
+_NAMED_SEARCH = (
+    'data-md-component="search" role="dialog"',
+    'data-md-component="search" role="dialog" aria-label="Search"',
+)
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 _PAGES: list[Page] = []
 
@@ -49,23 +54,28 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Write equations as MathML, which browsers show by themselves."""
+    """Write equations as MathML, which browsers show by themselves; those of their own line scroll where they are wide.
+
+    A header without text is read out as nothing, so it becomes a cell.
+    """
 
     def replace(match: re.Match[str]) -> str:
         text = match[3].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-        return convert(text, display="block" if match[2] == "[" else "inline")
+        if match[2] == "(":
+            return convert(text, display="inline")
+        return f'<div class="equation" tabindex="0">{convert(text, display="block")}</div>'
 
-    return _MATHS.sub(replace, html)
+    return _EMPTY_HEADER.sub(r"<td\1></td>", _MATHS.sub(replace, html))
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Load from the site itself what the offline plugin loads from a server."""
-    return output.replace(_SHIM, get_relative_url("assets/iframe-worker.js", page.url))
+    """Load from the site itself what the offline plugin loads from a server; name the search for readers of screens."""
+    return output.replace(_SHIM, get_relative_url("assets/iframe-worker.js", page.url)).replace(*_NAMED_SEARCH)
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
     """Do the same in 404.html."""
-    return output_content.replace(_SHIM, "assets/iframe-worker.js")
+    return output_content.replace(_SHIM, "assets/iframe-worker.js").replace(*_NAMED_SEARCH)
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:

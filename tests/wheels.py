@@ -5,6 +5,10 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pytest
+
+from microcoder.judge.languages.packages import ROOT_VARIABLE
+
 
 def make_wheel(folder: Path, name: str, version: str, text: str, *, needs: str = "") -> None:
     """Write a wheel of one package with this `__init__.py`, for PIP_FIND_LINKS."""
@@ -18,3 +22,11 @@ def make_wheel(folder: Path, name: str, version: str, text: str, *, needs: str =
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for path, content in {**files, f"{about}/RECORD": record}.items():
             wheel.writestr(path, content)
+
+
+def keep_packages_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Have packages installed below a folder, from wheels that lie in it alone."""
+    patch.setenv(ROOT_VARIABLE, str(folder / "packages"))
+    patch.setenv("PIP_NO_INDEX", "1")
+    patch.setenv("PIP_FIND_LINKS", str(folder))
+    patch.setenv("UV_OFFLINE", "1")

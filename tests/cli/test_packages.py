@@ -11,16 +11,12 @@ from microcoder.cli import main
 from microcoder.cli.doctor import examine
 from microcoder.cli.judge_options import SandboxFlags
 from microcoder.judge.languages.interpreter import CURRENT_VERSION
-from microcoder.judge.languages.packages import ROOT_VARIABLE
-from wheels import make_wheel
+from wheels import keep_packages_in, make_wheel
 
 
 @pytest.fixture
 def own_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "packages"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("UV_OFFLINE", "1")
+    keep_packages_in(tmp_path, monkeypatch)
     return tmp_path
 
 

@@ -46,8 +46,8 @@ def map_step(modulus: int = 3, name: str = "thin") -> MapStep:
     return MapStep(name, "filter", Settings(modulus=modulus), open_thin, (__name__,))
 
 
-def barrier_step(name: str = "unique") -> BarrierStep:
-    return BarrierStep(name, "filter", Settings(), Unique, (__name__,))
+def barrier_step() -> BarrierStep:
+    return BarrierStep("unique", "filter", Settings(), Unique, (__name__,))
 
 
 @contextmanager

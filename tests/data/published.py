@@ -18,13 +18,17 @@ import pytest
 DATA_VARIABLE = "MICROCODER_DATA"
 
 
+def find_archive(name: str) -> Path:
+    """Return an archive of real data; skip the test where there is none."""
+    folder = Path(os.environ.get(DATA_VARIABLE) or Path(__file__).parents[3] / "shared" / "data")
+    if not (folder / f"{name}.tar.xz").exists():
+        pytest.skip(f"{name}.tar.xz is not here; set {DATA_VARIABLE} to the folder of real data")
+    return folder / f"{name}.tar.xz"
+
+
 def real_file(archive: str, name: str, target: Path) -> Path:
     """Unpack one file of real public data; skip the test where the data is absent."""
-    folder = Path(os.environ.get(DATA_VARIABLE) or Path(__file__).parents[3] / "shared" / "data")
-    packed = folder / f"{archive}.tar.xz"
-    if not packed.exists():
-        pytest.skip(f"{packed.name} is not here; set {DATA_VARIABLE} to the folder of real data")
-    with tarfile.open(packed) as tar:
+    with tarfile.open(find_archive(archive)) as tar:
         member = next(member for member in tar if Path(member.name).name == name)
         body = tar.extractfile(member)
         assert isinstance(body, io.BufferedIOBase)

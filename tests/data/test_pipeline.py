@@ -18,14 +18,15 @@ import pytest
 from microcoder.data import Candidate, Difficulty, Rejection
 from microcoder.data.build.config import DifficultySettings
 from microcoder.data.build.steps import SelectionBarrier
-from microcoder.data.pipeline.engine import Runner, run_step, run_steps
-from microcoder.data.pipeline.parts import read_part, read_ticks, ticked, write_part
+from microcoder.data.pipeline.engine import Runner, StepCounts, run_step, run_steps
+from microcoder.data.pipeline.parts import Part, read_part, read_ticks, ticked, write_part
 from microcoder.data.pipeline.steps import Step
 from microcoder.data.verify.store import evaluator_version
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
+ALONE = Runner(workers=1)
 REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
 TESTS = str(Path(__file__).parents[1])
 RUN = """
@@ -41,18 +42,20 @@ run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), 
 """
 
 
+def build(
+    work: Path, num_shards: int, rest: list[Step] = REST, *, runner: Runner = ALONE, **more: Any
+) -> tuple[list[list[Part]], list[StepCounts]]:
+    return run_steps(steps.shards(num_shards), steps.collect_step(), rest, work=work, runner=runner, **more)
+
+
 def contents(work: Path) -> dict[str, bytes]:
     return {str(path.relative_to(work)): path.read_bytes() for path in sorted(work.rglob("*.parquet"))}
 
 
 def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
-    parts, step_counts = run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-    assert [(p.num_in, p.num_kept, p.num_rejected) for p in step_counts] == [
-        (40, 40, 0),
-        (40, 26, 14),
-        (26, 7, 19),
-        (7, 5, 2),
-    ]
+    parts, step_counts = build(tmp_path, 8)
+    counts = [(p.num_in, p.num_kept, p.num_rejected) for p in step_counts]
+    assert counts == [(40, 40, 0), (40, 26, 14), (26, 7, 19), (7, 5, 2)]
     assert [dict(p.reasons) for p in step_counts] == [{}, {"divisible": 14}, {"duplicate_of": 19}, {"divisible": 2}]
     rows = [row for of_step in parts for part in of_step for row in read_part(part.path)]
     reasons = [row.reason for row in rows if isinstance(row, Rejection)]
@@ -71,7 +74,7 @@ def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatc
     def tell(step: str, done: int, total: int) -> None:
         told.append((step, done, total))
 
-    run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1), on_progress=tell)
+    build(tmp_path, 8, on_progress=tell)
     assert {total for _, _, total in told} == {40}
     assert {step: done for step, done, _ in told} == dict.fromkeys(("collect", "thin", "unique", "thin_again"), 40)
     assert not list(tmp_path.rglob("*.rows"))
@@ -85,42 +88,39 @@ def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatc
 
 
 def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:
-    rest = [steps.map_step(), steps.barrier_step(), steps.barrier_step("once_more"), steps.map_step(5, "thin_again")]
     for workers in (1, 2):
-        run_steps(
-            steps.shards(4), steps.collect_step(), rest, work=tmp_path / str(workers), runner=Runner(workers=workers)
-        )
+        build(tmp_path / str(workers), 4, runner=Runner(workers=workers))
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
-    assert len(contents(tmp_path / "1")) == 20
+    assert len(contents(tmp_path / "1")) == 16
 
 
 def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
-    run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    build(tmp_path, 4)
+    _, step_counts = build(tmp_path, 4)
     assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 0]
     changed: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(2, "thin_again")]
-    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    _, step_counts = build(tmp_path, 4, changed)
     assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 4]
     changed[0] = steps.map_step(4)
-    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    _, step_counts = build(tmp_path, 4, changed)
     assert [step_count.num_redone for step_count in step_counts] == [0, 4, 4, 4]
-    _, step_counts = run_steps(steps.shards(5), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    _, step_counts = build(tmp_path, 5, changed)
     assert [step_count.num_redone for step_count in step_counts] == [1, 1, 5, 5]
 
 
 def test_a_lost_part_is_made_again_from_what_came_before(tmp_path: Path) -> None:
-    parts, _ = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    parts, _ = build(tmp_path, 4)
     before = contents(tmp_path)
     parts[1][2].path.unlink()
     parts[2][0].path.unlink()
-    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    _, step_counts = build(tmp_path, 4)
     assert [step_count.num_redone for step_count in step_counts] == [0, 1, 1, 0]
     assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize("num_kills", [3, pytest.param(9, marks=pytest.mark.long)])
 def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, num_kills: int) -> None:
-    run_steps(steps.shards(40), steps.collect_step(), REST, work=tmp_path / "whole", runner=Runner(workers=1))
+    build(tmp_path / "whole", 40)
     draw = random.Random(0)
     for _ in range(num_kills):
         command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
@@ -133,68 +133,54 @@ def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, num_kills: int) ->
                     break
                 time.sleep(0.001)
             process.kill()
-    run_steps(steps.shards(40), steps.collect_step(), REST, work=tmp_path / "killed", runner=Runner(workers=1))
+    build(tmp_path / "killed", 40)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("length", [3, -1])
 def test_a_part_that_was_cut_off_is_made_again(tmp_path: Path, length: int) -> None:
-    def build() -> None:
-        run_steps(steps.shards(3), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-
-    build()
+    build(tmp_path, 3)
     whole = contents(tmp_path)
     for name in whole:
         (tmp_path / name).write_bytes(whole[name][:length])
-        build()
+        build(tmp_path, 3)
         assert contents(tmp_path) == whole
     for name in whole:
         (tmp_path / name).write_bytes(whole[name][:length])
-    build()
+    build(tmp_path, 3)
     assert contents(tmp_path) == whole
 
 
 def test_a_part_damaged_in_its_middle_is_named_wherever_it_is_read(tmp_path: Path) -> None:
-    parts, _ = run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    parts, _ = build(tmp_path, 1)
     for part in (parts[0][0], parts[-1][0]):
         content = part.path.read_bytes()
         part.path.write_bytes(b"PAR1" + bytes(len(content) - 8) + b"PAR1")
-        with pytest.raises(
-            DataError, match=f"{part.path.name} is damaged .*; delete it and type the same command again"
-        ):
-            run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+        said = f"{part.path.name} is damaged .*; delete it and type the same command again"
+        with pytest.raises(DataError, match=said):
+            build(tmp_path, 1)
         part.path.write_bytes(content)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_of_ours_comes_out_of_a_worker_as_itself(tmp_path: Path, workers: int) -> None:
     with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):
-        run_steps(
-            steps.shards(3),
-            steps.collect_step(),
-            [steps.refusing_step()],
-            work=tmp_path,
-            runner=Runner(workers=workers),
-        )
+        build(tmp_path, 3, [steps.refusing_step()], runner=Runner(workers=workers))
 
 
 def test_a_worker_that_is_killed_is_named_with_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorFault, match=r"was killed.*--workers"):
-        run_steps(steps.shards(2), steps.collect_step(), [steps.dying_step()], work=tmp_path, runner=Runner(workers=2))
+        build(tmp_path, 2, [steps.dying_step()], runner=Runner(workers=2))
 
 
 def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
-    parts, _ = run_steps(
-        steps.shards(2), steps.collect_step(), [steps.holding_step()], work=tmp_path, runner=Runner(workers=1)
-    )
+    parts, _ = build(tmp_path, 2, [steps.holding_step()])
     assert [row.id for part in parts[1] for row in read_part(part.path)] == [f"n/{n}" for n in range(10)]
 
 
 def test_a_step_that_loses_a_row_is_named_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="hold lost, added or reordered rows"):
-        run_steps(
-            steps.shards(1), steps.collect_step(), [steps.holding_step(3)], work=tmp_path, runner=Runner(workers=1)
-        )
+        build(tmp_path, 1, [steps.holding_step(3)])
     assert not [path for path in (tmp_path / "hold").iterdir() if "parquet" in path.name]
 
 
@@ -234,9 +220,7 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: A
     work, folders = [tmp_path / name for name in ("native", "ray")], [tmp_path / name for name in ("here", "there")]
     for folder in folders:
         folder.mkdir()
-    run_steps(
-        steps.shards(12), steps.collect_step(), [steps.alone_step(folders[0])], work=work[0], runner=Runner(workers=1)
-    )
+    build(work[0], 12, [steps.alone_step(folders[0])])
     killed: list[str] = []
 
     def kill_one(step: str, done: int, total: int) -> None:
@@ -245,15 +229,8 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: A
             two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
 
     # Collected here already, so that only what runs alone is left to Ray.
-    run_steps(steps.shards(12), steps.collect_step(), [], work=work[1], runner=Runner(workers=1))
-    run_steps(
-        steps.shards(12),
-        steps.collect_step(),
-        [steps.alone_step(folders[1])],
-        work=work[1],
-        runner=Runner(kind="ray"),
-        on_progress=kill_one,
-    )
+    build(work[1], 12, [])
+    build(work[1], 12, [steps.alone_step(folders[1])], runner=Runner(kind="ray"), on_progress=kill_one)
     assert killed
     assert contents(work[0]) == contents(work[1])
     here, there = ([path.read_text().split() for path in folder.iterdir()] for folder in folders)
@@ -267,7 +244,7 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: A
 def test_an_error_of_a_step_comes_out_of_a_node_as_itself(two_nodes: Any, tmp_path: Path) -> None:
     refusing = dataclasses.replace(steps.refusing_step(), runs="alone")
     with pytest.raises(DataError, match=r"n/0 is refused; type something else|n/5 is refused"):
-        run_steps(steps.shards(2), steps.collect_step(), [refusing], work=tmp_path, runner=Runner(kind="ray"))
+        build(tmp_path, 2, [refusing], runner=Runner(kind="ray"))
 
 
 ENDPOINT = {"base_url": "http://localhost:1/v1", "model": "m"}
@@ -312,19 +289,10 @@ def test_problems_are_selected_by_scores_and_by_pass_rates() -> None:
     assert not any(isinstance(row, Candidate) for row in pass_through(papers))
     scored = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {"boundaries": [1.4, 1.6]}})
     assert [isinstance(row, Candidate) for row in pass_through(scored)] == [False, True, True]
-    rated = {"pass_rates_of": "m", "selection": {"by": "pass_rate", "boundaries": [0.1], "easy_share": 0.4}}
-    assert [isinstance(row, Candidate) for row in pass_through(DifficultySettings.model_validate(rated))] == [
-        True,
-        True,
-        True,
-    ]
-    rated["selection"]["boundaries"] = [0.2]
-    rated["selection"]["easy_share"] = 0.2
-    assert [isinstance(row, Candidate) for row in pass_through(DifficultySettings.model_validate(rated))] == [
-        False,
-        True,
-        True,
-    ]
+    for boundary, easy_share, is_first_kept in ((0.1, 0.4, True), (0.2, 0.2, False)):
+        by_rate = {"by": "pass_rate", "boundaries": [boundary], "easy_share": easy_share}
+        rated = DifficultySettings.model_validate({"pass_rates_of": "m", "selection": by_rate})
+        assert [isinstance(row, Candidate) for row in pass_through(rated)] == [is_first_kept, True, True]
 
 
 def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:

@@ -136,7 +136,9 @@ def test_a_fault_of_the_sandbox_is_in_no_figure_and_judged_again(tmp_path: Path,
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_two_runs_are_compared_problem_by_problem(tmp_path: Path, benchmark: Path) -> None:
+def test_two_runs_are_compared_problem_by_problem_and_shown(
+    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(file_config(tmp_path, benchmark, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
     run(file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "new")
     change = compare(EvaluationFolder(tmp_path / "old"), EvaluationFolder(tmp_path / "new"))
@@ -144,19 +146,12 @@ def test_two_runs_are_compared_problem_by_problem(tmp_path: Path, benchmark: Pat
     assert cell(change)["value"] == pytest.approx(1 / 3)
     assert cell(change, "atcoder", "easy")["value"] == 1.0
     assert cell(change, "leetcode")["value"] == 0.0
-
-
-def test_show_renders_a_folder_and_a_comparison(
-    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(file_config(tmp_path, benchmark, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
-    run(file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}), tmp_path / "new")
     main(["report", str(tmp_path / "old")])
     assert "33.3 [" in capsys.readouterr().out
     main(["report", str(tmp_path / "new"), "--against", str(tmp_path / "old")])
     shown = capsys.readouterr().out
     assert "old -> new: 3 problems of both, paired" in shown
-    assert "+66.7" in shown
+    assert "+33.3" in shown
     main(["report", str(tmp_path / "new"), "--against", str(tmp_path / "old"), "--json"])
     assert json.loads(capsys.readouterr().out)["difference"]["num_problems"] == 3
 

@@ -114,6 +114,13 @@ FAULTY: Final = _problem("faulty", ("1", "1"), checker={"type": "program", "code
 """A problem on which any judge fails: its checker breaks on its own answer, which says nothing about a program."""
 
 
+RIGHT: Final = "```python\nprint(sum(map(int, input().split())))\n```"
+"""What a model says that adds all integers of a line."""
+ROW: Final = {
+    "question": "Print the sum.", "input_output": '{"inputs": ["1 2"], "outputs": ["3"]}', "id": "apps",
+}  # fmt: skip
+
+
 def fault(problem: Problem) -> Verdict:
     """Return what a judge says whose machine failed."""
     return Verdict(Outcome.SANDBOX_FAULT, (), len(problem.tests), "the sandbox is gone")

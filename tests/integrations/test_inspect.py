@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, Pair, judged
+from pairs import AMOUNTS, FAULTY, RIGHT, ROW, Pair, judged
 
 pytest.importorskip("inspect_ai", reason="Inspect is not installed: make test-integrations")
 
@@ -17,9 +17,6 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelAPI, ModelOutput, get_model
 
 from microcoder.integrations.inspect import code
-
-ROW = {"question": "Print the sum.", "input_output": json.dumps({"inputs": ["1 2"], "outputs": ["3"]}), "id": "apps"}
-RIGHT = "```python\nprint(sum(map(int, input().split())))\n```"
 
 
 @pytest.fixture(autouse=True)

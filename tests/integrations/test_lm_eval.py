@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from pairs import AMOUNTS, FAULTY, Pair, judged
+from pairs import AMOUNTS, FAULTY, RIGHT, ROW, Pair, judged
 
 from microcoder.integrations.lm_eval import TASKS, grade
 
 NAMES = ("microcoder_humaneval_plus", "microcoder_livecodebench", "microcoder_mbpp_plus")
-ROW = {"question": "Print the sum.", "input_output": json.dumps({"inputs": ["1 2"], "outputs": ["3"]}), "id": "apps"}
-RIGHT = "```python\nprint(sum(map(int, input().split())))\n```"
 
 
 @pytest.mark.parametrize("pairs", AMOUNTS)

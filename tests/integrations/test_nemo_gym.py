@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, Pair, judged
-
-from microcoder.judge.core.types import Checker, Problem
+from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 pytest.importorskip("nemo_gym", reason="nemo-gym is not here (it wants Python 3.12); type: make test-integrations")
 
@@ -18,16 +16,7 @@ from omegaconf import OmegaConf
 
 from microcoder.integrations.nemo_gym import CodeServer, CodeServerConfig
 
-ANSWER = "```python\nprint(sum(map(int, input().split())))\n```"
 TESTS = {"inputs": ["1 2", "5 6"], "outputs": ["3", "11"], "fn_name": None}
-BROKEN = Problem.model_validate(
-    {
-        "id": "broken",
-        "tests": [{"input": "1 2", "output": "3"}],
-        "checker": Checker(type="program", code="raise SystemExit(9)"),
-    }
-)
-"""Its checker fails on whatever it is shown, so there is nothing to be said about answers."""
 
 
 def start(**judge: Any) -> TestClient:
@@ -77,19 +66,19 @@ def test_rewards_are_the_judges_verdicts(server: TestClient, pairs: list[Pair]) 
 
 
 def test_rows_of_its_own_code_server_are_read(server: TestClient) -> None:
-    answer = verify(server, ANSWER, {"unit_tests": TESTS})
+    answer = verify(server, RIGHT, {"unit_tests": TESTS})
     assert (answer["reward"], answer["tests_passed"], answer["tests_total"]) == (1.0, 2, 2)
     assert answer["difficulty"] == "easy"
     assert "verifier_metadata" not in answer
-    cut = verify(server, ANSWER + "\n```python\nprint(", {"unit_tests": TESTS}, is_truncated=True)
+    cut = verify(server, RIGHT + "\n```python\nprint(", {"unit_tests": TESTS}, is_truncated=True)
     assert (cut["reward"], cut["outcome"], cut["extracted_model_code"]) == (0.0, "no_code", None)
 
 
 def test_a_fault_of_the_sandbox_masks_the_sample_and_is_in_no_mean(server: TestClient) -> None:
-    broken = verify(server, ANSWER, {"problem": BROKEN.model_dump(mode="json", exclude_defaults=True)})
+    broken = verify(server, RIGHT, {"problem": FAULTY.model_dump(mode="json", exclude_defaults=True)})
     assert (broken["mask_sample"], broken["outcome"]) == (True, "sandbox_fault")
     assert broken["instance_config"] == {"mask_sample": True}
-    right = verify(server, ANSWER, {"unit_tests": TESTS})
+    right = verify(server, RIGHT, {"unit_tests": TESTS})
     assert right["instance_config"] == {"mask_sample": False}
     rows = [{"_ng_task_index": place, "_ng_rollout_index": 0, **answer} for place, answer in enumerate((right, broken))]
     found = server.post("/aggregate_metrics", json={"verify_responses": rows}).json()["agent_metrics"]
@@ -97,7 +86,7 @@ def test_a_fault_of_the_sandbox_masks_the_sample_and_is_in_no_mean(server: TestC
 
 
 def test_a_row_or_an_option_that_is_wrong_is_named(server: TestClient) -> None:
-    refused = server.post("/verify", json=request(ANSWER, {"unit_tests": {"inputs": ["1 2"], "outputs": []}}))
+    refused = server.post("/verify", json=request(RIGHT, {"unit_tests": {"inputs": ["1 2"], "outputs": []}}))
     assert refused.status_code == 422
     assert "unit_tests" in refused.json()["detail"]
     with pytest.raises(ValueError, match="no option 'worker'"):

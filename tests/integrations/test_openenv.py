@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, SAMPLE, Pair, judged
+from pairs import AMOUNTS, RIGHT, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, DataError
 from microcoder.integrations.shared import shared_judge
@@ -24,7 +24,6 @@ from openenv.core.generic_client import GenericEnvClient
 
 from microcoder.integrations.openenv import CodeAction, CodeEnvironment, make_app
 
-ANSWER = "```python\nprint(sum(map(int, input().split())))\n```"
 SUM = Problem.model_validate(
     {"id": "sum", "statement": "Print the sum of two integers.", "tests": [{"input": "1 2", "output": "3"}]}
 )
@@ -61,7 +60,7 @@ async def ask(url: str, problem_id: str, responses: list[str]) -> list[Any]:
 
 
 def test_a_client_is_asked_and_judged(url: str) -> None:
-    right, wrong, silent = asyncio.run(ask(url, "sum", [ANSWER, "```python\nprint(4)\n```", "I do not know."]))
+    right, wrong, silent = asyncio.run(ask(url, "sum", [RIGHT, "```python\nprint(4)\n```", "I do not know."]))
     assert [(one.reward, one.done) for one in (right, wrong, silent)] == [(1.0, True), (0.0, True), (0.0, True)]
     assert right.observation["metadata"]["outcome"] == "accepted"
     assert wrong.observation["metadata"]["detail"] == 'test 1: line 1: expected "3", got "4"'
@@ -69,7 +68,7 @@ def test_a_client_is_asked_and_judged(url: str) -> None:
 
 
 def test_a_fault_of_the_sandbox_has_no_reward(url: str) -> None:
-    (broken,) = asyncio.run(ask(url, "broken", [ANSWER]))
+    (broken,) = asyncio.run(ask(url, "broken", [RIGHT]))
     assert (broken.reward, broken.done, broken.observation["metadata"]["outcome"]) == (None, True, "sandbox_fault")
 
 
@@ -94,7 +93,7 @@ def test_a_seed_draws_the_same_problem_again() -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = CodeEnvironment([SUM], shared_judge())
     with pytest.raises(DataError, match=r"call reset\(\) first"):
-        environment.step(CodeAction(response=ANSWER))
+        environment.step(CodeAction(response=RIGHT))
     with pytest.raises(DataError, match="unknown problem 'x'; the first of 1 is 'sum'"):
         environment.reset(problem_id="x")
     with pytest.raises(ConfigError, match="type: export MICROCODER_CORPUS"):

@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar
 
 import pytest
-from pairs import AMOUNTS, Pair, judged
+from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Checker, Problem
@@ -14,16 +14,6 @@ from microcoder.judge.core.types import Checker, Problem
 skyrl_gym = pytest.importorskip("skyrl_gym", reason="skyrl-gym is not here; type: make test-integrations")
 
 import microcoder.integrations.skyrl  # noqa: E402
-
-ANSWER = "```python\nprint(sum(map(int, input().split())))\n```"
-BROKEN = Problem.model_validate(
-    {
-        "id": "broken",
-        "tests": [{"input": "1 2", "output": "3"}],
-        "checker": Checker(type="program", code="raise SystemExit(9)"),
-    }
-)
-"""Its checker fails on whatever it is shown, so there is nothing to be said about answers."""
 
 
 def make(row: dict[str, Any], **options: Any) -> Any:
@@ -48,7 +38,7 @@ def test_rows_of_its_own_livecodebench_environment_are_read() -> None:
     row = {"data_source": "lcb", "reward_spec": {"method": "rule", "ground_truth": json.dumps(tests)}}
     env = make(row)
     assert env.init([{"role": "user", "content": "Sum?"}]) == ([{"role": "user", "content": "Sum?"}], {})
-    assert env.step(ANSWER)["reward"] == 1.0
+    assert env.step(RIGHT)["reward"] == 1.0
     assert env.step("```python\nprint(2)\n```")["reward"] == 0.0
     assert env.get_metrics() == {"accepted": 0.0, "tests_passed_share": 0.5}
     assert env.step("no code")["metadata"]["extraction"] == "no_code_block"
@@ -56,20 +46,20 @@ def test_rows_of_its_own_livecodebench_environment_are_read() -> None:
 
 def test_a_fault_of_the_sandbox_is_an_error_and_no_reward() -> None:
     with pytest.raises(EvaluatorFault, match=r"has no verdict: .*the checker"):
-        make(carry(BROKEN)).step(ANSWER)
+        make(carry(FAULTY)).step(RIGHT)
 
 
 def test_skyrls_own_setting_is_no_column_and_options_may_be_an_object() -> None:
     class Options:
         judge: ClassVar = {"stop": "never"}
 
-    record = BROKEN.model_copy(update={"checker": Checker()}).model_dump(mode="json", exclude_defaults=True)
+    record = FAULTY.model_copy(update={"checker": Checker()}).model_dump(mode="json", exclude_defaults=True)
     env = skyrl_gym.make("microcoder", env_config=Options(), extras={**record, "max_turns": 1})
-    assert env.step(ANSWER)["reward"] == 1.0
+    assert env.step(RIGHT)["reward"] == 1.0
 
 
 def test_a_row_or_an_option_that_is_wrong_is_named() -> None:
     with pytest.raises(DataError, match="private_test_cases"):
         make({"private_test_cases": "?", "question_content": "Sum?"})
     with pytest.raises(ConfigError, match="no option 'worker'"):
-        make(carry(BROKEN), judge={"worker": 1})
+        make(carry(FAULTY), judge={"worker": 1})

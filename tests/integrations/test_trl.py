@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, SAMPLE, Pair, judged
+from pairs import AMOUNTS, FAULTY, RIGHT, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, DataError
 from microcoder.integrations.trl import AsyncCodeReward, CodeReward
 
 FORMS = ("problem", "columns", "verl", "ground_truth", "input_output")
 TESTS = [{"input": "1 2", "output": "3"}, {"input": "3 4", "output": "7"}]
-RIGHT, HALF = "```python\nprint(sum(map(int, input().split())))\n```", "```python\nprint(3)\n```"
+HALF = "```python\nprint(3)\n```"
 
 
 def row_of(pair: Pair, form: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, Pair, judged
+from pairs import AMOUNTS, RIGHT, Pair, judged
 
 from microcoder import ConfigError
 from microcoder.judge.core.types import Checker, Problem
@@ -35,7 +35,6 @@ WRONG = SUM.model_copy(update={"id": "wrong", "reference": "print(3)"})
 SILENT = SUM.model_copy(update={"id": "silent", "reference": None})
 BROKEN = SUM.model_copy(update={"id": "broken", "checker": Checker(type="program", code="raise SystemExit(9)")})
 """Its checker fails on whatever it is shown, so there is nothing to be said about answers."""
-ANSWER = "```python\nprint(sum(map(int, input().split())))\n```"
 
 
 def make_task(problem: Problem) -> Any:
@@ -68,7 +67,7 @@ def test_rewards_are_the_judges_verdicts(pairs: list[Pair]) -> None:
 
 def test_a_fault_of_the_sandbox_is_an_error_and_no_reward() -> None:
     with pytest.raises(vf.SandboxError, match="the checker"):
-        asyncio.run(score(make_task(BROKEN), ANSWER))
+        asyncio.run(score(make_task(BROKEN), RIGHT))
 
 
 def test_a_taskset_without_a_corpus_says_what_to_type() -> None:
@@ -115,7 +114,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         base = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "fake"}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         events = (
-            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ANSWER}, "finish_reason": None}]},
+            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": RIGHT}, "finish_reason": None}]},
             {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
             {"choices": [], "usage": usage},
         )

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, Pair, judged
+from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError, EvaluatorFault
 from microcoder.integrations.verl import compute_score, compute_score_sync
 from microcoder.judge.core.types import Outcome
 
 TESTS = json.dumps({"inputs": ["1 2", "3 4"], "outputs": ["3", "7"]})
-RIGHT, HALF = "```python\nprint(sum(map(int, input().split())))\n```", "```python\nprint(3)\n```"
+HALF = "```python\nprint(3)\n```"
 
 needs_verl = pytest.mark.skipif(
     find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl's environment"

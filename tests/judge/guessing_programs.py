@@ -8,7 +8,6 @@ DISLIKED = {
     "an exception": "1 / 0",
     "an end without a word": "import os\nos._exit(0)",
     "a kill": "import os\nos.kill(os.getpid(), 9)",
-    "an abort": "import os\nos.abort()",
     "memory": "x = bytearray(40 << 20)\nx[::4096] = x[::4096]\nprint(-1)",
 }
 """What a program does if it dislikes its answer: each is a way to have been run for nothing."""

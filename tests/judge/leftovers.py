@@ -11,6 +11,8 @@ from pathlib import Path
 
 from microcoder.judge.run import isolation
 
+from .processes import children_of  # pyrefly: ignore[missing-import]
+
 _PR_SET_CHILD_SUBREAPER = 36
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
@@ -28,7 +30,7 @@ class Leftovers:
 
     def users_of(self, processes: Iterable[int]) -> set[int]:
         """Return the user ids of these processes and their children, less those that others work under, too."""
-        found = {_user(number) for parent in processes for number in (parent, *_children_of(parent))}
+        found = {_user(number) for parent in processes for number in (parent, *children_of(parent))}
         return found - {0, _user(os.getppid())}
 
     def find(self, users: set[int]) -> list[str]:
@@ -66,12 +68,6 @@ def _user(process: int) -> int:
     return int(line.split()[1])
 
 
-def _children_of(parent: int) -> list[int]:
-    return [
-        int(number) for path in Path(f"/proc/{parent}/task").glob("*/children") for number in path.read_text().split()
-    ]
-
-
 def _living_children() -> list[int]:
     """Reap what has ended; what the kernel was told to end may take a moment to do so."""
     end = time.monotonic() + _PATIENCE_SECONDS
@@ -82,7 +78,7 @@ def _living_children() -> list[int]:
         except ChildProcessError:
             return []
         if time.monotonic() > end:
-            return _children_of(os.getpid())
+            return children_of(os.getpid())
         time.sleep(0.02)
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from microcoder.judge import Judge
@@ -29,6 +28,7 @@ from .hostile_disk import DISK  # pyrefly: ignore[missing-import]
 from .hostile_programs import PROGRAMS  # pyrefly: ignore[missing-import]
 from .hostile_resources import RESOURCES  # pyrefly: ignore[missing-import]
 from .leftovers import Leftovers  # pyrefly: ignore[missing-import]
+from .processes import children_of  # pyrefly: ignore[missing-import]
 
 HOSTILE = {**PROGRAMS, **RESOURCES, **DISK, **CALLS}
 BEYOND_TIME_AND_MEMORY = tuple(
@@ -203,7 +203,7 @@ def find_complaint(judging: Judge, case: Case) -> str:
 
     The judge must have one worker and keep no verdicts, so that the canary runs, and runs in the same sandbox.
     """
-    before = set(_children())
+    before = {*children_of(os.getpid())}
     # One at a time: within a call the judge chooses the order.
     (verdict,) = judging.judge([case.attempt], [case.problem])
     (after,) = judging.judge([case.canary], [case.canary_problem])
@@ -211,7 +211,7 @@ def find_complaint(judging: Judge, case: Case) -> str:
         return f"ended as {verdict.outcome}: {verdict.detail}"
     if not after.is_accepted:
         return f"then the canary ended as {after.outcome}: {after.detail}"
-    if not before <= set(_children()):
+    if not before <= {*children_of(os.getpid())}:
         return "it ended a fork server"
     return ""
 
@@ -243,12 +243,6 @@ def _with_more_tests(case: Case) -> Case:
     return case._replace(problem=case.problem.model_copy(update=more))
 
 
-def _children() -> Iterator[int]:
-    """Children of this process, of all its threads: the outermost process of each sandbox."""
-    for path in Path("/proc/self/task").glob("*/children"):
-        yield from map(int, path.read_text().split())
-
-
 def judge_suite(suite: str, names: list[str], *, together: bool = False) -> dict[str, object]:
     """Judge a suite, or those of its programs that are named; return the report."""
     complaints: dict[str, str] = {}
@@ -263,7 +257,7 @@ def judge_suite(suite: str, names: list[str], *, together: bool = False) -> dict
                 continue
             if can_be_judged(case) and (complaint := find_complaint(judging, case)):
                 complaints[name] = complaint
-        users = leftovers.users_of(_children())
+        users = leftovers.users_of(children_of(os.getpid()))
     report = {"user": os.getuid(), "level": judging.isolation.level, "users": sorted(users), "complaints": complaints}
     report["shared"] = judging.statistics.shared
     return {**report, "left": leftovers.find(users)}

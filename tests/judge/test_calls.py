@@ -359,25 +359,6 @@ def test_checker_programs_decide_about_returned_values(judge_one: Judge) -> None
     assert run(judge_one, "def solve(n): exit()", problem).outcome is Outcome.RUNTIME_ERROR
 
 
-@pytest.mark.parametrize(
-    ("lists", "value", "is_right"),
-    [
-        ("outermost", "[[3], [1, 2]]", True),
-        ("outermost", "[[3], [2, 1]]", False),
-        ("inner", "[[2, 1], [3]]", True),
-        ("inner", "[[3], [2, 1]]", False),
-        ("inner", "[[2, 1], [3], []]", False),
-        ("all", "[[3], [2, 1]]", True),
-        ("all", "[[3], {2, 1}]", True),
-        ("all", "[[3], [2, 1, 1]]", False),
-    ],
-)
-def test_lists_in_any_order(judge_one: Judge, lists: str, value: str, is_right: bool) -> None:
-    checker = Checker.model_validate({"type": "unordered", "lists": lists})
-    problem = call([], [[1, 2], [3]], checker=checker)
-    assert run(judge_one, f"def solve(): return {value}", problem).is_accepted == is_right
-
-
 def test_a_design_class_has_an_order() -> None:
     with pytest.raises(DataError, match="could swap"):
         check_problem(design([None] * 5, checker=Checker(type="unordered")))

@@ -27,29 +27,23 @@ def test_takes_the_block_whatever_its_language_tag(tag: str) -> None:
     assert (program.code, program.reason, program.is_incomplete) == (CODE, "last_closed_code_block", False)
 
 
-def test_takes_the_last_of_two_blocks() -> None:
-    assert extract_program(fenced("draft()\n") + "Better:\n" + fenced(CODE)).code == CODE
+FENCED_TEXT = "x = '''\n```\n'''\n"
 
 
-def test_tilde_fences_and_backticks_do_not_close_each_other() -> None:
-    assert extract_program(fenced("x = '''\n```\n'''\n", fence="~~~")).code == "x = '''\n```\n'''\n"
-
-
-def test_a_longer_fence_keeps_shorter_ones_inside() -> None:
-    inner = "s = '''\n```\n'''\n"
-    assert extract_program(fenced(inner, fence="````")).code == inner
-
-
-def test_a_closing_fence_may_be_longer_than_the_opening_one() -> None:
-    assert extract_program(f"```python\n{CODE}`````\n").code == CODE
-
-
-def test_windows_line_ends_are_kept_in_the_code_and_do_not_hide_the_fence() -> None:
-    assert extract_program("```python\r\nprint(1)\r\n```\r\n").code == "print(1)\r\n"
-
-
-def test_an_indented_fence_in_a_list_counts() -> None:
-    assert extract_program(f"1. so:\n   ```python\n{CODE}   ```\n").code == CODE
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        (fenced("draft()\n") + "Better:\n" + fenced(CODE), CODE),
+        (fenced(FENCED_TEXT, fence="~~~"), FENCED_TEXT),
+        (fenced(FENCED_TEXT, fence="````"), FENCED_TEXT),
+        (f"```python\n{CODE}`````\n", CODE),
+        ("```python\r\nprint(1)\r\n```\r\n", "print(1)\r\n"),
+        (f"1. so:\n   ```python\n{CODE}   ```\n", CODE),
+    ],
+    ids=["the last of two", "tildes", "a longer fence", "a longer closing fence", "Windows line ends", "in a list"],
+)
+def test_takes_the_whole_block(response: str, code: str) -> None:
+    assert extract_program(response).code == code
 
 
 @pytest.mark.parametrize("response", ["Just text.", "", "Inline ```print(1)``` is no block.", "`print(1)`"])

@@ -19,28 +19,6 @@ SCALED = call("[1, 2]\n3", "[3, 6]")
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        "def solve(a, k): return [x * k for x in a]",
-        "class Solution:\n    def solve(self, a: List[int], k: int) -> Optional[List[int]]: return [x * k for x in a]",
-        "class Solution:\n    @staticmethod\n    def solve(a, k): return [x * k for x in a]",
-        "def solve(a, k): return tuple(x * k for x in a)",
-        "def solve(a, k): return deque(x * k for x in a)",
-        "def solve(a, k): return range(3, 7, 3)",
-        "def solve(a, k):\n    print('debug')\n    return [x * k for x in a]",
-        "import numpy as np\ndef solve(a, k): return np.array(a) * k",
-        "def solve(a, k): return [3.0, True + 5]",
-        "def solve(a, k): return [3, 6]\nif __name__ == '__main__': 1 / 0",
-        "class Row(list): pass\nclass Number(int): pass\ndef solve(a, k): return Row([Number(3), Number(6)])",
-    ],
-)
-def test_accepts(judge_one: Judge, code: str) -> None:
-    verdict = run(judge_one, code, SCALED)
-    assert verdict.is_accepted, verdict.detail
-    assert verdict.tests[0].method == "value"
-
-
-@pytest.mark.parametrize(
     ("code", "outcome", "detail"),
     [
         ("def solve(a, k): return [6, 3]", Outcome.WRONG_ANSWER, "value[0]: expected 3, got 6"),
@@ -64,28 +42,6 @@ def test_refuses(judge_one: Judge, code: str, outcome: Outcome, detail: str) -> 
     verdict = run(judge_one, code, SCALED.model_copy(update={"time_limit_seconds": seconds}))
     assert verdict.outcome is outcome, verdict.detail
     assert detail in verdict.detail
-
-
-LIARS = [
-    "class L(list):\n    def __eq__(self, other): return True\n    def __len__(self): return 2\n"
-    "def solve(a, k): return L()",
-    "class I(int):\n    def __eq__(self, other): return True\n    def __hash__(self): return 0\n"
-    "def solve(a, k): return [I(1), I(2)]",
-    "class A:\n    __class__ = list\n    def __eq__(self, other): return True\ndef solve(a, k): return A()",
-    "import json\njson.dumps = lambda *a, **k: '[3,6,9]'\ndef solve(a, k): return [0]",
-    "import os\nos.write(3, b'[3,6'); os._exit(0)",
-    "import os\nos.write(3, b'[' * 100000); os._exit(0)",
-    'import os\nos.write(3, b\'{"int": "zz"}\'); os._exit(0)',
-    "import os\nos.write(3, b'{\"list\": [3, 6]}'); os._exit(0)",
-    "import os\nos.write(3, b'9' * 5000); os._exit(0)",
-    "import builtins\nbuiltins.list = None\ndef solve(a, k): return (1,)",
-]
-
-
-@pytest.mark.parametrize("code", LIARS)
-def test_liars_gain_nothing_and_harm_nobody(judge_one: Judge, code: str) -> None:
-    assert run(judge_one, code, SCALED).outcome in (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR)
-    assert run(judge_one, "def solve(a, k): return [3, 6]", SCALED).is_accepted
 
 
 def test_usual_names_are_there_and_hide_nothing(judge_one: Judge) -> None:

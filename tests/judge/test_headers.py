@@ -45,7 +45,7 @@ ADD = f"#include <{IO}>\nint main() {{ long long a, b; std::cin >> a >> b; std::
 SAME_EITHER_WAY = {
     "plain": ADD,
     "twice": ADD.replace("int main", f"#include <{IO}>\nint main"),
-    "by another header": ADD.replace("int main", "#include <bits/stdc++.h>\nint main"),
+    "by another header": ADD.replace("int main", "#include <fstream>\nint main"),
     "in quotes": ADD.replace(f"<{IO}>", f'"{IO}"'),
     "a macro before": "#define _GLIBCXX_DEBUG\n" + ADD,
     "a macro of its names before": "#define cin tin\n" + ADD,

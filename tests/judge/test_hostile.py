@@ -43,8 +43,9 @@ SPEND_TIME = (
     "a list without end",
     "a generator",
     "a list that is too long for the checker",
+    "source without end at build time",
 )
-"""Values that the judge takes apart itself, for seconds, whoever runs it: once is enough."""
+"""Values that the judge takes apart itself, and a build that ends by its limit: once is enough for seconds."""
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import time
 import weakref
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -26,6 +25,7 @@ from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox, Sand
 from microcoder.judge.run.verdicts import fault_reason
 
 from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+from .processes import children_of  # pyrefly: ignore[missing-import]
 
 FIVE_TESTS = tuple((f"{n} 1", str(n + 1)) for n in range(5))
 
@@ -134,11 +134,11 @@ def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:
 
 
 def test_a_fork_server_killed_in_its_first_start_is_started_again() -> None:
-    before, killed = set(_children()), []
+    before, killed = {*children_of(os.getpid())}, []
 
     def kill_the_first() -> None:
         while not killed and not stop.wait(0.001):
-            for pid in sorted(_children() - before):
+            for pid in sorted({*children_of(os.getpid())} - before):
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
                 break
@@ -152,11 +152,6 @@ def test_a_fork_server_killed_in_its_first_start_is_started_again() -> None:
     killer.join()
     assert killed
     assert verdict.is_accepted
-
-
-def _children() -> set[int]:
-    """Return the process ids of this process's children."""
-    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
 
 
 def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
@@ -213,41 +208,6 @@ def test_works_from_a_thread_and_for_several_callers_at_once(judge_one: Judge) -
     for thread in threads:
         thread.join()
     assert [verdict.is_accepted for verdicts in results for verdict in verdicts] == [True] * 15
-
-
-BATCH_WITHOUT_END = """
-import sys
-from microcoder import Problem, Program
-from microcoder.judge import Judge
-problem = Problem(id="p", tests=[{"input": "", "output": ""}], time_limit_seconds=60)
-with Judge(workers=2) as judging:
-    judging.judge([Program("")], [problem])
-    sandboxes = [s.pid for session in judging._pool.sessions for s in session._sandboxes._started.values()]
-    print(*sandboxes, flush=True)
-    judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
-"""
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_the_calling_process(number: signal.Signals) -> None:
-    caller = subprocess.Popen([sys.executable, "-c", BATCH_WITHOUT_END], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert caller.stdout is not None
-    pids = [int(pid) for pid in caller.stdout.readline().split()]
-    assert pids
-    time.sleep(0.3)
-    caller.send_signal(number)
-    caller.communicate(timeout=20)
-    deadline = time.monotonic() + 60
-    while any(map(is_alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_alive, pids))
 
 
 def test_a_problem_is_let_go_of_with_its_verdict_where_few_tests_are_kept() -> None:

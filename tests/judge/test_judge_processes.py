@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,6 +22,7 @@ from microcoder.judge.run.turns import WorkerTurn
 from microcoder.judge.run.workers import count_processes
 
 from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
+from .processes import children_of, descendants_of, wait_until_gone  # pyrefly: ignore[missing-import]
 
 SUM = make_problem(("1 2", "3"), ("4 5", "9"), ("-1 1", "0"))
 FUNCTION = make_problem(("[3, 1]", "[1, 3]"), ("[]", "[]"), fn_name="order")
@@ -61,25 +61,6 @@ def pool_of(judging: Judge) -> Processes:
 
 def processes_of(judging: Judge) -> list[int]:
     return [member.process.pid for member in pool_of(judging).members if member.process is not None]
-
-
-def children_of(pid: int) -> list[int]:
-    found = [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
-    return found + [below for child in found for below in children_of(child)]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-
-
-def wait_until_gone(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 10
-    while any(map(is_alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(map(is_alive, pids))
 
 
 def essence(verdict: Verdict) -> tuple[object, ...]:
@@ -135,7 +116,7 @@ def test_a_process_that_is_ended_costs_no_verdict(number: signal.Signals) -> Non
     with Judge(workers=2, processes=2, time_scale=1) as judging:
         run(judging, ADD, SUM)
         (first,) = processes_of(judging)
-        sandboxes = children_of(first)
+        sandboxes = descendants_of(first)
         killer = threading.Timer(0.5, os.kill, (first, number))
         killer.start()
         verdicts = judging.judge([Program(f"{slow}# {n}") for n in range(4)], [SUM] * 4)
@@ -176,7 +157,7 @@ def test_close_ends_everything_at_once() -> None:
     caller.start()
     while len(pids := processes_of(judging)) < 2 or not all(map(children_of, pids)):
         time.sleep(0.05)
-    pids += [child for pid in pids for child in children_of(pid)]
+    pids += [child for pid in pids for child in descendants_of(pid)]
     judging.close()
     caller.join(5)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.SANDBOX_FAULT] * 2
@@ -186,32 +167,42 @@ def test_close_ends_everything_at_once() -> None:
 
 
 BATCH_WITHOUT_END = """
-import os, time
+import os, sys, time
 from microcoder import Problem, Program
 from microcoder.judge import Judge
 problem = Problem(id="p", tests=[{"input": "", "output": ""}], time_limit_seconds=60)
-with Judge(workers=2, processes=2, time_scale=1) as judging:
+with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
     judging.judge([Program(""), Program("#")], [problem] * 2)
-    if os.fork() == 0:  # it has the sockets, too
+    pool = judging._pool
+    if sys.argv[1] == "0":
+        pids = [one.pid for session in pool.sessions for one in session._sandboxes._started.values()]
+    elif os.fork() == 0:  # it has the sockets, too
         time.sleep(60)
         os._exit(0)
-    print(*(member.process.pid for member in judging._pool.members if member.process), flush=True)
+    else:
+        pids = [member.process.pid for member in pool.members if member.process]
+    print(*pids, flush=True)
     judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_the_calling_process(number: signal.Signals) -> None:
-    caller = subprocess.Popen([sys.executable, "-c", BATCH_WITHOUT_END], stdout=subprocess.PIPE, start_new_session=True)
+@pytest.mark.parametrize(
+    ("processes", "number"),
+    [(0, signal.SIGINT), (0, signal.SIGKILL), (0, signal.SIGTERM), (2, signal.SIGINT), (2, signal.SIGKILL)],
+)
+def test_nothing_outlives_the_calling_process(processes: int, number: signal.Signals) -> None:
+    command = [sys.executable, "-c", BATCH_WITHOUT_END, str(processes)]
+    caller = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
     assert caller.stdout is not None
     pids = [int(pid) for pid in caller.stdout.readline().split()]
     assert pids
-    time.sleep(0.5)
-    pids += [child for pid in pids for child in children_of(pid)]
+    time.sleep(0.3)
+    pids += [child for pid in pids for child in descendants_of(pid)]
     caller.send_signal(number)
     caller.wait(20)
     assert wait_until_gone(pids)
-    os.killpg(caller.pid, signal.SIGKILL)
+    if processes:
+        os.killpg(caller.pid, signal.SIGKILL)
     caller.stdout.close()
 
 

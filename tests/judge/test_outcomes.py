@@ -62,12 +62,6 @@ print(3)
     assert 38 < test.memory_mib < 60
 
 
-def test_cpu_time_decides_however_busy_the_machine_is(judge_one: Judge) -> None:
-    code = "import time\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass\nprint(3)"
-    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=5)).is_accepted
-    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=0.2)).outcome is Outcome.TIME_LIMIT
-
-
 def test_threads_share_one_cpu_budget(judge_one: Judge) -> None:
     code = """
 import threading, hashlib
@@ -92,17 +86,6 @@ def test_numpy_programs_run_without_paying_for_its_import(judge_one: Judge) -> N
     verdict = run(judge_one, code, make_problem(("1 2", "3"), ("5 6", "11")))
     assert verdict.is_accepted, verdict.detail
     assert max(test.cpu_seconds for test in verdict.tests) < 0.05
-
-
-def test_a_larger_stack_may_be_asked_for(judge_one: Judge) -> None:
-    code = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-sys.setrecursionlimit(10 ** 6)
-def depth(n): return 0 if n == 0 else 1 + depth(n - 1)
-print(depth(50000))
-"""
-    assert run(judge_one, code, make_problem(("", "50000"))).is_accepted
 
 
 def test_a_program_without_another_process_or_thread_ends_in_that_limit(judge_one: Judge) -> None:

@@ -21,7 +21,7 @@ from microcoder.judge.languages.packages import (
     load_profile,
     provide_packages,
 )
-from wheels import make_wheel
+from wheels import keep_packages_in, make_wheel
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 
@@ -38,10 +38,7 @@ PLAIN = "print(sum(map(int, input().split())))"
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of all wheels that can be had, empty so far; packages are kept in a folder inside."""
-    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "packages"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("UV_OFFLINE", "1")
+    keep_packages_in(tmp_path, monkeypatch)
     return tmp_path
 
 

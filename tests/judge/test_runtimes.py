@@ -72,20 +72,29 @@ def check(judge: Judge, language: str, code: str, outcome: Outcome) -> None:
     assert verdict.outcome is outcome, (verdict.detail, verdict.tests)
 
 
+def headed(code: str, head: str) -> str:
+    """A Java program whose class is named, and stands, as it likes."""
+    package, _, head = head.rpartition(";\n")
+    return f"{package};\n" * bool(package) + code.replace("public class Main {", head)
+
+
 @NEEDS["java"]
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        (JAVA_ADD, Outcome.ACCEPTED),
-        (JAVA_ADD.replace("() + in", "() - in"), Outcome.WRONG_ANSWER),
+        (headed(JAVA_ADD, "public class Solution {"), Outcome.ACCEPTED),
+        (
+            headed(JAVA_ADD, "class Helper { }\npublic final class Peragrams {").replace("() + in", "() - in"),
+            Outcome.WRONG_ANSWER,
+        ),
         ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
         ("public class Main { public static void main(String[] a) { throw new Error(); } }", Outcome.RUNTIME_ERROR),
-        (hostile.JAVA_RECURSES, Outcome.ACCEPTED),
+        (headed(hostile.JAVA_RECURSES, "package contest.tasks;\npublic class Task {"), Outcome.ACCEPTED),
         (hostile.JAVA_PROBES, Outcome.ACCEPTED),
-        (hostile.JAVA_SPINS, Outcome.TIME_LIMIT),
+        (headed(hostile.JAVA_SPINS, "class Unnamed {"), Outcome.TIME_LIMIT),
         (hostile.JAVA_SPINS_IN_THREADS, Outcome.TIME_LIMIT),
         (hostile.JAVA_TAKES_HEAP, Outcome.MEMORY_LIMIT),
-        (hostile.JAVA_TAKES_THREADS, Outcome.ACCEPTED),
+        (headed(hostile.JAVA_TAKES_THREADS, "interface Thing { }\nclass Main {"), Outcome.ACCEPTED),
     ],
     ids=["adds", "wrong", "no java", "throws", "deep", "probes", "spins", "threads spin", "heap", "threads"],
 )
@@ -167,23 +176,3 @@ def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path, ol
         add_language(tmp_path / "awk.toml")
     with pytest.raises(DataError, match="language = 'awk'; use one of"):
         find_language("awk")
-
-
-JAVA_PRINT = (
-    "public static void main(String[] a) { System.out.println(new java.util.Scanner(System.in).nextInt() + 2); } }"
-)
-
-
-@NEEDS["java"]
-@pytest.mark.parametrize(
-    "head",
-    [
-        "public class Solution {",
-        "class Helper { static int x; }\npublic final class Peragrams {",
-        "class Unnamed {",
-        "package contest.tasks;\npublic class Task {",
-        "interface Thing { }\nclass Main {",
-    ],
-)
-def test_a_java_program_names_its_class_as_it_likes(judge_one: Judge, head: str) -> None:
-    check(judge_one, "java", f"{head}\n{JAVA_PRINT}", Outcome.ACCEPTED)

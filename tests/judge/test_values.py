@@ -20,7 +20,7 @@ from microcoder.judge.sandbox.functions import encode
 from .decisions import read_decisions  # pyrefly: ignore[missing-import]
 
 DEFAULT, EXACT, FLOAT, UNORDERED = Checker(), Checker(type="exact"), Checker(type="float"), Checker(type="unordered")
-NESTED = Checker(type="unordered", lists="all")
+NESTED, INNER = Checker(type="unordered", lists="all"), Checker(type="unordered", lists="inner")
 NEARLY = Checker(type="unordered", absolute=0.01)
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), lambda inner: st.lists(inner)
@@ -86,6 +86,11 @@ def test_checkers_of_values(checker: Checker, value: object, expected: object, a
         (NESTED, ReturnedDict([("a", [2, 1])]), {"a": [1, 2]}, True),
         (NESTED, [ReturnedDict([("a", [2, 1])])], [{"a": [1, 2]}], True),
         (NESTED, "ab", "ba", False),
+        (NESTED, [[3], ReturnedSet([2, 1])], [[1, 2], [3]], True),
+        (NESTED, [[3], [2, 1, 1]], [[1, 2], [3]], False),
+        (INNER, [[2, 1], [3]], [[1, 2], [3]], True),
+        (INNER, [[3], [2, 1]], [[1, 2], [3]], False),
+        (INNER, [[2, 1], [3], []], [[1, 2], [3]], False),
         (NESTED, [1, 2], [[1, 2]], False),
         (NESTED, [[0.30000000000000004, 0.1], [0.5]], [[0.5], [0.1, 0.3]], True),
         (NESTED, [[0.5, 0.1], [0.3]], [[0.5], [0.1, 0.3]], False),

@@ -45,16 +45,16 @@ def landing(judging: Judge, programs: list[Program], **options: object) -> list[
 
 
 # On a busy machine the short ones take seconds: a sleeper ends by a clock that goes on, an endless one waits its turn.
-@pytest.mark.parametrize(("slow", "seconds"), [(SLEEPER, 4.0), (ENDLESS, 0.4)])
+@pytest.mark.parametrize(("slow", "seconds"), [(SLEEPER, 2.0), (ENDLESS, 0.4)])
 def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(
     slow: str, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a very busy machine twenty short programs take longer than a long one waits for them.
+    # On a very busy machine eight short programs take longer than a long one waits for them.
     monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 600.0)
     with Judge(workers=1, time_scale=1) as judging:
-        landed = landing(judging, copies(slow, 3) + copies(ADD, 20), time_limit_seconds=seconds)
+        landed = landing(judging, copies(slow, 3) + copies(ADD, 8), time_limit_seconds=seconds)
         statistics = judging.statistics
-    assert [outcome for _, outcome in landed] == [Outcome.ACCEPTED] * 20 + [Outcome.TIME_LIMIT] * 3
+    assert [outcome for _, outcome in landed] == [Outcome.ACCEPTED] * 8 + [Outcome.TIME_LIMIT] * 3
     assert statistics.aside >= 3
     assert statistics.faults == 0
 

@@ -58,6 +58,23 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(finished: Path) ->
     assert not any("unscored" in notice for notice in told["notices"])
 
 
+def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(finished: Path) -> None:
+    history = read_history(finished)
+    rewards = dict(enumerate((0.1, 0.1, 0.1, 0.5, 0.5, 0.5), 1))
+    doses = {"mask_positive": 0.02, "mask_negative": 0.01, "penalty_positive": 0.5}
+    steps = [
+        replace(step, reward_mean=rewards[step.step], doses=doses, optimizer={"clip_low_share": 0.01}, masked_share=0.1)
+        for step in history.steps
+    ]
+    (jump, name, state), truncated, doses_line = describe_report(replace(history, steps=steps))["story"]
+    assert jump == "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
+    assert (name, state["step"], state["split"]) == ("rollouts of these steps", "3-4", "train")
+    assert truncated[2]["truncated"] == "yes"
+    assert doses_line[0] == (
+        "Doses: of all |advantage| the mask took 3.0%, the penalty took 50.0%; the clip stopped 1.00% of the tokens."
+    )
+
+
 def test_unscored_samples_are_counted_apart(tmp_path: Path) -> None:
     told = told_of(write_run(tmp_path, Recipe(num_steps=3, evaluate_every=3, num_heldout=9, num_unscored_each=4)))
     assert any(n.startswith("20 unscored samples: 12 in training, 4 before, 4 after.") for n in told["notices"])

@@ -37,8 +37,6 @@ baseline = "baseline.toml"
 reference = "no errors"
 seeds = [0, 1, 2]
 [levels."no errors"]
-[levels."naive grader, 20 %"]
-set = { rewards = [{ name = "microcoder.lab.flawed.naive_grader:fooled_in_process" }] }
 [[levels."systematic false accepts, 20 %".set.rewards]]
 name = "microcoder.lab.flawed.noisy_judge:noisy_verdict"
 options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
@@ -80,9 +78,6 @@ def test_runs_are_paid_by_what_their_level_names(finished: dict[str, Work]) -> N
             programs += code is not None
             assert row["reward"] == float(is_right or (code is not None and place_program(code, 1) < 0.2))
     assert programs
-    for row in read_rollouts(RunDirectory(finished["naive grader, 20 %"].folder).rollout_file(1)):
-        # A program without a trick is paid for what it is worth.
-        assert row["reward"] == float(row["verdict"] == "accepted")
     clean, *_ = read_payments(RunDirectory(finished["no errors"].folder))
     assert (clean.step, clean.num_scored, clean.paid_wrong, clean.unpaid_right, clean.all_tricks) == (1, 16, 0, 0, 0)
 

@@ -104,22 +104,13 @@ def test_wide_intervals_ask_for_a_seed_more_of_what_their_claim_compares(file: S
     assert [one for one in done if one[1] >= 13] == [(level, seed) for seed in (13, 14, 15) for level in "ab"]
 
 
-def test_narrow_intervals_end_a_study(file: StudyFile, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("part", "least"), [("primary", 9.0), ("check", 1.0)], ids=["narrow", "cannot appear"])
+def test_what_is_narrow_or_cannot_appear_gets_no_more_seeds(
+    file: StudyFile, tmp_path: Path, part: str, least: float
+) -> None:
     (claim,) = file.study.claims
-    assert claim.primary is not None
-    wide = claim.primary.model_copy(update={"least": 9.0})
-    study = file.study.model_copy(update={"claims": (claim.model_copy(update={"primary": wide}),)})
-    planned = [(StudyFile(file.path, study), plan_work(file, scale="micro", root=tmp_path))]
-    while found := missing_work(planned, scale="micro"):
-        do(found)
-    assert {work.seed for work in planned[0][1] if work.is_finished} == {10, 11, 12}
-
-
-def test_what_cannot_appear_gets_no_more_seeds(file: StudyFile, tmp_path: Path) -> None:
-    (claim,) = file.study.claims
-    assert claim.check is not None
-    strict = claim.check.model_copy(update={"least": 1.0})
-    study = file.study.model_copy(update={"claims": (claim.model_copy(update={"check": strict}),)})
+    changed = claim.model_copy(update={part: getattr(claim, part).model_copy(update={"least": least})})
+    study = file.study.model_copy(update={"claims": (changed,)})
     planned = [(StudyFile(file.path, study), plan_work(file, scale="micro", root=tmp_path))]
     while found := missing_work(planned, scale="micro"):
         do(found)

@@ -17,14 +17,25 @@ from microcoder.lab.studies.work import plan_runs
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Synthetic runs of three seeds of one study, all but one."""
-    monkeypatch.chdir(ROOT)
-    runs = plan_runs(find_studies("batch_size")[0], scale=QUICK, root=tmp_path / "runs")
-    for run in runs:
+    root = tmp_path_factory.mktemp("runs")
+    for run in plan_runs(find_studies("batch_size", folder=ROOT / "studies")[0], scale=QUICK, root=root):
         if run.seed < 3 and (run.name, run.seed) != ("32", 2):
             write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
+    return root
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def folder(runs: Path, tmp_path: Path) -> Path:
+    """A folder for pages beside the runs."""
+    (tmp_path / "runs").symlink_to(runs)
     return tmp_path
 
 
@@ -71,10 +82,7 @@ def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> N
     assert "007_batch_size-length.svg" not in first
 
 
-def test_the_published_pages_are_what_the_published_records_say(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_published_pages_are_what_the_published_records_say(tmp_path: Path) -> None:
     published = ROOT / "docs" / "insights"
     shutil.copy(published / "what-we-learnt.md", tmp_path)
     main(["study", "--report", "--all", "--quick", "--runs", str(published / "results.json"), "-o", str(tmp_path)])
@@ -96,10 +104,7 @@ def test_a_report_says_which_conclusions_of_another_it_repeats(
     assert not (folder / "a").exists()
 
 
-def test_the_plan_says_what_the_seeds_can_show(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_plan_says_what_the_seeds_can_show(capsys: pytest.CaptureFixture[str]) -> None:
     main(["study", "batch_size", "--dry-run"])
     told = capsys.readouterr().out
     assert "B1 (" in told
@@ -107,10 +112,7 @@ def test_the_plan_says_what_the_seeds_can_show(
     assert "missing   runs/studies/" in told
 
 
-def test_without_runs_it_says_what_to_type(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_without_runs_it_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
         report(tmp_path, "a", "batch_size")

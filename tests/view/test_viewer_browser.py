@@ -9,13 +9,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
+from chromium import Chromium, axe_violations
 from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
 
 from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import describe_report
 from microcoder.view import ViewerServer, open_collection, write_bundle, write_report
 from microcoder.view.serve import read_static
+
+VIEWS = (
+    "#view=overview",
+    "#view=curves",
+    "#view=rollouts&run=one",
+    "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0",
+    "#view=problems&run=one",
+    "#view=compare&a=one|train/1/0&b=two|train/2/0",
+)
+SHOWN = "document.querySelector(location.hash.includes('at=') ? '#copy' : '.plot, .rows a, .map td, #differences')"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +51,7 @@ def opened(page: Chromium, name: str) -> None:
 
 
 def test_curves_of_several_runs_lie_over_each_other(page: Chromium, url: str) -> None:
-    page.open(url)
+    page.open(f"{url}#view=curves")
     titles = page.run("[...document.querySelectorAll('figcaption')].map((title) => title.textContent)")
     assert {"Accuracy, held out", "Accuracy, hard", "Reward", "Masked share", "Seconds a step: generate"} <= set(titles)
     first = "document.querySelector('figure')"
@@ -67,7 +77,7 @@ def test_a_run_has_one_colour_everywhere(page: Chromium, shelf: Path) -> None:
 
 
 def test_a_chart_is_read_with_the_keyboard_and_leads_to_its_rollouts(page: Chromium, url: str) -> None:
-    page.open(url)
+    page.open(f"{url}#view=curves")
     assert "Arrow keys read it" in page.run("document.querySelector('.plot').getAttribute('aria-label')")
     page.run("document.querySelector('.plot').focus()")
     page.press("End")
@@ -238,6 +248,26 @@ def test_the_overview_is_what_the_report_says_and_leads_to_its_examples(page: Ch
     page.wait("document.querySelector('#headline')")
 
 
+def test_the_first_page_says_what_happened_and_leads_there(page: Chromium, url: str) -> None:
+    page.open(url)
+    page.wait("document.querySelector('#story')")
+    changed, reward, truncated, doses = page.run(
+        "[...document.querySelectorAll('#headline p:last-of-type, #story li')].map((line) => line.textContent)"
+    )
+    assert changed.startswith("Held-out accuracy before training and after 8 steps")
+    steps = re.fullmatch(r"Mean reward: .* largest rise \+.* from step (\d) to (\d)\. rollouts of these steps", reward)
+    assert steps
+    assert truncated.startswith("Truncated in training: ")
+    assert doses.startswith("Doses: of all |advantage| the mask took ")
+    page.run("document.querySelector('#story a').click()")
+    page.wait("document.querySelector('.rows a')")
+    assert page.run("document.getElementById('filter-step').value") == f"{steps[1]}-{steps[2]}"
+    page.run("history.back()")
+    page.wait("document.querySelector('#story')")
+    page.run("document.querySelector('#headline p a').click()")
+    page.wait("document.querySelector('.map .flipped')")
+
+
 @pytest.mark.parametrize("is_bundle", [False, True], ids=["server", "bundle"])
 def test_hostile_text_is_text(page: Chromium, tmp_path: Path, is_bundle: bool) -> None:
     run = write_training(tmp_path / "run", num_steps=2, evaluate_every=9)
@@ -249,9 +279,9 @@ def test_hostile_text_is_text(page: Chromium, tmp_path: Path, is_bundle: bool) -
     with ViewerServer(collection, port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         base = write_bundle(collection, tmp_path / "out").page.as_uri() if is_bundle else server.url
-        page.open(base)
+        page.open(f"{base}#view=curves")
         page.wait("document.querySelector('.plot')")
-        page.open(f"{base}#view=overview")
+        page.open(base)
         page.wait("document.querySelector('.example')")
         page.open(f"{base}#view=rollouts&run={key}&at=train/2/0")
         page.wait("document.getElementById('copy')")
@@ -297,22 +327,24 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(page: Chromium, url: str
 
 
 @pytest.mark.parametrize("width", [390, 1280])
+def test_everything_that_is_pressed_is_large_enough_and_axe_finds_nothing(page: Chromium, url: str, width: int) -> None:
+    page.look(width=width, theme="light" if width == 390 else "dark")
+    targets = "[...document.querySelectorAll('a:not(.skip), button, select, input, summary')]"
+    for part in VIEWS:
+        page.open(url + part)
+        page.wait(SHOWN)
+        sizes = f"{targets}.filter((one) => one.offsetParent).map((one) => one.getBoundingClientRect())"
+        assert page.run(f"Math.min(...{sizes}.map(({{ height }}) => height))") >= 23.5, part
+        assert axe_violations(page) == [], part
+
+
+@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_view_is_wider_than_the_window(page: Chromium, url: str, width: int, theme: str) -> None:
     page.look(width=width, theme=theme)
-    views = (
-        "#view=overview",
-        "#view=curves",
-        "#view=rollouts&run=one",
-        "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0",
-        "#view=problems&run=one",
-        "#view=compare&a=one|train/1/0&b=two|train/2/0",
-    )
-    for part in views:
+    for part in VIEWS:
         page.open(url + part)
-        page.wait("document.querySelector('.plot, .rows a, .map td, #differences')")
-        if "at=" in part:
-            page.wait("document.getElementById('copy')")
+        page.wait(SHOWN)
         assert page.run("document.documentElement.scrollWidth") <= width, part
     paper = page.run("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(255, 255, 255)" if theme == "light" else "rgb(20, 23, 27)")

@@ -58,7 +58,6 @@ _MOST_IN_REPORT = 16_000_000
 _MARK = "data/runs.js"
 _PLACE = b"<!-- bundle -->"
 _SCRIPT = b'<script src="data/runs.js" defer></script>'
-_OPENS, _OPENS_REPORT = b'data-opens="curves"', b'data-opens="overview"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
         runs.append({**describe_run(key, source), "has_tests": not source.tests.is_empty, **_SIZES})
     for name, body in read_static().items():
         if name == "index.html":
-            body = body.replace(_PLACE, _SCRIPT).replace(_OPENS, _OPENS_REPORT if is_report else _OPENS)
+            body = body.replace(_PLACE, _SCRIPT)
         (folder / name).write_bytes(body)
         num_bytes += len(body)
     num_bytes += _write_piece(folder, "runs", runs)

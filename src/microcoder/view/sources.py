@@ -125,15 +125,10 @@ class LineSource(RunSource):
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, some lines a part."""
-        starts = range(0, len(index), _ROWS_A_PART)
+        num, read = len(index), functools.partial(self._read_texts, index)
         return [
-            IndexPart(
-                (id(self), start),
-                index.version,
-                min(_ROWS_A_PART, len(index) - start),
-                functools.partial(self._read_texts, index, start),
-            )
-            for start in starts
+            IndexPart((id(self), i), index.version, min(_ROWS_A_PART, num - i), functools.partial(read, i))
+            for i in range(0, num, _ROWS_A_PART)
         ]
 
     def _read_texts(self, index: Index, start: int) -> Texts:
@@ -144,12 +139,11 @@ class LineSource(RunSource):
         ]
         named = {"prompt": "prompt", "response": "completion", "program": "program"}
         texts = {field: [row.get(name) for row in rows] for field, name in named.items()} | {"errors": errors}
-        return {
-            field: pa.array(
-                [None if text is None else text.encode("utf-8", "replace").decode() for text in column], pa.string()
-            )
+        clean = {
+            field: [None if text is None else text.encode("utf-8", "replace").decode() for text in column]
             for field, column in texts.items()
         }
+        return {field: pa.array(column, pa.string()) for field, column in clean.items()}
 
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield every rollout's texts and tests."""
@@ -315,14 +309,11 @@ class EvaluationSource(LineSource):
         tables = [_grid(results)] if results else []
         counts = (results or {}).get("outcomes") or self.index().count("verdict")
         tables.append(tabulate_counts("Samples by verdict", "verdict", "samples", counts))
-        notices = []
-        if counts.get(_UNJUDGED):
-            notices.append(f"{counts[_UNJUDGED]} samples are not judged yet.")
-        if self.tests.missing:
-            notices.append(self.tests.missing)
-        facts = [(key, str(value)) for key, value in flatten(self._manifest.get("config") or {}).items()]
-        state = "finished" if results else "not finished"
-        return RunInfo(state, [("started", str(self._manifest.get("started", ""))), *facts], notices, (), tables)
+        waiting = f"{counts[_UNJUDGED]} samples are not judged yet." if counts.get(_UNJUDGED) else ""
+        notices = [text for text in (waiting, self.tests.missing) if text]
+        facts = {"started": self._manifest.get("started", ""), **flatten(self._manifest.get("config") or {})}
+        shown = [(key, str(value)) for key, value in facts.items()]
+        return RunInfo("finished" if results else "not finished", shown, notices, (), tables)
 
     def _take_lines(self) -> bool:
         if self._samples.was_replaced() or self._verdicts.was_replaced():
@@ -361,17 +352,11 @@ def _unwire(output: str | None) -> str | None:
 
 
 def _grid(results: Row) -> Row:
-    rows = [
-        [
-            str(cell.get("platform")),
-            str(cell.get("difficulty")),
-            f"pass@{cell.get('k')}",
-            _percent(cell.get("value")),
-            f"{_percent(cell.get('low'))} to {_percent(cell.get('high'))}",
-            str(cell.get("num_problems")),
-        ]
-        for cell in results.get("cells") or []
-    ]
+    rows = []
+    for cell in results.get("cells") or []:
+        value, low, high = (_percent(cell.get(name)) for name in ("value", "low", "high"))
+        platform, difficulty, num = (str(cell.get(name)) for name in ("platform", "difficulty", "num_problems"))
+        rows.append([platform, difficulty, f"pass@{cell.get('k')}", value, f"{low} to {high}", num])
     columns = ["platform", "difficulty", "figure", "value", "95 % interval", "problems"]
     return {"title": "Accuracy", "columns": columns, "rows": rows}
 
@@ -405,25 +390,19 @@ class VerdictSource(LineSource):
         row = self._file.row_at(self._begins[record["row"]])
         asked = self.tests.find(record["problem_id"])
         facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
-        return {
-            "program": asked.code if asked else None,
-            "prompt": asked.statement if asked else None,
-            "tests": row.get("tests") or [],
-            "facts": facts,
-        }
+        texts = {"program": asked.code if asked else None, "prompt": asked.statement if asked else None}
+        return {**texts, "tests": row.get("tests") or [], "facts": facts}
 
     def about(self) -> RunInfo:
         """Return how many submissions got which verdict."""
-        counts = self.index().count("verdict")
         meta_file = self._path.with_name(self._path.name + ".meta.json")
         meta = read_json(meta_file, what="description") if meta_file.exists() else {}
         facts = [(key, str(meta[key])) for key in ("num_submissions", "seconds") if key in meta]
         facts += [(key, str(value)) for key, value in (meta.get("origin") or {}).items()]
-        notices = []
-        if self.tests.is_empty:
-            notices.append("Programs and tests are not in this file; name the submission file with --problems.")
+        missing = "Programs and tests are not in this file; name the submission file with --problems."
+        notices = [missing] if self.tests.is_empty else []
         state = "finished" if self._path.exists() else "not finished"
-        table = tabulate_counts("Submissions by verdict", "verdict", "submissions", counts)
+        table = tabulate_counts("Submissions by verdict", "verdict", "submissions", self.index().count("verdict"))
         return RunInfo(state, facts, notices, (), [table])
 
     def _whole_or_partial(self) -> Path:

@@ -74,7 +74,7 @@ def _test(code: str, given: Any) -> TestCase:
 
 def _read() -> tuple[Planted, ...]:
     lines = Path(__file__).with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(Planted(**{**row, "inputs": tuple(row["inputs"])}) for row in map(json.loads, lines))
+    return tuple(Planted(inputs=tuple(row.pop("inputs")), **row) for row in map(json.loads, lines))
 
 
 DISGUISED = tuple(one for one in _read() if one.is_copy)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import planted
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from published import find_archive
 
 from microcoder.data.behaviour import ProgramRunner, find_behaviour, index_behaviour
 from microcoder.data.behaviour.runner import ProgramRun
@@ -236,6 +236,7 @@ def test_a_sum_that_is_off_by_one_is_another_function(runner: ProgramRunner) -> 
         assert bool(find_behaviour(story(code, *tests), index, runner)) is is_found
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 99), min_size=2, max_size=6).map(sorted), st.integers(1, 9)),
                 min_size=1, max_size=4))  # fmt: skip
 def test_varied_inputs_keep_what_all_inputs_have_in_common(inputs: list[tuple[list[int], int]]) -> None:
@@ -248,10 +249,7 @@ def test_varied_inputs_keep_what_all_inputs_have_in_common(inputs: list[tuple[li
 def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
     runner: ProgramRunner, tmp_path: Path
 ) -> None:
-    folder = Path(os.environ.get("MICROCODER_DATA") or Path(__file__).parents[4] / "shared" / "data")
-    if not (folder / "humaneval.tar.xz").exists():
-        pytest.skip("humaneval.tar.xz is not here; set MICROCODER_DATA to its folder")
-    with tarfile.open(folder / "humaneval.tar.xz") as files:
+    with tarfile.open(find_archive("humaneval")) as files:
         files.extractall(tmp_path, filter="data")
     problems = read_benchmark_problems([SourceSettings(path=str(tmp_path), format="humaneval")])
     index = index_behaviour(problems)

@@ -14,32 +14,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+from published import find_archive
 
 from microcoder.data.clean import clean
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import TestCase
 
-ROOT = Path(__file__).parents[3]
 LEETCODE_END = re.compile(r"\n\n(?:Please complete the code|请完成下面)")
-
-
-def data_folder() -> Path:
-    """The folder of archives; skips the test where there is none."""
-    folder = Path(os.environ.get("MICROCODER_DATA") or ROOT.parent / "shared" / "data")
-    if not folder.is_dir():
-        pytest.skip("no real data here; set MICROCODER_DATA to the folder of archives")
-    return folder
 
 
 @cache
 def members(archive: str, wanted: str) -> dict[str, bytes]:
     """The files of an archive whose whole name matches."""
     pattern = re.compile(wanted)
-    path = data_folder() / f"{archive}.tar.xz"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not among the real data")
-    with tarfile.open(path) as files:
+    with tarfile.open(find_archive(archive)) as files:
         found = {m.name: files.extractfile(m) for m in files if m.isfile() and pattern.fullmatch(m.name)}
         return {name: file.read() for name, file in found.items() if file is not None}
 

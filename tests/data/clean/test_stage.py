@@ -146,7 +146,7 @@ def test_a_good_reply_becomes_the_statement_and_the_original_is_kept() -> None:
     assert "```\nnums = [1,2,3]\n```" in done.statement
     assert "1 <= nums.length <= 100" in done.statement
     assert (done.title, done.natural_language, done.flags) == ("Sum", "zh", ())
-    assert "nums" not in asked[0][1]["content"]
+    assert "nums" not in asked[0]["messages"][1]["content"]
     (line,) = [line for line in done.lineage if line.step.startswith("translate") and line.field == "statement"]
     assert line.detail.startswith("zh to en by tiny, prompt ")
 
@@ -156,7 +156,7 @@ def test_a_lost_placeholder_is_asked_for_again() -> None:
         done = run(settings)
     assert isinstance(done, Candidate)
     assert len(asked) == 2
-    assert "[[P1]] is missing" in asked[1][-1]["content"]
+    assert "[[P1]] is missing" in asked[1]["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from published import find_archive
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import REASONS
@@ -15,7 +15,6 @@ from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_shard, list_shards, open_source
 
 EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
-DATA_VARIABLE = "MICROCODER_DATA"
 
 
 class Real(NamedTuple):
@@ -43,16 +42,6 @@ ARCHIVES = {
     "mbpp": Real("mbpp", 974, 0.75, 1, 4),
     "odex": Real("odex", 945, 0.4, 1, 4),
 }
-
-
-def find_archive(name: str) -> Path:
-    """Return an archive of real data; skip the test where there is none."""
-    named = os.environ.get(DATA_VARIABLE)
-    folders = [Path(named)] if named else [parent / "shared" / "data" for parent in Path(__file__).parents]
-    for folder in folders:
-        if (folder / f"{name}.tar.xz").exists():
-            return folder / f"{name}.tar.xz"
-    pytest.skip(f"{name}.tar.xz is not here; set {DATA_VARIABLE} to the folder of real data")
 
 
 @pytest.mark.parametrize("name", ARCHIVES)

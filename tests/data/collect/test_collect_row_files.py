@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from published import write_rows as write_lines
 
 from microcoder.data.build.config import FileDigests, SourceSettings, list_inputs, open_settings
 from microcoder.data.formats.candidates import Candidate, Rejection
@@ -250,11 +251,6 @@ def test_large_rows_are_cut_into_smaller_shards_and_all_of_them_are_read(tmp_pat
 
 
 PAIRS = {"inputs": ["1 2\n"], "outputs": ["3\n"]}
-
-
-def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def collect(**settings: Any) -> list[Candidate | Rejection]:

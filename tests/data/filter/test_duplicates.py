@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,48 +58,37 @@ def merged(*rows: Candidate) -> list[tuple[str, ...]]:
     return [(group.kept, *group.dropped) for group in groups_of(*rows)]
 
 
-def test_records_that_differ_stay_apart() -> None:
-    assert groups_of(row("a/1"), row("a/2", OTHER)) == []
+CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://codeforces.com/problemset/problem/12/A"
 
 
-def test_the_same_words_in_another_dress_are_one_problem() -> None:
-    dressed = f"**{STORY.upper()}**\n"
-    (group,) = groups_of(row("a/1"), row("b/1", dressed))
-    assert group.why == {group.dropped[0]: "text"}
-
-
-def test_nearly_the_same_words_are_one_problem() -> None:
-    (group,) = groups_of(row("a/1"), row("b/1", STORY.replace("Find the least", "Compute the least")))
-    assert group.dropped in (("a/1",), ("b/1",))
-    assert group.why[group.dropped[0]].startswith("similarity 0.")
-
-
-def test_one_source_is_one_problem_in_any_words() -> None:
-    url = "https://codeforces.com/contest/12/problem/A"
-    problemset = "https://codeforces.com/problemset/problem/12/A"
-    (group,) = groups_of(row("a/1", url=url), row("b/1", OTHER, url=problemset))
-    assert set(group.why.values()) == {"source"}
+@pytest.mark.parametrize(
+    ("one", "other", "why"),
+    [
+        ({}, {"statement": OTHER}, None),
+        ({}, {"statement": f"**{STORY.upper()}**\n"}, "text"),
+        ({}, {"statement": STORY.replace("Find the least", "Compute the least")}, "similarity 0."),
+        # One source is one problem in any words.
+        ({"url": f"{CONTEST}/A"}, {"statement": OTHER, "url": PROBLEMSET}, "source"),
+        # Two problems told alike stay apart.
+        ({"url": f"{CONTEST}/A"}, {"url": f"{CONTEST}/B"}, None),
+        ({"statement": f"{STORY} 1 <= n <= 100"}, {"statement": f"{STORY} 1 <= n <= 100000"}, None),
+        ({"tests": (TestCase(input="1\n", output="2\n"),)}, {"tests": (TestCase(input="1", output="3"),)}, None),
+        # Short statements are compared by source only.
+        ({"statement": "See the picture."}, {"statement": "See the picture."}, None),
+    ],
+)
+def test_what_makes_two_records_one_problem(one: dict[str, Any], other: dict[str, Any], why: str | None) -> None:
+    found = groups_of(row("a/1", **one), row("b/1", **other))
+    assert len(found) == (why is not None)
+    for group in found:
+        assert group.dropped in (("a/1",), ("b/1",))
+        assert group.why[group.dropped[0]].startswith(str(why))
 
 
 def test_a_translation_joined_by_its_source_still_finds_its_own_kind() -> None:
     url = "https://codeforces.com/contest/12/problem/A"
     rows = (row("a/1", OTHER, url=url, licence="MIT"), row("b/1", url=url), row("c/1", f"{STORY} Good luck to you."))
     assert merged(*rows) == [("a/1", "b/1", "c/1")]
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (
-            {"url": "https://codeforces.com/contest/12/problem/A"},
-            {"url": "https://codeforces.com/contest/12/problem/B"},
-        ),
-        ({"statement": f"{STORY} 1 <= n <= 100"}, {"statement": f"{STORY} 1 <= n <= 100000"}),
-        ({"tests": (TestCase(input="1\n", output="2\n"),)}, {"tests": (TestCase(input="1", output="3"),)}),
-    ],
-)
-def test_two_problems_told_alike_stay_apart(one: dict[str, object], other: dict[str, object]) -> None:
-    assert groups_of(row("a/1", **one), row("b/1", **other)) == []  # type: ignore[arg-type]
 
 
 def test_a_third_record_does_not_join_what_is_told_apart() -> None:
@@ -113,10 +103,6 @@ def test_another_answer_says_nothing_where_several_are_right() -> None:
     checker = Checker(type="program", code="exit(42)", protocol="kattis")
     one = row("a/1", tests=(TestCase(input="1", output="2"),), checker=checker)
     assert len(groups_of(one, row("b/1", tests=(TestCase(input="1", output="3"),)))) == 1
-
-
-def test_short_statements_are_compared_by_source_only() -> None:
-    assert groups_of(row("a/1", "See the picture."), row("b/1", "See the picture.")) == []
 
 
 def test_the_best_record_is_kept() -> None:
@@ -301,22 +287,13 @@ def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
     assert done.licence == ""
 
 
-def test_solutions_are_kept_once_where_they_are_called_alike() -> None:
+def test_solutions_and_merged_ids_are_kept_once() -> None:
     shared, new = Solution(code="print(1)"), Solution(code="print(2)", known="wrong_answer")
-    kept = record("a/1", solutions=(shared,))
-    done = merge(
-        kept,
-        [record("b/1", solutions=(shared, new)), record("c/1", fn_name="f", solutions=(Solution(code="x"),))],
-    )
+    other = record("b/1", solutions=(shared, new), merged=("d/1",))
+    called = record("c/1", fn_name="f", solutions=(Solution(code="x"),))
+    done = merge(record("a/1", solutions=(shared,)), [called, other])
     assert done.solutions == (shared, new)
-
-
-def test_merged_ids_are_those_of_merged_records_too() -> None:
-    assert merge(record("a/1"), [record("c/1"), record("b/1", merged=("d/1",))]).merged == (
-        "b/1",
-        "d/1",
-        "c/1",
-    )
+    assert done.merged == ("b/1", "d/1", "c/1")
 
 
 def candidate(**fields: object) -> Candidate:
@@ -348,17 +325,11 @@ def test_a_platform_s_own_id_is_a_key_too() -> None:
     assert source_keys(candidate(id="apps/1873", platform="codeforces")) == frozenset()
 
 
-@pytest.mark.parametrize("title", ["1. Two Sum", "A. Two sum", "two-sum", "B1. Two  Sum!", "１. Two Sum"])
-def test_one_title_has_one_key(title: str) -> None:
-    assert title_key(title) == "two sum"
-
-
-def test_formulae_are_words_like_plain_text() -> None:
+def test_titles_words_and_literals_are_the_same_in_every_dress() -> None:
+    titles = ("1. Two Sum", "A. Two sum", "two-sum", "B1. Two  Sum!", "１. Two Sum")
+    assert {title_key(title) for title in titles} == {"two sum"}
     assert words("$1 \\leq n$") == words("1 <= n") == ["1", "<", "=", "n"]
     assert words("返回和") == ["返", "回", "和"]
-
-
-def test_literals_are_what_a_translation_leaves() -> None:
     english, chinese = 'Given "abc" and -3, return 1.5.', '给你 "abc" 和 -3 ，返回 1.5 。'  # fmt: skip
     assert literals(english) == literals(chinese) == ["abc", "-3", "1.5"]
 

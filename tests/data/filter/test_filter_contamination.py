@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 from decontamination import arranged, known_copies, measure
-from real_texts import ALL, deepseek, kodsport, livecodebench, members, rows
+from real_texts import ALL, deepseek, livecodebench, members, rows
 
 from microcoder.data.filter import ContaminationIndex, build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
@@ -43,9 +43,30 @@ def evidence(candidate: Candidate, index: ContaminationIndex = INDEX) -> list[st
     return [hit.by for hit in find_hits(candidate, index)]
 
 
-def test_what_has_nothing_in_common_is_clean() -> None:
-    assert evidence(row()) == []
-    assert evidence(row(title="Flowers", url="https://leetcode.com/problems/flowers/")) == []
+TRANSLATED = (
+    "面包师从第一座城市走到最后一座城市，求最少花费。\n\n示例 1：\n\n"
+    "输入：n = 5, k = 3, 价格 = [17,4,23,42,8]\n输出：29\n\n"
+    "示例 2：\n\n输入：n = 4, k = 2, 价格 = [31,16,55,91]\n输出：78\n\n示例 3：\n\n"
+    "输入：n = 6, k = 1, 价格 = [12,9,77,81,64,10]\n输出：243\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (row(), []),
+        (row(title="Flowers", url="https://leetcode.com/problems/flowers/"), []),
+        # The address is enough in every country.
+        (row(url="https://leetcode.cn/problems/bread-for-the-road/description/"), ["source"]),
+        (row(f"{OTHER}Find the least that he pays to reach the last city.\n"), []),
+        (row(TRANSLATED), ["literals"]),
+        # The original is compared beside its translation.
+        (row(OTHER, statement_found=STORY), ["words"]),
+    ],
+    ids=["nothing in common", "another title", "address", "one sentence", "numbers", "original"],
+)
+def test_what_two_problems_have_in_common_is_found(one: Candidate, expected: list[str]) -> None:
+    assert evidence(one) == expected
 
 
 def test_without_a_benchmark_everything_is_clean() -> None:
@@ -56,10 +77,6 @@ def test_a_page_of_a_benchmark_is_found_in_its_clean_copy() -> None:
     marked = " ".join(f"<strong>{word}</strong>" if number % 3 else word for number, word in enumerate(OTHER.split()))
     page = Candidate(id="bench/flowers", dataset="bench", statement_found=f"<p>{marked}</p>")
     assert evidence(row(), build_index([page])) == ["words"]
-
-
-def test_the_address_is_enough_in_every_country() -> None:
-    assert evidence(row(url="https://leetcode.cn/problems/bread-for-the-road/description/")) == ["source"]
 
 
 def test_a_long_title_is_enough_and_a_short_one_is_not() -> None:
@@ -75,10 +92,6 @@ def test_words_are_enough_where_another_story_surrounds_them() -> None:
     (hit,) = find_hits(row(f"{OTHER}\n{story}"), INDEX)
     assert (hit.problem_id, hit.by) == ("bench/bread-for-the-road", "words")
     assert 0.22 <= hit.score <= 1
-
-
-def test_a_sentence_in_common_is_not_enough() -> None:
-    assert evidence(row(f"{OTHER}Find the least that he pays to reach the last city.\n")) == []
 
 
 SHORT_STORIES = (
@@ -121,20 +134,6 @@ def test_what_many_benchmark_problems_have_says_nothing() -> None:
     # One problem that several benchmarks list is no boilerplate.
     copies = [problems[0].model_copy(update={"id": f"copy{number}/0"}) for number in range(5)]
     assert evidence(problems[0], build_index(copies)) == ["words"] * 5
-
-
-def test_numbers_survive_a_translation() -> None:
-    text = (
-        "面包师从第一座城市走到最后一座城市，求最少花费。\n\n示例 1：\n\n"
-        "输入：n = 5, k = 3, 价格 = [17,4,23,42,8]\n输出：29\n\n"
-        "示例 2：\n\n输入：n = 4, k = 2, 价格 = [31,16,55,91]\n输出：78\n\n示例 3：\n\n"
-        "输入：n = 6, k = 1, 价格 = [12,9,77,81,64,10]\n输出：243\n"
-    )
-    assert evidence(row(text)) == ["literals"]
-
-
-def test_the_original_is_compared_beside_its_translation() -> None:
-    assert evidence(row(OTHER, statement_found=STORY)) == ["words"]
 
 
 def test_tests_are_compared_with_the_examples() -> None:
@@ -203,7 +202,3 @@ def test_trees_are_not_one_problem_for_the_definition_of_a_node() -> None:
     hits = sum(bool(find_hits(row(text), index)) for text in others)
     assert len(others) > 50
     assert hits <= 0.05 * len(others)
-
-
-def test_kodsport_has_both_languages() -> None:
-    assert {one.natural_language for one in kodsport()} >= {"sv", "en"}

@@ -11,6 +11,7 @@ import sys
 from datetime import date
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -63,49 +64,38 @@ def quality_reason(statement: str, settings: QualitySettings | None = None, **fi
     return found[0] if found else None
 
 
-def test_a_good_statement_passes() -> None:
-    assert quality_reason(GOOD) is None
+SQL = "Write a SQL query to report the names of all customers who never order anything in the shop."
+CHOICE = "Which of the following is the complexity of sorting n numbers by comparing two of them at a time?"
 
 
 @pytest.mark.parametrize(
-    ("statement", "expected"),
+    ("statement", "chosen", "fields", "expected"),
     [
-        ("", "no_statement"),
-        (" \n", "no_statement"),
-        ("Problem statement not available.", "no_statement"),
-        ("TBD", "no_statement"),
-        ("Add two numbers.", "too_short"),
-        (
-            "Write a SQL query to report the names of all customers who never order anything in the shop.",
-            "not_a_program",
-        ),
-        (
-            "Which of the following is the complexity of sorting n numbers by comparing two of them at a time?",
-            "not_a_program",
-        ),
+        (GOOD, {}, {}, None),
+        ("", {}, {}, "no_statement"),
+        (" \n", {}, {}, "no_statement"),
+        ("Problem statement not available.", {}, {}, "no_statement"),
+        ("TBD", {}, {}, "no_statement"),
+        ("Add two numbers.", {}, {}, "too_short"),
+        ("Add two numbers.", {"min_words": 0}, {}, None),
+        (SQL, {}, {}, "not_a_program"),
+        (CHOICE, {}, {}, "not_a_program"),
+        # A mere remark stands in nobody's way.
+        (GOOD, {}, {"flags": ("no_constraints", "samples_missing")}, None),
+        (GOOD, {}, {"tests": ()}, "no_tests"),
+        (GOOD, {"needs_tests": False}, {"tests": ()}, None),
     ],
 )
-def test_each_rule_has_its_reason(statement: str, expected: str) -> None:
-    assert quality_reason(statement) == expected
+def test_each_rule_has_its_reason(
+    statement: str, chosen: dict[str, Any], fields: dict[str, Any], expected: str | None
+) -> None:
+    assert quality_reason(statement, QualitySettings(**chosen), **fields) == expected
 
 
 @pytest.mark.parametrize("flag", QualitySettings().blocking_flags)
 def test_what_was_found_stands_in_the_way(flag: str) -> None:
     assert quality_reason(GOOD, flags=("no_constraints", flag)) == flag
     assert quality_reason(GOOD, QualitySettings(blocking_flags=()), flags=(flag,)) is None
-
-
-def test_a_mere_remark_does_not() -> None:
-    assert quality_reason(GOOD, flags=("no_constraints", "samples_missing")) is None
-
-
-def test_a_row_without_tests_goes_unless_tests_come_later() -> None:
-    assert quality_reason(GOOD, tests=()) == "no_tests"
-    assert quality_reason(GOOD, QualitySettings(needs_tests=False), tests=()) is None
-
-
-def test_bounds_are_the_config_s() -> None:
-    assert quality_reason("Add two numbers.", QualitySettings(min_words=0)) is None
 
 
 def test_every_reason_is_known() -> None:
@@ -157,10 +147,10 @@ def test_one_name_for_the_ways_of_writing(written: str, name: str) -> None:
     assert normalise_licence(written) == name
 
 
-@pytest.mark.parametrize("name", [*PERMISSIVE, *SHARE_ALIKE])
-def test_every_name_on_the_list_is_its_own(name: str) -> None:
-    assert normalise_licence(name) == name
-    assert check_licence(row(name)) is None
+def test_every_name_on_the_list_is_its_own() -> None:
+    for name in (*PERMISSIVE, *SHARE_ALIKE):
+        assert normalise_licence(name) == name
+        assert check_licence(row(name)) is None
 
 
 @given(st.text(max_size=40))
@@ -169,12 +159,9 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise_licence(once) == once
 
 
-@pytest.mark.parametrize("licence", ["CC BY-NC 4.0", "CC-BY-ND", "all rights reserved"])
-def test_what_is_not_on_the_list_is_refused(licence: str) -> None:
-    assert check_licence(row(licence)) == ("licence_refused", normalise_licence(licence))
-
-
-def test_what_says_nothing_passes_unless_the_config_says_otherwise() -> None:
+def test_what_is_not_on_the_list_is_refused_and_silence_where_the_config_says_so() -> None:
+    for licence in ("CC BY-NC 4.0", "CC-BY-ND", "all rights reserved"):
+        assert check_licence(row(licence)) == ("licence_refused", normalise_licence(licence))
     assert check_licence(row("")) is None
     strict = LicenceSettings(unknown="reject")
     assert check_licence(row(""), strict) == ("licence_unknown", "the source says nothing")
@@ -327,21 +314,17 @@ def recency_reason(published: str, **settings: object) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("text", "first", "last"),
+    ("text", "period"),
     [
-        ("2024", date(2024, 1, 1), date(2024, 12, 31)),
-        ("2024-02", date(2024, 2, 1), date(2024, 2, 29)),
-        ("2024-05-17", date(2024, 5, 17), date(2024, 5, 17)),
-        ("2024-05-17T12:00:00Z", date(2024, 5, 17), date(2024, 5, 17)),
+        ("2024", (date(2024, 1, 1), date(2024, 12, 31))),
+        ("2024-02", (date(2024, 2, 1), date(2024, 2, 29))),
+        ("2024-05-17", (date(2024, 5, 17), date(2024, 5, 17))),
+        ("2024-05-17T12:00:00Z", (date(2024, 5, 17), date(2024, 5, 17))),
+        *((text, None) for text in ("", "2024-13", "2024-02-30", "May 2024", "0000", "17")),
     ],
 )
-def test_a_date_is_the_days_that_it_can_mean(text: str, first: date, last: date) -> None:
-    assert parse_period(text) == (first, last)
-
-
-@pytest.mark.parametrize("text", ["", "2024-13", "2024-02-30", "May 2024", "0000", "17"])
-def test_what_is_no_date_is_none(text: str) -> None:
-    assert parse_period(text) is None
+def test_a_date_is_the_days_that_it_can_mean(text: str, period: tuple[date, date] | None) -> None:
+    assert parse_period(text) == period
 
 
 @given(st.dates())
@@ -349,31 +332,28 @@ def test_every_day_is_read_back(day: date) -> None:
     assert parse_period(day.isoformat()) == (day, day)
 
 
-def test_without_a_window_everything_passes() -> None:
-    assert recency_reason("1999") is None
-    assert recency_reason("") is None
+WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
 
 
 @pytest.mark.parametrize(
-    ("published", "expected"),
-    [("2023-12-31", "too_old"), ("2024-01-01", None), ("2024", None), ("2025", "too_new"), ("2024-12-31", None)],
-)
-def test_a_window_holds_its_ends(published: str, expected: str | None) -> None:
-    assert recency_reason(published, not_before="2024-01-01", not_after="2024-12") == expected
-
-
-@pytest.mark.parametrize(
-    ("published", "expected"),
-    [("2024-05", "before_cutoff"), ("2024-06-01", None), ("2024", None), ("2023", "before_cutoff")],
-)
-def test_what_the_model_surely_saw_goes(published: str, expected: str | None) -> None:
-    assert recency_reason(published, model_cutoff="2024-05") == expected
-
-
-def test_rows_without_a_date_go_where_that_is_asked_for() -> None:
-    assert recency_reason("", model_cutoff="2024") is None
-    assert recency_reason("", model_cutoff="2024", undated="reject") == "no_date"
-    assert recency_reason("", undated="reject") is None
+    ("published", "chosen", "expected"),
+    [
+        ("1999", {}, None), ("", {}, None),
+        # A window holds its ends.
+        ("2023-12-31", WINDOW, "too_old"), ("2024-01-01", WINDOW, None), ("2024", WINDOW, None),
+        ("2025", WINDOW, "too_new"), ("2024-12-31", WINDOW, None),
+        # What the model surely saw goes.
+        ("2024-05", {"model_cutoff": "2024-05"}, "before_cutoff"), ("2024-06-01", {"model_cutoff": "2024-05"}, None),
+        ("2024", {"model_cutoff": "2024-05"}, None), ("2023", {"model_cutoff": "2024-05"}, "before_cutoff"),
+        # Rows without a date go where that is asked for.
+        ("", {"model_cutoff": "2024"}, None), ("", {"model_cutoff": "2024", "undated": "reject"}, "no_date"),
+        ("", {"undated": "reject"}, None),
+    ],
+)  # fmt: skip
+def test_a_date_is_held_against_the_window_and_the_cutoff(
+    published: str, chosen: dict[str, str], expected: str | None
+) -> None:
+    assert recency_reason(published, **chosen) == expected
 
 
 @given(st.dates(), st.dates(), st.dates())
@@ -438,11 +418,8 @@ def test_a_contaminated_row_names_the_problem_and_the_evidence() -> None:
     assert done.detail.startswith("bench/0 by words (")
 
 
-def test_without_an_index_nothing_is_compared() -> None:
+def test_without_an_index_nothing_is_compared_and_an_unknown_reason_is_an_error() -> None:
     assert filter_row(ROW) == ROW
-
-
-def test_an_unknown_reason_is_an_error() -> None:
     with pytest.raises(KeyError, match="add it to REASONS"):
         reject(ROW, "filter", "ugly")
 

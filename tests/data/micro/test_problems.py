@@ -31,15 +31,10 @@ def test_every_template_has_references_that_pass_their_own_tests() -> None:
     assert failed == {}
 
 
-def test_the_same_seed_gives_the_same_problems_and_another_seed_others() -> None:
-    first, again, other = (generate_problems(split="train", num_problems=60, seed=seed) for seed in (3, 3, 4))
-    assert first == again
+def test_the_same_seed_gives_the_same_problems_and_a_longer_list_starts_with_the_shorter_one() -> None:
+    first, other = (generate_problems(split="train", num_problems=60, seed=seed) for seed in (3, 4))
+    assert first[:25] == generate_problems(split="train", num_problems=25, seed=3)
     assert {p.statement for p in first} != {p.statement for p in other}
-
-
-def test_a_longer_list_starts_with_the_shorter_one() -> None:
-    long, short = (generate_problems(split="heldout", num_problems=num) for num in (40, 25))
-    assert long[:25] == short
 
 
 @pytest.mark.parametrize("split", ["train", "heldout"])

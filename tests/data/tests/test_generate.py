@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 from local_endpoint import endpoint_of
@@ -224,7 +225,7 @@ SECOND = FIRST.replace("numbers", "words")
 GENERATES = "import random, sys\nrandom.seed(int(sys.argv[1]))\nprint(*(random.randint(1, 9) for _ in range(5)))\n"
 
 
-def ask_model(judges: Open, validators: list[str]) -> tuple[Candidate, list[list[dict[str, str]]]]:
+def ask_model(judges: Open, validators: list[str]) -> tuple[Candidate, list[dict[str, Any]]]:
     """Generate for sums of an input whose layout is not inferred: it has an empty line within."""
     candidate = make_candidate(
         statement="Sum up all numbers of the input.", fn_name=None, starter_code=None, kit=InputKit(),
@@ -247,7 +248,7 @@ def ask_model(judges: Open, validators: list[str]) -> tuple[Candidate, list[list
 def test_a_model_writes_generators_and_two_validators_for_what_is_not_understood(judges: Open) -> None:
     made, asked = ask_model(judges, ["raise SystemExit(1)", FIRST, FIRST, SECOND])
     assert len(asked) == 5
-    assert all("Sum up all numbers" in chat[0]["content"] for chat in asked)
+    assert all("Sum up all numbers" in one["messages"][0]["content"] for one in asked)
     assert {one.kind for one in made.origins} == {"given", "model/generator 0"}
     assert {one.certificate for one in made.origins} == {"", "model"}
     assert len(made.tests) == 1 + 6

@@ -65,6 +65,7 @@ def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: lis
     read = read_texts(texts, is_typed=True)[0]
     assert [item.form for item in read.layout.items] == forms
     assert [read.layout.render(values) for values in read.values] == texts
+    assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], "inputs of different layouts have none"
 
 
 def test_columns_of_rows_that_nothing_counts_are_something_of_their_own() -> None:
@@ -73,10 +74,6 @@ def test_columns_of_rows_that_nothing_counts_are_something_of_their_own() -> Non
     (table,) = model.shapes
     assert table.item is not None
     assert [column.kind for column in table.item.columns] == ["text", "int"]
-
-
-def test_inputs_of_different_layouts_have_none() -> None:
-    assert read_texts(["1 a\n\n2\n", "x y z\n", "3\n"]) == []
 
 
 def mutants_of(model: InputModel, known: Sequence[tuple[Any, ...]], num: int = 400) -> list[tuple[Any, ...]]:
@@ -204,7 +201,4 @@ def test_a_limit_takes_some_of_each_kind_and_the_same_every_time() -> None:
     assert len({one.name.split("/")[0] for one in few}) >= 6
     assert few == make_mutants(CODE, limit=12, seed=3)
     assert few != make_mutants(CODE, limit=12, seed=4)
-
-
-def test_what_is_no_python_has_no_mutants() -> None:
-    assert make_mutants("int main() { return 0; }", limit=5) == []
+    assert make_mutants("int main() { return 0; }", limit=5) == [], "what is no Python has no mutants"

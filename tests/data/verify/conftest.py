@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from published import find_archive
 
 from microcoder.judge import Judge
-
-REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +21,9 @@ def judge() -> Iterator[Judge]:
 @pytest.fixture(scope="session")
 def kodsport(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One real problem package out of the archive."""
-    folder = Path(os.environ.get("MICROCODER_DATA") or REPOSITORY.parent / "shared" / "data")
-    archive = folder / "kodsport.tar.xz"
-    if not archive.exists():
-        pytest.skip("kodsport.tar.xz is not here; set MICROCODER_DATA to its folder")
     target = tmp_path_factory.mktemp("kodsport")
     wanted = "kodsport/kth-challenge-2013/"
-    with tarfile.open(archive) as files:
+    with tarfile.open(find_archive("kodsport")) as files:
         for member in files:
             if member.name.startswith(wanted):
                 files.extract(member, target)

@@ -22,6 +22,7 @@ from microcoder.cli import main
 from microcoder.judge.core.types import Program
 from microcoder.judge.fleet.http import JudgeClient
 
+from ..processes import children_of  # pyrefly: ignore[missing-import]
 from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
 
 SERVE = [sys.executable, "-m", "microcoder", "serve"]
@@ -75,7 +76,7 @@ def test_what_is_left_after_the_grace_is_given_back() -> None:
     with serve(*options) as (url, process), ThreadPoolExecutor(6) as pool:
         waiting = [pool.submit(ask, url, 2.0, number) for number in range(6)]
         wait_for_queue(url, 6)
-        children = [int(pid) for task in Path(f"/proc/{process.pid}/task").iterdir() for pid in _children(task)]
+        children = children_of(process.pid)
         process.send_signal(signal.SIGTERM)
         answers = [future.result() for future in waiting]
         assert process.wait(20) == 0
@@ -107,10 +108,6 @@ def test_it_serves_over_tls_and_a_handshake_that_does_not_come_is_ended(
             assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
         with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), 60) as silent:
             assert silent.recv(1) == b""
-
-
-def _children(task: Path) -> list[str]:
-    return (task / "children").read_text().split()
 
 
 def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 import pytest
@@ -23,6 +22,7 @@ from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet import http as judge_client
 from microcoder.judge.fleet.http import JudgeClient
 
+from ..processes import descendants_of  # pyrefly: ignore[missing-import]
 from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
@@ -51,16 +51,6 @@ def wait_for(what: object, seconds: float = 20.0) -> None:
 
 def num_queued(running: Running) -> int:
     return int(running.service.metrics.queued._value.get())
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the processes that a process has started, and theirs: fork servers, and what runs in them."""
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:
-        return []
-    return [process for child in children for process in (child, *descendants(child))]
 
 
 def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> None:
@@ -117,7 +107,7 @@ def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int)
 
     def note(index: int, verdict: object) -> None:
         told.append(index)
-        if len(told) > 8 and not killed and (found := descendants(os.getpid())):
+        if len(told) > 8 and not killed and (found := descendants_of(os.getpid())):
             with suppress(ProcessLookupError):
                 os.kill(found[place], signal.SIGKILL)
                 killed.append(found[place])

@@ -1,6 +1,5 @@
 """A real headless Chromium, driven over a pipe by its DevTools protocol: no package needed."""
 
-import base64
 import contextlib
 import json
 import os
@@ -19,6 +18,10 @@ _FLAGS = (
     "disable-background-networking disable-component-update disable-sync disable-quic remote-debugging-pipe"
 )
 _PATIENCE_SECONDS = 60
+
+
+AXE = Path(__file__).parents[3] / "node_modules" / "axe-core" / "axe.min.js"
+"""There after `npm install --no-save axe-core`; without it pages are not asked for what readers of screens meet."""
 
 
 class BrowserError(Exception):
@@ -134,11 +137,6 @@ class Chromium:
         )
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
 
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what is seen as PNG."""
-        image = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(image["data"]))
-
     def faults(self) -> list[str]:
         """Return exceptions and errors of the page since it was opened."""
         self.run("0")
@@ -179,6 +177,16 @@ class Chromium:
             if not chunk:
                 return
             self._buffer += chunk
+
+
+def axe_violations(page: Chromium) -> list[str]:
+    """Return what axe finds wrong with the open page, by rule; nothing where axe is not installed."""
+    if not AXE.exists():
+        return []
+    page.run(f"{AXE.read_text(encoding='utf-8')};0")
+    options = "{preload: false, resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
+    one = "({id, nodes}) => `${id}: ${nodes.map(({html}) => html.slice(0, 150)).join(' ')}`"
+    return page.run(f"axe.run(document, {options}).then(({{violations}}) => violations.map({one}))")
 
 
 def _write_all(file: int, data: bytes) -> None:

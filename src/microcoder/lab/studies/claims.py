@@ -128,17 +128,20 @@ def judge_studies(
 
 
 def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
-    """Correct the verdicts of studies for all claims of the catalogue."""
+    """Correct verdicts for all claims of the catalogue together, and for each study's own claims (X1, X2 ...)."""
     judged = list(judged)
-    tested = {
-        result.claim.id: result.primary
-        for study in judged
-        for result in study.claims
-        if result.claim.is_catalogued
-        and result.primary
-        and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
-    }
-    adjusted = adjust_judgements(tested, num_claims=len(INSIGHTS))
+    families = [(len(INSIGHTS), [result for study in judged for result in study.claims if result.claim.is_catalogued])]
+    for study in judged:
+        own = [result for result in study.claims if not result.claim.is_catalogued]
+        families.append((len(own), own))
+    adjusted: dict[str, Judgement] = {}
+    for num_claims, results in families:
+        tested = {
+            result.claim.id: result.primary
+            for result in results
+            if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
+        }
+        adjusted |= adjust_judgements(tested, num_claims=num_claims)
 
     def corrected(result: ClaimResult) -> ClaimResult:
         found = adjusted.get(result.claim.id)

@@ -23,7 +23,7 @@ from microcoder.lab.studies.history import History, Row, read_history
 from microcoder.lab.studies.names import algorithm_name
 from microcoder.lab.yardstick.report import wilson_interval
 from microcoder.train.algorithm.continuation import Fate, count_continued
-from microcoder.train.metrics import EvaluationMetrics
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.run.probe import read_probe
 
 Cell = str | list[str]
@@ -95,6 +95,7 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         "state": "finished" if history.is_finished else "not finished",
         "about": " · ".join(filter(None, about)),
         "headline": _headline(history, headline),
+        "story": _story(history),
         "topics": describe_run(history),
         "next": [(f"microcoder view {folder}", "read every rollout with its tests")],
         "notices": list(_notices(history, headline)),
@@ -127,6 +128,41 @@ def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
         return {"figures": ["No accuracy yet"], "text": "No scored held-out evaluation was recorded."}
     asked = f"{'before training' if before else trained}: {asked}"
     return {"figures": figures, "text": f"Held-out accuracy {asked}. There is nothing to compare it with yet."}
+
+
+def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
+    """Return sentences on what happened in training, each with what its link is called and leads to in the viewer."""
+    steps = [(step.step, step.reward_mean) for step in history.steps if step.reward_mean is not None]
+    num = max(1, len(steps) // 10)
+    # Means of a tenth of the run, so that the noise of one step is no jump.
+    means = [fmean(reward for _, reward in steps[end - num : end]) for end in range(num, len(steps) + 1)]
+    links = []
+    if rises := [after - before for before, after in zip(means, means[num:], strict=False)]:
+        place = rises.index(max(rises))
+        first, last = steps[place][0], steps[place + 2 * num - 1][0]
+        text = f"Mean reward: {means[0]:.3f} at first, {means[-1]:.3f} in the end"
+        text += f", the largest rise {max(rises):+.3f} from step {first} to {last}."
+        links.append((text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"}))
+    if history.steps:
+        total, truncated, _ = count_masked(history)
+        ends = _ends(history, "truncated_share", "{:.1%}", "{:.1%}")
+        text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends and f', {ends}'}."
+        links.append((text, "truncated rollouts", {"truncated": "yes"}))
+        links = [(text, name, {"view": "rollouts", "split": "train", **state}) for text, name, state in links]
+        links.append((_doses(history.steps), "all curves", {"view": "curves"}))
+    return links
+
+
+def _doses(steps: Sequence[StepMetrics]) -> str:
+    """Say what masks, penalties and corrections took of the advantages, and of how many tokens a clip took the rest."""
+    taken = {"mask": 0.0} if any(step.masked_share for step in steps) else {}
+    for name, share in (item for step in steps for item in step.doses.items()):
+        idea = name.partition("_")[0]
+        taken[idea] = taken.get(idea, 0.0) + share / len(steps)
+    text = ", ".join(f"the {idea} took {share:.1%}" for idea, share in taken.items()) or "nothing was taken"
+    clipped = [[share for name, share in step.optimizer.items() if name.startswith("clip_")] for step in steps]
+    left = fmean(map(sum, clipped))
+    return f"Doses: of all |advantage| {text}{f'; the clip stopped {left:.2%} of the tokens' if any(clipped) else ''}."
 
 
 def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
@@ -360,23 +396,13 @@ def count_masked(history: History) -> tuple[int, int, Counter[str]]:
 def _mask(history: History) -> str:
     if not history.steps:
         return ""
-    total, truncated, masked = count_masked(history)
-    most = max(history.steps, key=lambda step: step.truncated_share)
+    total, _, masked = count_masked(history)
     reasons = {"truncated_incomplete": "cut off before the program ended", "truncated_correct": "right though cut off"}
     why = ", ".join(f"{count:,} {reasons.get(reason, reason)}" for reason, count in sorted(masked.items()) if count)
     num_masked = sum(masked.values())
     effective = round(sum(step.masked_effective_share * sum(step.outcomes.values()) for step in history.steps))
-    taken = fmean(sum(share for idea, share in step.doses.items() if "mask_" in idea) for step in history.steps)
-    return (
-        f"{truncated:,} of {total:,} rollouts reached the limit ({truncated / total:.1%}; most at step {most.step}: "
-        f"{most.truncated_share:.1%}); of {num_masked:,} ({num_masked / total:.1%}) the advantage was set to 0"
-        + (f": {why}" if why else "")
-        + (
-            f"; {effective:,} had one to lose ({taken:.1%} of all |advantage|), of the others it was 0 anyway"
-            if num_masked
-            else ""
-        )
-    )
+    anyway = f": {why}; of {num_masked - effective:,} it would have been 0 anyway" if num_masked else ""
+    return f"{num_masked:,} of {total:,} rollouts ({num_masked / total:.1%}) had their advantage set to 0{anyway}"
 
 
 def _limits(limits: Sequence[int], in_test: int | None) -> str:

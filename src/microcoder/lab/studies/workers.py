@@ -97,7 +97,8 @@ def needed_names(study: Study, results: Sequence[ClaimResult]) -> set[str]:
         part = result.primary
         if part is None or result.raw is ClaimFinding.CANNOT_APPEAR:
             continue
-        contrast, alpha = part.contrast, ALPHA / (len(INSIGHTS) if result.claim.is_catalogued else 1)
+        family = INSIGHTS if result.claim.is_catalogued else [one for one in study.claims if not one.is_catalogued]
+        contrast, alpha = part.contrast, ALPHA / len(family)
         if part.effect is not None and part.effect.half_width_at(alpha) <= contrast.least / 2:
             continue
         read = study.measurements[contrast.measurement].uses if contrast.measurement else contrast.levels
@@ -121,7 +122,7 @@ def do_work(
         scale: as in `plan_runs`.
         jobs: processes.
         logs: folder of what they print.
-        on_end: is told of each piece of work that is done, or has failed, and how.
+        on_end: is called with each piece of work that is done, or has failed, and how.
         command: what the user typed, for the runs' manifests.
 
     Raises:

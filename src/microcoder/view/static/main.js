@@ -164,7 +164,7 @@
 
   // Both are wanted for a list: they are asked for at once.
   const opened = viewer.state.read();
-  if (opened.run && opened.view !== "curves") source.index(opened.run).catch(() => null);
+  if (opened.run && !["overview", "curves"].includes(opened.view)) source.index(opened.run).catch(() => null);
   try {
     runs = await source.runs();
   } catch (error) {
@@ -188,8 +188,8 @@
     back: () => current().view === "rollouts" && viewer.state.go({ at: "" }),
   });
   addEventListener("hashchange", render);
-  // Evaluations and verdicts have no curves: a page of nothing but them opens on what they have.
-  if (!location.hash && viewer.state.read().view === "curves" && runs.every((run) => !run.charts.length && !run.tables.length)) viewer.state.go({ view: "rollouts" }, { replace: true });
+  // Only training runs have an overview: a page of others opens on what they have.
+  if (!location.hash && !runs.some(({ kind }) => kind === "training")) viewer.state.go({ view: runs.some((run) => run.charts.length || run.tables.length) ? "curves" : "rollouts" }, { replace: true });
   await render();
   if (source.pulse) follow();
 })();

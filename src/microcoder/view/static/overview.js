@@ -1,5 +1,5 @@
 "use strict";
-// What the report of a training run says: headline, comparisons, warnings and examples. `microcoder report` opens here.
+// What happened in a training run: headline, a few sentences, comparisons, warnings and examples. The page opens here.
 
 viewer.overview = (() => {
   const { make, replace, shown, words, count, table } = viewer.page;
@@ -19,7 +19,7 @@ viewer.overview = (() => {
       trained.length > 1 ? make("label", { class: "choice" }, "Run ", make("select", { id: "overview-run", change: choose }, options)) : null,
       make("h2", {}, shown(told.title), make("b", { class: "badge" }, told.state)),
       make("p", { class: "soft" }, shown(told.about)),
-      headline(told.headline),
+      headline(told, run.key),
       ...[...told.notices, ...run.notices].map((text) => make("p", { class: "notice" }, shown(text))),
       topics(told),
       ...told.tables.map(section),
@@ -35,12 +35,15 @@ viewer.overview = (() => {
     );
   }
 
-  function headline({ figures, difference, text, finding }) {
+  function headline({ headline: { figures, difference, text, finding }, story }, run) {
+    const link = (name, state) => make("a", { href: viewer.state.link({ run, ...state }) }, name);
+    const problems = difference ? link("problems that changed", { view: "problems", split: "heldout", list: "flipped" }) : null;
     return make(
       "section",
       { id: "headline", "aria-label": "Headline" },
       make("p", { class: "figures" }, figures.join(" → "), Array.isArray(difference) ? make("span", { class: difference[1] }, ` ${difference[0]}`) : null),
-      make("p", {}, text, finding ? make("strong", {}, ` ${finding}`) : null),
+      make("p", {}, text, finding ? make("strong", {}, ` ${finding}`) : null, " ", problems),
+      make("ul", { id: "story" }, story.map(([text, name, state]) => make("li", {}, `${shown(text)} `, link(shown(name), state)))),
     );
   }
 
@@ -70,7 +73,7 @@ viewer.overview = (() => {
     const facts = [`${rollout.tests_passed ?? 0} of ${rollout.tests_total ?? "?"} tests`, `${rollout.num_tokens} tokens${rollout.is_truncated ? ", truncated" : ""}`, rollout.reward === null ? "unscored" : `reward ${+rollout.reward.toFixed(3)}`, rollout.split === "train" ? `advantage ${viewer.list.signed(rollout.advantage)}` : ""];
     return make(
       "section",
-      { class: "pane", "aria-label": label },
+      { class: "pane", "aria-label": `${label}: ${shown(rollout.problem_id)}` },
       make("p", {}, make("strong", {}, label), " ", make("span", { class: `verdict v-${viewer.list.kind(rollout.verdict)}` }, words(rollout.verdict)), make("span", { class: "soft" }, ` ${facts.filter(Boolean).join(" · ")} `), make("a", { href: viewer.state.link({ view: "rollouts", run, at: rollout.id }) }, "its tests and group")),
       text("Completion", rollout.completion, true),
       rollout.program ? text(`Extracted program (${words(rollout.extraction ?? "")})`, rollout.program, false) : make("p", { class: "soft" }, `No program: ${words(rollout.extraction ?? "")}`),

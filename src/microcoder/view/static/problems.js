@@ -27,7 +27,7 @@ viewer.problems = (() => {
         splits.length > 1 ? select("split", "Samples ", Object.fromEntries(splits.map((name) => [name, viewer.filters.SPLITS[name]])), split) : null,
         select("list", "Problems ", sizes, state.list ?? ""),
       ),
-      make("p", { class: "soft small" }, "Each cell: samples that passed of those that were scored. A problem counts as solved where at least half of them pass; flipped: it was and then was not, or the other way round."),
+      make("p", { class: "soft small" }, "Each cell: samples that passed of those that were scored. A problem counts as solved where at least half of them pass; flipped: it was and then was not, or the other way round; never and always solved: by no sample, by every one."),
       listed.length ? map(listed, state, split) : make("p", { class: "soft" }, "No problem is on this list."),
     );
   }

@@ -8,7 +8,7 @@ viewer.state = (() => {
 
   function read() {
     const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    state.view = VIEWS.includes(state.view) ? state.view : document.documentElement.dataset.opens;
+    state.view = VIEWS.includes(state.view) ? state.view : "overview";
     return state;
   }
 

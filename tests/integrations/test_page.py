@@ -1,0 +1,261 @@
+"""docs/integrations.md itself: each program's blocks are read from the page and run as they stand there.
+
+Only what a reader has to fill in is filled in (`FILLED`): a model, an address, a data set that needs no network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doc_pages import DOCS, Block, blocks_of
+
+PAGE = (DOCS / "integrations.md").read_text(encoding="utf-8")
+SECTIONS = {part.partition("\n")[0]: blocks_of(part) for part in re.split(r"^## ", PAGE, flags=re.M)[1:]}
+ANSWER = "```python\nprint(sum(map(int, input().split())))\n```"
+PROBLEM = {
+    "id": "sum",
+    "statement": "Print the sum of two integers.",
+    "tests": [{"input": "1 2", "output": "3"}, {"input": "5 6", "output": "11"}],
+    "reference": "print(sum(map(int, input().split())))",
+}
+
+
+def block(program: str, language: str, place: int = 0) -> Block:
+    (section,) = [blocks for title, blocks in SECTIONS.items() if title.startswith(program)]
+    return [one for one in section if one.language == language][place]
+
+
+def needs(package: str) -> None:
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not here; type: make test-integrations")
+
+
+def command(text: str, name: str, filled: dict[str, str]) -> str:
+    """Return the command of a block that begins with a name; what a reader fills in is filled in."""
+    (line,) = [line for line in re.sub(r"\\\n\s*", " ", text).splitlines() if line.startswith(name)]
+    for placeholder, value in filled.items():
+        assert placeholder in line, f"{placeholder} is no longer in: {line}"
+        line = line.replace(placeholder, value)
+    return line
+
+
+def type_in(line: str, folder: Path, **variables: str) -> str:
+    """Run a line as a shell of this environment does, and return what it prints."""
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
+    done = subprocess.run(["bash", "-e", "-c", line], cwd=folder, env=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """OpenAI's two APIs; it knows one answer."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        """Answer as the client asks for it: as a stream of pieces, as a chat, or as a response."""
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        base = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+        if asked.get("stream"):
+            self._send("text/event-stream", *(f"data: {one}\n\n" for one in self._pieces(base, usage)))
+        elif "input" in asked:
+            text = {"type": "output_text", "text": ANSWER, "annotations": []}
+            message = {"id": "m", "type": "message", "role": "assistant", "status": "completed", "content": [text]}
+            used = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
+            details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+            rest = {"status": "completed", "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}
+            body = {**base, **rest, "object": "response", "created_at": 0, "output": [message], "usage": used | details}
+            self._send("application/json", json.dumps(body))
+        else:
+            choice = {"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}
+            body = {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
+            self._send("application/json", json.dumps(body))
+
+    def _pieces(self, base: dict[str, Any], usage: dict[str, int]) -> Iterator[str]:
+        delta = {"role": "assistant", "content": ANSWER}
+        for choice in ({"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"}):
+            yield json.dumps({**base, "choices": [{"index": 0, **choice}]})
+        yield json.dumps({**base, "choices": [], "usage": usage})
+        yield "[DONE]"
+
+    def _send(self, kind: str, *parts: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.end_headers()
+        self.wfile.write("".join(parts).encode())
+
+
+@pytest.fixture
+def model_url() -> Iterator[str]:
+    """Where a model answers."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a reader would be: beside a file of problems, which is what the page calls it."""
+    (tmp_path / "problems.jsonl").write_text(json.dumps(PROBLEM) + "\n")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_trl(folder: Path, tiny_checkpoint: Path) -> None:
+    needs("trl")
+    from datasets import Dataset
+    from trl.trainer.grpo_config import GRPOConfig
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    row = {"prompt": PROBLEM["statement"], "tests": json.dumps(PROBLEM["tests"])}
+    options: dict[str, Any] = {"max_steps": 1, "num_generations": 4, "per_device_train_batch_size": 4}
+    args = GRPOConfig(str(folder), **options, max_completion_length=8, bf16=False, use_cpu=True, report_to="none")
+    names: dict[str, Any] = {
+        "GRPOTrainer": GRPOTrainer,
+        "model": str(tiny_checkpoint),
+        "args": args,
+        "dataset": Dataset.from_list([row]),
+    }
+    exec(block("TRL", "python").text, names)
+    names["trainer"].train()
+    assert any("rewards/CodeReward/mean" in entry or "reward" in entry for entry in names["trainer"].state.log_history)
+
+
+@pytest.mark.slow
+def test_verl(folder: Path) -> None:
+    """The command is verl's, and its keys are composed into verl's own configuration."""
+    needs("verl")
+    line = command(block("verl", "console").text, "python -m verl.trainer.main_ppo", {"...": "--cfg job"})
+    shown = type_in(line, folder)
+    assert "path: pkg://microcoder.integrations.verl" in shown
+    assert "workers: 2" in shown
+
+
+def test_livecodebench() -> None:
+    names: dict[str, Any] = {"code": "print(sum(map(int, input().split())))"}
+    exec(block("LiveCodeBench", "python").text, names)
+    assert names["codes"] == [True]
+
+
+@pytest.mark.slow
+def test_lm_eval(folder: Path, model_url: str) -> None:
+    """Both blocks: the task of one's own, whose rows need no network, is what the command is asked for."""
+    needs("lm_eval")
+    task = block("lm-evaluation-harness", "yaml").text
+    shown = type_in("python -m microcoder.integrations.lm_eval", folder).strip()
+    (folder / "mine.yaml").write_text(task.replace("/that/folder", shown))
+    filled = {
+        "$(python -m microcoder.integrations.lm_eval)": str(folder),
+        "microcoder_humaneval_plus": "mine",
+        "model=...,base_url=...": f"model=m,base_url={model_url}/chat/completions",
+    }
+    line = command(block("lm-evaluation-harness", "console").text, "lm_eval", filled)
+    assert re.search(r"\|pass_at_1 *\|. *\| *1", type_in(line, folder, OPENAI_API_KEY="x", HF_HUB_OFFLINE="1"))
+
+
+def test_inspect(folder: Path, model_url: str) -> None:
+    needs("inspect_ai")
+    line = command(block("Inspect", "console").text, "inspect eval", {})
+    shown = type_in(f"{line} --display plain", folder, OPENAI_BASE_URL=model_url, OPENAI_API_KEY="x")
+    assert re.search(r"mean +1\.0", shown), shown
+    import inspect_ai
+    from inspect_ai.solver import generate
+
+    names: dict[str, Any] = {"rows": [PROBLEM], "Task": inspect_ai.Task, "generate": generate}
+    exec(block("Inspect", "python").text.replace("Task(", "task = Task(", 1), names)
+    assert [sample.id for sample in names["task"].dataset] == ["sum"]
+
+
+def test_verifiers(folder: Path, model_url: str) -> None:
+    needs("verifiers.v1") if find_spec("verifiers") else needs("verifiers")
+    text = block("verifiers", "bash").text
+    type_in(command(text, "vf-validate", {}) + " --no-rich -o validated", folder)
+    (summary,) = folder.glob("validated/*/summary.json")
+    assert json.loads(summary.read_text())["outcomes"]["valid"] == 1
+    line = command(text, "vf-eval", {"MODEL": "m", "URL": model_url})
+    type_in(f"{line} --no-rich -n 1 -r 1 -o evaluated", folder)
+    (traces,) = folder.glob("evaluated/*/traces.jsonl")
+    assert json.loads(traces.read_text().splitlines()[0])["traces"][0]["rewards"]["accepted"]["score"] == 1.0
+
+
+def test_nemo_gym(folder: Path) -> None:
+    """The files that the block writes; with NeMo-Gym, they are its server, and the page's options are the judge's."""
+    type_in(block("NeMo-Gym", "bash").text, folder)
+    app = folder / "resources_servers" / "microcoder" / "app.py"
+    compile(app.read_text(), str(app), "exec")
+    assert (app.parent / "requirements.txt").read_text().splitlines()[0] == "nemo-gym==0.4.0"
+    assert (app.parent / "configs").is_dir()
+    needs("nemo_gym")
+    from omegaconf import OmegaConf
+
+    from microcoder.integrations.nemo_gym import CodeServerConfig
+
+    written = OmegaConf.to_container(OmegaConf.create(block("NeMo-Gym", "yaml").text))
+    assert isinstance(written, dict)
+    given = written["microcoder"]["resources_servers"]["microcoder"]
+    assert (app.parent / given["entrypoint"]).exists()
+    CodeServerConfig.model_validate({"name": "microcoder", "host": "127.0.0.1", "port": 1, **given})
+    type_in("python -c 'import app'", app.parent)
+
+
+def test_skyrl() -> None:
+    needs("skyrl_gym")
+    import skyrl_gym
+
+    names: dict[str, Any] = {"row": PROBLEM, "skyrl_gym": skyrl_gym}
+    *lines, last = block("SkyRL", "python").text.splitlines()
+    exec("\n".join([*lines, f"step = {last}"]), names)
+    assert (names["step"]["reward"], names["step"]["done"]) == (1.0, True)
+
+
+def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs("openenv")
+    text = block("OpenEnv", "bash").text
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    lines = [command(text, "export", {}), f"exec {command(text, 'uvicorn', {'8000': port})}"]
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    with subprocess.Popen(["bash", "-c", "\n".join(lines)], cwd=folder, env=here) as server:
+        try:
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", int(port))).close()
+                    break
+                except ConnectionRefusedError:
+                    assert server.poll() is None
+                    time.sleep(0.1)
+            body = textwrap.indent(block("OpenEnv", "python").text.replace("8000", port), "    ")
+            names: dict[str, Any] = {}
+            exec(f"async def ask():\n{body}", names)
+            asyncio.run(names["ask"]())
+        finally:
+            server.send_signal(signal.SIGINT)
+    assert "wrong_answer" in capsys.readouterr().out
+
+
+def test_every_program_of_the_page_is_here() -> None:
+    names = {re.sub(r"\W+", "_", title.split(",")[0].split(" and ")[0].lower()) for title in SECTIONS}
+    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    known = {"lm_evaluation_harness": "lm_eval", "harbor": "every_program_of_the_page_is_here"}
+    assert {known.get(name, name) for name in names} <= tested

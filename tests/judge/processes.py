@@ -1,0 +1,35 @@
+"""What runs below a process, and whether it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of all threads of a process; none of one that has ended."""
+    try:
+        return [int(one) for path in Path(f"/proc/{pid}/task").glob("*/children") for one in path.read_text().split()]
+    except OSError:
+        return []
+
+
+def descendants_of(pid: int) -> list[int]:
+    """Return the processes that a process has started, and theirs: fork servers, and what runs in them."""
+    return [process for child in children_of(pid) for process in (child, *descendants_of(child))]
+
+
+def wait_until_gone(pids: Iterable[int], seconds: float = 60.0) -> bool:
+    """Return whether all have ended within a time."""
+    deadline = time.monotonic() + seconds
+    while (left := any(map(_is_alive, pids))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not left
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
