@@ -81,11 +81,10 @@ def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> Non
     trained = Counter(row["problem_id"] for row in rollouts)
     assert all(trained[name] <= 4 * offered[name] for name in trained), "a prompt was trained on twice"
     assert re.findall(r"Restored (\d+) training prompt groups", log) == ["8"]
-    # Responses of a later step than that in which they were asked, also under the limit of that step.
+    # Some were sampled from older weights than the newest, and each is cut by one of the two limits.
     assert max(row["staleness_max"] for row in rows) >= 1
     assert all(0 <= row["staleness_mean"] <= row["staleness_max"] for row in rows)
-    late = [row for row in rollouts if row["step"] > 1]
-    assert {28, 32} >= {row["num_tokens"] for row in late if row["is_truncated"]} >= {28}
+    assert {row["num_tokens"] for row in rollouts if row["is_truncated"]} <= {28, 32}
     # Handed over to new weights, and not cut by it.
     spans = [float(span) for span in re.findall(r"trajectory_spans/max:(?:np\.\w+\()?(\d+)", log)]
     assert max(spans) > 1, "no response went on with other weights"
