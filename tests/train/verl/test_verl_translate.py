@@ -253,6 +253,7 @@ AS_IT_WAS = {
     "algorithm.masking.kind = conditional": "what the recipe says",
     "algorithm.group_filtering.kind = none": "what the recipe says",
     "algorithm.entropy.kind = none": "what the recipe says",
+    "algorithm.problem_choice.kind = uniform": "what the recipe says",
 }
 """Changes that change nothing."""
 
