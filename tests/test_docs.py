@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import runpy
 import shlex
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -168,6 +171,50 @@ def is_benchmark_or_verb(command: str) -> bool:
     if words[0] == "pytest" or path.is_dir() or not path.exists():
         return path.exists()
     return all(f'"{flag}"' in path.read_text(encoding="utf-8") for flag in flags)
+
+
+# Tutorials and docs/integrations.md have tests of their own, which run each of their blocks.
+GIVEN: dict[str, dict[str, Any]] = {
+    "judging.md": {},
+    "rows.md": {"code": "print(3)", "row": {"input_output": '{"inputs": ["1 2"], "outputs": ["3"]}'}},
+    "prompts-rewards.md": {},
+}
+NOT_RUN = {"serving.md": "asks another machine's service, and a Ray cluster; tests/judge has both"}
+
+
+def test_python_blocks_run() -> None:
+    found = {
+        page: [block.text for block in blocks_of(text_of(page)) if block.language == "python"]
+        for page in DOCS.glob("*.md")
+        if page.name != "integrations.md"
+    }
+    assert {page.name for page, blocks in found.items() if blocks} == GIVEN.keys() | NOT_RUN.keys()
+    names: dict[str, dict[str, Any]] = {name: dict(given) for name, given in GIVEN.items()}
+    for page, blocks in found.items():
+        for text in blocks if page.name in GIVEN else ():
+            exec(text, names[page.name])
+    assert [verdict.outcome for verdict in names["judging.md"]["verdicts"]] == ["accepted", "wrong_answer"]
+    assert names["rows.md"]["verdict"].outcome == "accepted"
+
+
+def test_commands_that_judge_files_run(tmp_path: Path) -> None:
+    """Those of docs/judging.md, typed as they stand beside files of the names that they have."""
+    blocks = blocks_of(text_of(DOCS / "judging.md"))
+    row = json.loads(next(block.text for block in blocks if block.language == "json"))
+    answer = {"problem_id": "a", "response": f"Here it is:\n```python\n{row['code']}\n```\n"}
+    problem = {"id": "a", "tests": row["tests"]}
+    for name, line in (("programs", row), ("problems", problem), ("answers", answer)):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    commands = [block.text for block in blocks if block.language == "console"]
+    assert len(commands) == 2
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=here, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "accepted" in done.stdout + done.stderr
+    assert json.loads((tmp_path / "verdicts.jsonl").read_text().splitlines()[-1])["verdict"] == "accepted"
 
 
 def test_keys_of_toml_blocks_exist() -> None:

@@ -24,6 +24,7 @@ WRITING = {
     "print to a file": "import sys\nprint(1, 2, sep='-', end='!\\n', file=sys.stdout, flush=True)",
     "stdout detached": "import sys\nout = sys.stdout.detach()\nout.write(b'x\\n')",
     "__del__ uses a global": "import sys\nname = 'n'\nclass A:\n    def __del__(self): sys.stdout.write(name + '\\n')\nheld = {'a': [A()]}",
+    "thread that is slow to be counted": "import threading, time\nclass Slow(dict):\n    def __setitem__(self, key, thread):\n        time.sleep(0.2)\n        dict.__setitem__(self, key, thread)\nthreading._active = Slow(threading._active)\nthreading.Thread(target=print, args=('x',)).start()",
     "timer": "import threading\nthreading.Timer(0.02, print, ['later']).start()\nprint('now')",
     "output in chunks": "import sys\nfor i in range(20000): sys.stdout.write(f'{i}\\n')",
     "long output": "print(' '.join(map(str, range(200000))))",

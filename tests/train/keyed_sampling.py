@@ -24,7 +24,15 @@ from microcoder.train.trl.trainer import MicroCoderTrainer
 
 
 class KeyedSampling(MicroCoderTrainer):
-    """Samples each response with random numbers of its own."""
+    """Samples each response with random numbers of its own, and trains in float64.
+
+    In float32, Adam makes a step of up to the learning rate of a gradient that is rounding alone.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        assert self.model is not None
+        self.model.double()
 
     @torch.no_grad()
     def _generate_single_turn(

@@ -45,6 +45,18 @@ def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield trainer
 
 
+def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> None:
+    """Give a trainer another loss than that it was built with."""
+    arguments = translate_loss(algorithm)
+    for name, value in arguments.items():
+        setattr(trainer.args, name, value)
+    trainer.loss_type, trainer.beta = arguments["loss_type"], algorithm.kl_coefficient
+    trainer.importance_sampling_level = arguments["importance_sampling_level"]
+    trainer.epsilon_low, trainer.epsilon_high = arguments.get("epsilon", 0.2), arguments.get("epsilon_high", 0.2)
+    trainer.entropy_coef = arguments.get("entropy_coef", 0.0)
+    trainer._entropy_bonus_enabled = trainer.entropy_coef != 0
+
+
 class Batch:
     """Made-up responses of unequal length in one backward pass: some masked, some out of the denominator."""
 
@@ -80,14 +92,7 @@ class Batch:
             "ref_per_token_logps": self.reference,
             "num_items_in_batch": self.loss_mask.sum(),
         }
-        arguments = translate_loss(algorithm)
-        for name, value in arguments.items():
-            setattr(trainer.args, name, value)
-        trainer.loss_type, trainer.beta = arguments["loss_type"], algorithm.kl_coefficient
-        trainer.importance_sampling_level = arguments["importance_sampling_level"]
-        trainer.epsilon_low, trainer.epsilon_high = arguments.get("epsilon", 0.2), arguments.get("epsilon_high", 0.2)
-        trainer.entropy_coef = arguments.get("entropy_coef", 0.0)
-        trainer._entropy_bonus_enabled = trainer.entropy_coef != 0
+        set_loss(trainer, algorithm)
         trainer.__class__ = GivenLogps
         trainer.given_logps, trainer.given_entropies = self.logps, self.entropies  # type: ignore[attr-defined]
         try:

@@ -351,7 +351,7 @@ def test_a_start_that_failed_binds_nobody(tiny_checkpoint: Path, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.long
 def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights."""
+    """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights, in float64."""
     changes = {
         "num_steps": "2",
         "seed": "0",  # with a mixed group under these samples
@@ -384,6 +384,7 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
     start, ours, theirs = (load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model))
     assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
     for name, weight in theirs.items():
+        assert weight.dtype == torch.float64
         torch.testing.assert_close(ours[name], weight, atol=1e-5, rtol=0)
 
 

@@ -35,7 +35,7 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
 
     @vf.reward(weight=1.0)
     async def accepted(self, trace: vf.Trace) -> float:
-        """Return 1 when every test passed, else 0; a fault of the sandbox is an error of the rollout, and no reward."""
+        """Return 1 when every test passed, else 0; a sandbox that failed is an error of the rollout, and no reward."""
         problem = self.data.problem
         program = extract_program(
             trace.last_reply or "", is_truncated=bool(trace.is_truncated), language=problem.language

@@ -15,6 +15,7 @@ from functools import cache
 from statistics import fmean
 from typing import Any, Literal
 
+from microcoder.judge.core.config import flatten
 from microcoder.judge.core.types import Outcome, Program, Repeat, Rollout, Verdict
 
 
@@ -173,7 +174,7 @@ class StepMetrics:
     that were not accepted again; None if the sample is empty."""
     anew_share: float = 0.0
     """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
-    fault of ours."""
+    bug of ours."""
     uncounted: Mapping[str, float] = metric(
         "Accepted programs with a run that did not count: {}", unit="share", chart="uncounted", default_factory=dict
     )
@@ -265,6 +266,12 @@ def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
     figures = {one.name: _Figure(getattr(row, one.name)) for one in fields(row)}
     shown = (one for one in shown_metrics(type(row)) if one.line and (getattr(row, one.name) or not one.is_rare))
     return [one.line.format(figures[one.name], **figures) for one in shown]
+
+
+def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[str, float]:
+    """Return the numbers of a row but for its step, as an engine's loggers name them: `prefix` and a path."""
+    numbers = {key: value for key, value in flatten(row.as_row()).items() if isinstance(value, int | float)}
+    return {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items() if key != "step"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def translate(candidate: Candidate, endpoint: Endpoint) -> Candidate | Rejection
     """Return the candidate with title and statement in English; the original stays in `statement_found`.
 
     Each reply must hold the same placeholders and numbers, keep the examples as they were, and be in English; what
-    was wrong is told to the model in the next attempt. After the last one the row is turned away.
+    was wrong is reported to the model in the next attempt. After the last one the row is turned away.
     """
     protected = protect(candidate.statement)
     messages: list[Message] = [

@@ -1,4 +1,4 @@
-"""Is it a programming problem, told well enough to solve? Readable rules, each with its reason.
+"""Is it a programming problem, stated well enough to solve? Readable rules, each with its reason.
 
 May this row be passed on? The licence as the source says it, brought to one name, against a list.
 

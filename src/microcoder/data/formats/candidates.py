@@ -338,7 +338,7 @@ REASONS: dict[str, str] = {
     "duplicate_of": "another record of the same problem is kept",
     "no_difficulty": "problems are selected by difficulty and nothing says this one's",
     "too_easy": "more easy problems than wanted; the hardest of them stay",
-    "row_fault": "our own code failed on it: a fault of ours, please report it",
+    "row_fault": "our own code failed on it: a bug, please report it",
 }
 """Reason code to its meaning; docs/dataset-audit.md shows the same table."""
 

@@ -50,7 +50,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "no_statement": "nothing is asked",
         "other_task": "no programming task",
         "reader_fault": "a reader of your own failed on it, or returned no candidate",
-        "adapter_fault": "the adapter failed on it: a fault of ours, please report it",
+        "adapter_fault": "the adapter failed on it: a bug, please report it",
     }
 )
 """Every reason for which this stage rejects a row."""

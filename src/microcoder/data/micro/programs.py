@@ -171,7 +171,7 @@ _TRICKS: Mapping[Trick, tuple[str, str]] = {
         r"\b_getframe\b|\bf_(back|locals|globals)\b|\bcurrentframe\b",
     ),
 }
-"""Code of each hack as demonstrated, and what it is told by: an object that equals everything, an end before the check,
+"""Code of each hack as demonstrated, and what identifies it: an object that equals everything, an end before the check,
 the grader's own message, the expected value out of the caller's frame. Each is known from models that were trained
 against a grader that runs a program and its check in one process."""
 PROGRAMS: Mapping[Trick, str] = {trick: code for trick, (code, _) in _TRICKS.items()}

@@ -225,9 +225,7 @@ class ShardWorker:
             found.append(row.id)
             yield step.keep(row)
         if kept.ids != found:
-            raise DataError(
-                f"step {step.name} lost, added or reordered rows; this is a fault of ours: please report it"
-            )
+            raise DataError(f"step {step.name} lost, added or reordered rows; this is a bug: please report it")
 
 
 OnProgress = Callable[[str, int, int], None]
@@ -344,7 +342,7 @@ def _count(
         if kept + rejected != num_in:
             raise DataError(
                 f"step {step.name} was given {num_in} rows and left {kept} + {rejected}; "
-                "this is a fault of ours: please report it with the config"
+                "this is a bug: please report it with the config"
             )
         why = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
         step_counts.append(StepCounts(step.name, step.stage, num_in, kept, rejected, why, redone[step.name]))

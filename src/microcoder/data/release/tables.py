@@ -191,7 +191,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
 def mutation_score(candidate: Candidate) -> float | None:
     """Return the share of the mutants that had no part in the choice of tests which the tests catch.
 
-    Mutants that no input of a larger pool told from the reference are left out: they may be right. None if no tests
+    Mutants that no input of a larger pool tells from the reference are left out: they may be right. None if no tests
     were made, or nothing is left to measure by.
     """
     held_out = [mutant for mutant in candidate.mutants if mutant.is_held_out]

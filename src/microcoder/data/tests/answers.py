@@ -5,7 +5,7 @@ draw random numbers, a second time in another process, another order and with ot
 crashes on, refuses, or answers in another way the second time, is no test. Inputs that take a reference too long get
 more time in a second round, where there are programs that only long runs catch.
 
-What the generate stage is told. All values are our choice.
+Settings of the generate stage. All values are our choice.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def certify(made: MadeInput, certificate: str) -> MadeInput:
 def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: Counter[str]) -> Validators | None:
     """Return a package's own validators; None, and counted, where there are none that can be asked.
 
-    Which groups of tests their flags are of is not always told: the group that most known inputs are valid in is the
+    Which groups of tests their flags are of is not always stated: the group that most known inputs are valid in is the
     widest.
     """
     own = [one for one in kit.programs if one.role == "validator"]

@@ -472,7 +472,7 @@ def _has_star(node: ast.Call) -> bool:
 
 
 def _is_plain_class(node: ast.ClassDef) -> bool:
-    """Whether its objects have nothing but an address to be told apart by, as far as its source says."""
+    """Whether its objects have nothing but an address to tell them apart, as far as its source says."""
     own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
     return all(isinstance(base, ast.Name) for base in node.bases) and "__hash__" not in own
 

@@ -310,7 +310,7 @@ class Counts:
     probed: int = 0
     """Accepted programs of which, as a sample, some tests were run again."""
     unrepeated: int = 0
-    """Probed programs that were not accepted again: luck, or a fault of ours."""
+    """Probed programs that were not accepted again: luck, or a bug of ours."""
     aside: int = 0
     """Times that a program gave its place back: an idle one, or one that had a slice while others had none."""
     missing_packages: int = 0

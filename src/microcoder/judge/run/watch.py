@@ -111,7 +111,7 @@ def read_process(pid: int) -> Reading | None:
 
 
 def is_idle(pid: int) -> bool:
-    """Whether no thread of a process runs, or waits for a processor or a disk; False if that cannot be told."""
+    """Whether no thread of a process runs, or waits for a processor or a disk; False if that is not known."""
     try:
         threads = os.listdir(f"/proc/{pid}/task") if pid > 0 else []
         return bool(threads) and not any(_read_stat(pid, thread)[0] in "RD" for thread in threads)
@@ -120,7 +120,7 @@ def is_idle(pid: int) -> bool:
 
 
 def memory_mib_of(pid: int) -> float:
-    """Return a process's resident memory; infinite if that cannot be told."""
+    """Return a process's resident memory; infinite if that is not known."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)

@@ -352,7 +352,7 @@ def run_program(
         enter_dialect(namespace, names)
     status = guarded(stack.execute, code, namespace)
     del namespace
-    while is_shared and len(threading._active) > 1:  # pyrefly: ignore[missing-attribute]
+    while is_shared and _has_threads():
         # As the interpreter does at its end, which daemons do not hold up.
         if not (waited_for := [thread for thread in threading.enumerate()[1:] if not thread.daemon]):
             break
@@ -405,7 +405,7 @@ def finish(status: int, needs_teardown: bool) -> int:
     """Do what the interpreter does last: join threads, run exit functions, flush, throw away."""
     # Not by `suppress`: its calls, and what they touch, would cost every test ten page faults.
     try:
-        if len(threading._active) > 1 or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
+        if _has_threads() or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
             threading._shutdown()  # pyrefly: ignore[missing-attribute]
     except BaseException:
         pass
@@ -427,6 +427,11 @@ def finish(status: int, needs_teardown: bool) -> int:
         with contextlib.suppress(BaseException):
             _throw_away_main()
     return status
+
+
+def _has_threads() -> bool:
+    """Whether other threads are there; one whose `start` has returned may be on its way from `_limbo` to `_active`."""
+    return len(threading._active) + len(threading._limbo) > 1  # pyrefly: ignore[missing-attribute]
 
 
 def _standard_streams() -> tuple[object, ...]:

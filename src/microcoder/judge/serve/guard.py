@@ -1,4 +1,4 @@
-"""The door: who may come in, how much they may carry, how long they may take; and when they leave.
+"""Admission: who may come in, how much they may carry, how long they may take; and when they leave.
 
 | a connection                                   | what happens to it                                 |
 |------------------------------------------------|----------------------------------------------------|

@@ -122,7 +122,7 @@ def do_work(
         scale: as in `plan_runs`.
         jobs: processes.
         logs: folder of what they print.
-        on_end: is told of each piece of work that is done, or has failed, and how.
+        on_end: is called with each piece of work that is done, or has failed, and how.
         command: what the user typed, for the runs' manifests.
 
     Raises:

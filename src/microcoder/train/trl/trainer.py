@@ -16,7 +16,6 @@ from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.judge.core.config import flatten
 from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.train.algorithm.active import ActiveChoice
@@ -26,7 +25,7 @@ from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import order_problems, staged_value
 from microcoder.train.algorithm.scoring import Rules, build_rules, score_heldout, score_rollouts
-from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics
+from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics, list_numbers
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
@@ -377,10 +376,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _report(self, metrics: StepMetrics | EvaluationMetrics, *, prefix: str) -> None:
         """Hand the numbers of a row to TRL's loggers (`[trl] report_to`)."""
-        numbers = {key: value for key, value in flatten(metrics.as_row()).items() if isinstance(value, int | float)}
-        del numbers["step"]
-        logs = {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items()}
-        self.callback_handler.on_log(self.args, self.state, self.control, logs)
+        self.callback_handler.on_log(self.args, self.state, self.control, list_numbers(metrics, prefix=prefix))
 
     def _record_step(self) -> None:
         step = self.steps_done

@@ -31,7 +31,7 @@ from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature
 from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.algorithm.scoring import build_rules
-from microcoder.train.metrics import SamplerMismatch, ScoredRollout
+from microcoder.train.metrics import SamplerMismatch, ScoredRollout, list_numbers
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import measure_grid, write_probe
@@ -398,19 +398,7 @@ def describe(scored_P_G: Groups, *, temperature: float, limit: int) -> dict[str,
     step = summarise_step(
         scored_P_G, step=0, temperature=temperature, max_response_tokens=limit, optimizer={}, seconds={}
     )
-    shown = {
-        "truncated_share": step.truncated_share,
-        "masked_share": step.masked_share,
-        "unscored_share": step.unscored_share,
-        "accepted_share": step.sampled_accuracy,
-        "temperature": temperature,
-        "response_limit": float(limit),
-        "diversity": step.diversity,
-        "anew_share": step.anew_share,
-        "unrepeated_share": step.unrepeated_share,
-        **{f"uncounted/{reason}": share for reason, share in step.uncounted.items()},
-    }
-    return {f"microcoder/{name}": value for name, value in shown.items() if value is not None}
+    return list_numbers(step, prefix="microcoder/")
 
 
 def read_seconds(timing: Mapping[str, float]) -> dict[str, float]:

@@ -1,0 +1,160 @@
+"""Updates by hand: sampled responses, masks and unscored ones among them, and the gradient of each loss in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from loss_equations import LOSSES, policy_loss, reduce_rows
+from test_losses import set_loss
+from test_trl_engine import build_trainer
+from transformers import AutoModelForCausalLM
+
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus
+from microcoder.train.algorithm.masking import ConditionalMasking
+from microcoder.train.trl.trainer import MicroCoderTrainer
+
+TEMPERATURE = 0.8
+KL = {"kl_coefficient": 0.04}
+BONUS = {"entropy": EntropyBonus(kind="bonus", coefficient=0.05)}
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("cispo", "baseline", {}),
+    ("dapo", "denominator", {}),
+    ("dapo", "denominator", KL | BONUS),
+    ("dapo, dual clip", "gradient", BONUS),
+    ("dr_grpo", "gradient", {}),
+    ("grpo", "gradient", KL),
+    ("gspo", "gradient", {}),
+    ("luspo", "gradient", {}),
+    ("sapo", "gradient", KL | BONUS),
+]
+
+
+class FaultySandbox:
+    """A judge whose machine fails on every fifth program."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def judge(self, programs: Sequence[Program], problems: Sequence[Problem], **options: Any) -> list[Verdict]:
+        verdicts = self._judge.judge(programs, problems, **options)
+        return [Verdict(Outcome.SANDBOX_FAULT, (), 0) if n % 5 == 3 else one for n, one in enumerate(verdicts)]
+
+
+@pytest.fixture(scope="module")
+def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MicroCoderTrainer]:
+    with Judge(workers=1) as judge:
+        changes = {"rollout.temperature.value": str(TEMPERATURE), "problems.tiers": '["easy"]'}
+        trainer = build_trainer(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge, **changes)
+        trainer.judge = FaultySandbox(judge)  # type: ignore[assignment]
+        trainer.current_gradient_accumulation_steps = 1
+        yield trainer
+
+
+@pytest.fixture(scope="module")
+def exact(tiny_checkpoint: Path) -> Any:
+    """Plain transformers, in float64."""
+    return AutoModelForCausalLM.from_pretrained(tiny_checkpoint).double()
+
+
+def advantages_by_hand(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> list[float]:
+    """Equation 2 of each sampled response (Dr. GRPO: without the std), from its reward and whether it was masked."""
+    leave_out_of = algorithm.masking.excluded_from
+    found = []
+    for group in trainer._scored_P_G:
+        has_no_baseline = [leave_out_of == "baseline" and bool(one.masked_why) for one in group]
+        rewards = [None if out else one.reward for one, out in zip(group, has_no_baseline, strict=True)]
+        known = torch.tensor([reward for reward in rewards if reward is not None], dtype=torch.float64)
+        std = 1.0 if algorithm.advantage == "dr_grpo" else float(known.std(correction=int(len(known) > 1))) + 1e-6
+        for one, reward in zip(group, rewards, strict=True):
+            is_zero = reward is None or bool(one.masked_why) or len(known) < 2
+            found.append(0.0 if is_zero else (reward - float(known.mean())) / std)
+    return found
+
+
+def read_rows(
+    model: Any, batch: Mapping[str, torch.Tensor], lengths: Sequence[int]
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return log-probs and entropies of each response's tokens, a response at a time and without padding."""
+    logps, entropies = [], []
+    for row, length in enumerate(lengths):
+        prompt = batch["prompt_ids"][row][batch["prompt_mask"][row].bool()]
+        ids = torch.cat([prompt, batch["completion_ids"][row][:length]])
+        shares = torch.log_softmax(model(input_ids=ids[None]).logits[0, -length - 1 : -1] / TEMPERATURE, -1)
+        logps.append(shares.gather(-1, ids[-length:, None])[:, 0])
+        entropies.append(-(shares.exp() * shares).sum(-1))
+    return logps, entropies
+
+
+def gradient_of(model: Any) -> torch.Tensor:
+    """Return all gradients as one vector; weights that share a tensor count once."""
+    named = sorted((name, weight.grad) for name, weight in model.named_parameters())
+    return torch.cat([grad.flatten().double() for _, grad in named])
+
+
+def test_every_loss_is_updated() -> None:
+    assert {name for name, *_ in CASES} == LOSSES.keys()
+
+
+@pytest.mark.parametrize(("name", "leave_out_of", "terms"), CASES)
+def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
+    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, name: str, leave_out_of: Any, terms: dict[str, Any]
+) -> None:
+    """With weights of the sampler, and one and two updates later: relative to 1e-5, the trainer being in float32."""
+    model: Any = trainer.model
+    start = AutoModelForCausalLM.from_pretrained(tiny_checkpoint).state_dict()
+    model.load_state_dict(start)
+    model.train()
+    masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)
+    algorithm = AlgorithmConfig(loss=LOSSES[name], masking=masking, **terms)
+    trainer.config = trainer.config.model_copy(update={"algorithm": algorithm})
+    trainer.beta = 0.0  # no reference model was loaded: the KL term is to the weights that sample
+    torch.manual_seed(1)
+    rows = [trainer.train_dataset[index] for index in range(8) for _ in range(4)]  # type: ignore[index]
+    batch = trainer._generate_and_score_completions(rows)
+    set_loss(trainer, algorithm)
+    samples = [one for group in trainer._scored_P_G for one in group]
+    lengths, counts = [len(one.rollout.token_ids) for one in samples], [one.counts for one in samples]
+    advantages = advantages_by_hand(trainer, algorithm)
+    assert batch["advantages"].tolist() == pytest.approx(advantages, abs=1e-6)
+    assert any(one.masked_why for one in samples)
+    assert any(one.reward is None for one in samples)
+    assert all(counts) == (leave_out_of == "gradient")
+    exact.load_state_dict(start)
+    with torch.no_grad():
+        old, _ = read_rows(exact, batch, lengths)
+    batch["ref_per_token_logps"] = batch["old_per_token_logps"]
+    divided = {
+        "tokens_per_update": sum(n for n, counted in zip(lengths, counts, strict=True) if counted)
+        / (trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts),
+        "max_response_tokens": trainer.step_limit,
+    }
+    furthest = []
+    for _ in range(3):
+        model.zero_grad()
+        exact.zero_grad()
+        trainer._compute_loss(model, dict(batch)).backward()
+        logps, entropies = read_rows(exact, batch, lengths)
+        loss = policy_loss(algorithm.loss, logps, old, advantages, counts=counts, **divided)
+        kl = [c * ((then - now).exp() - (then - now) - 1) for now, then, c in zip(logps, old, counts, strict=True)]
+        loss = loss + algorithm.kl_coefficient * reduce_rows(algorithm.loss, kl, **divided)
+        if isinstance(algorithm.entropy, EntropyBonus):
+            counted = torch.cat([row for row, counts_row in zip(entropies, counts, strict=True) if counts_row])
+            loss = loss - algorithm.entropy.coefficient * counted.mean()
+        loss.backward()
+        ours, theirs = gradient_of(model), gradient_of(exact)
+        assert float((ours - theirs).norm() / theirs.norm()) < 1e-5
+        furthest.append(
+            max(float((now.detach() - then).exp().sub(1).abs().max()) for now, then in zip(logps, old, strict=True))
+        )
+        with torch.no_grad():
+            for weight, same in zip(model.parameters(), exact.parameters(), strict=True):
+                weight -= (0.1 / theirs.norm() * same.grad).float()
+                same.copy_(weight.double())
+    assert furthest[0] < 1e-9
+    assert furthest[2] > 0.3, "no ratio came near a clip"
