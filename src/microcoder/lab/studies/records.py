@@ -45,10 +45,11 @@ def unpacked(path: Path) -> Iterator[Path]:
     """
     with TemporaryDirectory() as folder:
         try:
-            with tarfile.open(path) as archive:
+            # All of it is read: an archive without its last bytes would give its files all the same.
+            with tarfile.open(fileobj=io.BytesIO(lzma.decompress(path.read_bytes()))) as archive:
                 archive.extractall(folder, filter="data")
             (runs,) = (found.parent for found in Path(folder).glob(f"*/{CATALOGUE}"))
-        except (OSError, ValueError, EOFError, lzma.LZMAError, tarfile.TarError) as error:
+        except (OSError, ValueError, lzma.LZMAError, tarfile.TarError) as error:
             raise DataError(f"{path} holds no records of a study ({error}); pass a file that a report wrote") from None
         yield runs
 
