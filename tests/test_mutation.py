@@ -20,7 +20,9 @@ MOST_MUTANTS = 16
 ALGORITHM, JUDGE = "microcoder.train.algorithm.", "microcoder.judge."
 COMPARISON = ("judge/test_compare.py", "judge/test_values.py")
 TESTS_OF = {
+    f"{ALGORITHM}active": ("train/test_filtering.py",),
     f"{ALGORITHM}advantages": ("train/test_advantages.py", "train/test_scoring.py"),
+    f"{ALGORITHM}continuation": ("train/test_continuation.py",),
     f"{ALGORITHM}diversity": ("train/test_diversity.py",),
     f"{ALGORITHM}filtering": ("train/test_filtering.py", "train/test_scoring.py"),
     f"{ALGORITHM}masking": ("train/test_masking.py", "train/test_scoring.py"),

@@ -17,16 +17,17 @@ METHODS = {
     "_compute_loss": "model, inputs",
     "_generate": "prompts",
     "_generate_and_score_completions": "inputs",
+    "_generate_single_turn": "prompt_ids, images, multimodal_fields, num_generations, has_tool_images",
     "_get_per_token_logps_and_entropies": "model, input_ids, attention_mask, logits_to_keep, batch_size, "
     "compute_entropy, "
     "compute_aux_loss, pixel_values, image_grid_thw, num_images, pixel_attention_mask, spatial_shapes, num_tiles, "
     "image_sizes, token_type_ids, mm_token_type_ids, image_position_ids",
     "_save_checkpoint": "model, trial",
+    "_tokenize_prompts": "prompts",
 }
-"""Of `GRPOTrainer`, which ours extend: name and parameters."""
+"""Of `GRPOTrainer`, which ours extend or call: name and parameters."""
 ATTRIBUTES = {
     "_entropy_bonus_enabled": "what frugal.py asks before it leaves out a row",
-    "_metrics": "cleared after an evaluation",
 }
 """Of a `GRPOTrainer`."""
 

@@ -198,7 +198,7 @@ class StepMetrics:
     weights the oldest."""
     staleness_max: int = metric(
         "Age of the sampler's weights (steps)",
-        unit="count",
+        unit="number",
         chart="staleness",
         label="oldest",
         is_rare=True,

@@ -396,7 +396,7 @@ class ViewerServer(ThreadingHTTPServer):
         threading.Thread(target=read, daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a browser that hung up; anything else is a fault of ours and is printed."""
+        """Ignore a browser that hung up; anything else is a bug and is printed."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

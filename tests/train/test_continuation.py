@@ -1,0 +1,58 @@
+"""Which truncated responses go on, and what is counted of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.train.algorithm.continuation import Continued, Fate, choose_truncated, continuation_row, count_continued
+from microcoder.train.algorithm.scoring import score_verdict
+from microcoder.train.metrics import ScoredRollout
+
+
+def sampled(place: int, advantage: float, lost: float | None = None, *, is_cut: bool = True) -> ScoredRollout:
+    """Return a response; with something that was `lost`, be it 0, a masked one."""
+    rollout = Rollout(f"problem {place % 5}", "", "text", (1, 2, 3), is_cut)
+    verdict = Verdict(Outcome.WRONG_ANSWER, (), 1)
+    why, taken = ("", {}) if lost is None else ("truncated_incomplete", {"mask": lost})
+    program = Program(code="1")
+    return ScoredRollout(rollout, program, verdict, score_verdict(verdict), advantage, why, "", place, lost=taken)
+
+
+KINDS = {
+    Fate.MASKED: (0.0, -0.5),
+    Fate.MASKED_IDLE: (0.0, 0.0),
+    Fate.PUNISHED: (-0.5, None),
+    Fate.KEPT: (0.5, None),
+}
+SAMPLES = [sampled(place, *kind) for place in range(10) for kind in KINDS.values()]
+WHOLE = [sampled(place, -1.0, is_cut=False) for place in range(10)]
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 10, 11])
+def test_so_many_of_each_fate_go_on_and_none_that_ended(most: int) -> None:
+    chosen = choose_truncated([*SAMPLES, *WHOLE], most=most, seed=1, step=2)
+    row = continuation_row([*SAMPLES, *WHOLE], chosen, chosen, step=2)
+    assert row["truncated"] == dict.fromkeys(map(str, Fate), 10)
+    assert [one["fate"] for one in row["responses"]] == [str(fate) for fate in Fate for _ in range(min(most, 10))]
+    assert all(one.rollout.is_truncated for one in chosen)
+
+
+def test_the_draw_is_one_of_seed_and_step_and_of_no_order() -> None:
+    chosen = choose_truncated(SAMPLES, most=3, seed=1, step=2)
+    assert choose_truncated(SAMPLES[::-1], most=3, seed=1, step=2) == chosen
+    others = [choose_truncated(SAMPLES, most=3, seed=seed, step=step) for seed, step in ((2, 2), (1, 3))]
+    assert all(other != chosen for other in others)
+
+
+def test_what_could_not_be_judged_is_in_no_share() -> None:
+    begun = choose_truncated(SAMPLES, most=2, seed=1, step=1)
+    outcomes = [Outcome.ACCEPTED, Outcome.SANDBOX_FAULT] * 4
+    ends = [
+        replace(one, verdict=Verdict(outcome, (), 1), rollout=replace(one.rollout, is_truncated=False))
+        for one, outcome in zip(begun, outcomes, strict=True)
+    ]
+    rows = [continuation_row(SAMPLES, begun, ends, step=step) for step in (1, 2)]
+    assert count_continued(rows) == dict.fromkeys(Fate, Continued(truncated=20, scored=2, ended=2, right=2))
