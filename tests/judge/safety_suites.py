@@ -212,7 +212,7 @@ def find_complaint(judging: Judge, case: Case) -> str:
     if not after.is_accepted:
         return f"then the canary ended as {after.outcome}: {after.detail}"
     if not before <= {*children_of(os.getpid())}:
-        return "it ended a fork server"
+        return f"it ended a fork server (runs that did not count: {[*verdict.uncounted, *after.uncounted]})"
     return ""
 
 
