@@ -78,6 +78,23 @@ except OSError: pass
 print("HARM in flight" if sent > 2000 else "contained")
 """,
     ),
+    "descriptors in flight, then idle and busy": (
+        CONTAINED,
+        """
+import os, socket, time
+try:
+    while True:
+        mine, theirs = socket.socketpair()
+        reader, writer = os.pipe()
+        socket.send_fds(mine, [b"x"], [reader, writer, theirs.fileno(), mine.fileno()])
+        os.close(reader), os.close(writer), mine.close(), theirs.close()
+except OSError: pass
+time.sleep(0.3)
+start = time.process_time()
+while time.process_time() - start < 0.5: pass
+print("contained")
+""",
+    ),
     "event descriptors": (
         CONTAINED,
         """
