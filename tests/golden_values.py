@@ -63,8 +63,10 @@ def flatten(value: Any, name: str) -> Values:
 
 
 def say_verdict(verdict: Verdict) -> str:
-    """Return the outcome and those of the tests, with their details."""
-    tests = [(test.verdict, test.method, steady(test.detail)) for test in verdict.tests]
+    """Return the outcome and those of the tests, with their details but for what memory was measured."""
+    tests = [
+        (test.verdict, test.method, re.sub(r"\d+ (?=MiB of|bytes)", "", steady(test.detail))) for test in verdict.tests
+    ]
     return f"{verdict.outcome} {verdict.tests_passed}/{verdict.tests_total} {digest(tests)}"
 
 
