@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file
-from microcoder.lab.studies.work import CATALOGUE, Work, distinct_work
+from microcoder.lab.studies.work import CATALOGUE, Work, distinct_work, group_labels
 from microcoder.train.runs import RunDirectory
 
 SUFFIX = ".tar.xz"
@@ -26,9 +26,7 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
     """
     done = [work for work in works if work.is_finished]
     code = done[0].folder.parent.name
-    labels: dict[str, list[str]] = {}
-    for work in done:
-        labels.setdefault(work.folder.name, []).append(work.label)
+    labels = group_labels({work.label: work.folder.name for work in done})
     with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
         _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
         for work in distinct_work(done):

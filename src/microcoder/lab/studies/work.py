@@ -181,10 +181,15 @@ def write_catalogue(works: Sequence[Work]) -> None:
     for folder in {work.folder.parent for work in works}:
         names = {work.label: work.folder.name for work in works if work.folder.parent == folder}
         old = {label: name for name, labels in read_catalogue(folder).items() for label in labels}
-        by_name: dict[str, list[str]] = {}
-        for label, name in (old | names).items():
-            by_name.setdefault(name, []).append(label)
-        write_json(folder / CATALOGUE, dict(sorted(by_name.items())))
+        write_json(folder / CATALOGUE, dict(sorted(group_labels(old | names).items())))
+
+
+def group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return a catalogue: the labels of each folder, from the folder of each label."""
+    by_name: dict[str, list[str]] = {}
+    for label, name in names.items():
+        by_name.setdefault(name, []).append(label)
+    return by_name
 
 
 def distinct_work(planned: Sequence[Work]) -> list[Work]:
