@@ -92,12 +92,32 @@ def test_a_response_is_read_in_the_problem_s_language(tmp_path: Path, questions:
     assert read(tmp_path / "step.jsonl", json.dumps(row), asked).samples[0].program == "int main() {}\n"
 
 
+def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, questions: list[Question]) -> None:
+    """A row with a column that our records lack is read as another format's, whose name then stands before its id."""
+
+    def rename(question: Question, name: str) -> Question:
+        return replace(question, problem=question.problem.model_copy(update={"id": name}))
+
+    named = [rename(question, f"deepcoder/{question.id}") for question in questions]
+    content = [{"problem_id": name, "code": CODE} for name in ("a", "deepcoder/a", "b")]
+    found = read(tmp_path / "out.json", content, named).samples
+    assert [(one.problem_id, one.sample_index) for one in found] == [
+        ("deepcoder/a", 0),
+        ("deepcoder/a", 1),
+        ("deepcoder/b", 0),
+    ]
+    with pytest.raises(DataError, match="line 1: 2 problems have the id 'a' in their rows; name one whole"):
+        read(tmp_path / "out.json", content, [named[0], rename(named[0], "apps/a")])
+
+
 def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, questions: list[Question]) -> None:
     content = [{"question_id": "a", "code_list": [CODE]}]
     with pytest.raises(DataError, match=r"no answer to 1 of 2 problems \(first: 'b'\)"):
         read(tmp_path / "out.json", content, questions)
     assert len(read(tmp_path / "out.json", content, questions, allow_missing=True).samples) == 1
-    with pytest.raises(DataError, match="answers none of the 2 problems"):
+    with pytest.raises(
+        DataError, match="none of the 2 problems; check the ids: its first is 'c', that of the problems 'a'"
+    ):
         read(tmp_path / "out.json", [{"question_id": "c", "code_list": [CODE]}], questions, allow_missing=True)
 
 

@@ -111,11 +111,15 @@ class Generations:
 
 def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:
     """Read the answers to some questions; `extract` takes programs out of whole responses."""
-    by_id = {question.id: question for question in questions}
-    found = list(_read_answers(_read_rows(config.path), by_id, config, extract))
+    rows = _read_rows(config.path)
+    found = list(_read_answers(rows, questions, config, extract))
     samples = [sample for sample in found if sample is not None]
     if not samples:
-        raise DataError(f"generation file {config.path} answers none of the {len(questions)} problems; check the ids")
+        named = next((row[key] for row in rows if isinstance(row, Mapping) for key in _IDS if key in row), None)
+        raise DataError(
+            f"generation file {config.path} answers none of the {len(questions)} problems; check the ids: "
+            f"its first is {named!r}, that of the problems {questions[0].id!r}"
+        )
     answered = {sample.problem_id for sample in samples}
     missing = [question.id for question in questions if question.id not in answered]
     if missing and not config.allow_missing:
@@ -140,9 +144,15 @@ def _read_rows(path: Path) -> list[Any]:
 
 
 def _read_answers(
-    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile, extract: Extractor
+    rows: Sequence[Any], questions: Sequence[Question], config: GenerationFile, extract: Extractor
 ) -> Iterator[Sample | None]:
-    """Yield the samples in order; None for an answer to a problem outside the selection, or of another step."""
+    """Yield the samples in order; None for an answer to a problem outside the selection, or of another step.
+
+    A problem that was read from another format's row is also known by the id of that row: `p1` for `deepcoder/p1`.
+    """
+    by_id = {question.id: question for question in questions}
+    in_their_rows = Counter(name.partition("/")[2] for name in by_id)
+    by_name = {name.partition("/")[2]: question for name, question in by_id.items()} | by_id
     if rows and all(isinstance(row, list) for row in rows):
         # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
         if len(rows) != len(by_id):
@@ -170,18 +180,22 @@ def _read_answers(
             if field is None:
                 raise Malformed("missing_field", "response (or code)")
             texts = row.texts(field) if isinstance(row.get(field), list) else [row.text(field)]
-            question = by_id.get(name)
+            question = by_name.get(name)
+        if name not in by_id and in_their_rows[name] > 1:
+            raise DataError(
+                f"{where}: {in_their_rows[name]} problems have the id {name!r} in their rows; name one whole"
+            )
         if question is None or (config.step is not None and row.get("step") != config.step):
             yield from (None for _ in texts)
             continue
         for text in texts:
-            index = counts[name]
-            counts[name] += 1
+            index = counts[question.id]
+            counts[question.id] += 1
             continues = key == "task_id" and field == "completion" and "```" not in text
             code = f"{question.problem.statement}{text}" if continues else text
             if continues or (field in _CODES and not is_response(text, question.problem.language)):
                 given = code if code.strip() else None
-                yield Sample(name, index, None, given, "given_as_code" if given else "empty_code")
+                yield Sample(question.id, index, None, given, "given_as_code" if given else "empty_code")
             else:
                 response = Completion(text, bool(row.get("is_truncated")), row.get("num_tokens"))
                 yield Sample.from_response(question, index, response, extract)
