@@ -133,7 +133,7 @@ class Library:
         regular = sys.modules["re"]
         filling = (getattr(regular, name, None) for name in ("_cache", "_cache2"))
         self._seen.update(id(one) for one in filling if one is not None)
-        for node_class in {*nodes.GIVEN_NAMES.values(), *nodes.NODES.values()}:
+        for node_class in nodes.GIVEN_NAMES.values():
             # Copying leaves a note on the class: now, so that no test does.
             copy.copy(node_class())
         packages = [sys.modules[name] for name in PACKAGES if name in sys.modules]
