@@ -18,9 +18,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 BUDGETS = {
     "judge/core": 2500,
     "judge/sandbox": 3830,
-    "judge/compare": 1360,
+    "judge/compare": 1260,
     "judge/languages": 1060,
-    "judge/run": 5450,
+    "judge/run": 5380,
     "judge/fleet": 2460,
     "judge/serve": 1300,
     "judge": 60,
