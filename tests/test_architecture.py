@@ -20,9 +20,9 @@ BUDGETS = {
     "judge/sandbox": 3830,
     "judge/compare": 1260,
     "judge/languages": 1060,
-    "judge/run": 5380,
-    "judge/fleet": 2460,
-    "judge/serve": 1300,
+    "judge/run": 5370,
+    "judge/fleet": 2410,
+    "judge/serve": 1290,
     "judge": 60,
     "data/formats": 5110,
     "data": 1670,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1930,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2350,
+    "cli": 2320,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

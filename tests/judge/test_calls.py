@@ -12,7 +12,7 @@ from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Call, Checker, Outcome, Problem
-from microcoder.judge.run.workers import ProblemShelf
+from microcoder.judge.run.workers import open_shelf
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 
@@ -228,10 +228,10 @@ def test_what_the_problem_says_wins_over_its_starter_code(judge_one: Judge) -> N
 
 
 def test_problems_that_call_in_another_way_are_other_problems() -> None:
-    shelf = ProblemShelf(time_scale=1.0)
+    shelf = open_shelf(time_scale=1.0)
     one, other = call([[1]], [1]), call([[1]], [1], LIST)
-    assert shelf.prepare(one) is not shelf.prepare(other)
-    assert shelf.prepare(one) is shelf.prepare(one.model_copy(update={"id": "again"}))
+    assert shelf.find(one) is not shelf.find(other)
+    assert shelf.find(one) is shelf.find(one.model_copy(update={"id": "again"}))
 
 
 @pytest.mark.parametrize(

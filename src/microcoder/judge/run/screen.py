@@ -192,7 +192,9 @@ class _Screen(ast.NodeVisitor):
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
-        for inner in _all_in([node]):
+        found: list[ast.AST] = [node]
+        for inner in found:
+            found += _children(inner)
             if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
                 self._nameless.add(inner.name)
                 if isinstance(inner, ast.ClassDef) and _is_plain_class(inner):
@@ -333,7 +335,9 @@ class _Screen(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Some things are for calling only, and with arguments that the source spells."""
         callee = self._callee(node)
-        if callee == ("copy", "deepcopy") and (len(node.args) + len(node.keywords) > 1 or _has_star(node)):
+        if callee == ("copy", "deepcopy") and (
+            len(node.args) + len(node.keywords) > 1 or any(isinstance(one, ast.Starred) for one in node.args)
+        ):
             # What it takes besides is a table by addresses.
             raise Obstacle("it calls deepcopy with a memo")
         elif callee in SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
@@ -419,10 +423,6 @@ def _check_is_value(module: str, name: str) -> None:
         raise Obstacle(f"it holds {module}.{name}")
 
 
-def _has_star(node: ast.Call) -> bool:
-    return any(isinstance(argument, ast.Starred) for argument in node.args)
-
-
 def _is_plain_class(node: ast.ClassDef) -> bool:
     """Whether its objects have nothing but an address to tell them apart, as far as its source says."""
     own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
@@ -471,14 +471,6 @@ def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
             found += inner.decorator_list
         elif not isinstance(inner, _SCOPES):
             found += _children(inner)
-    return found
-
-
-def _all_in(nodes: Sequence[ast.AST]) -> list[ast.AST]:
-    """Return nodes and all that is inside them."""
-    found = [*nodes]
-    for inner in found:
-        found += _children(inner)
     return found
 
 

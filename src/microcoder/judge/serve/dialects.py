@@ -68,7 +68,7 @@ def build_router(service: Service) -> APIRouter:
         execution = await service.run(
             Invocation(
                 Program(request.code, language.name),
-                _encode(request.stdin or ""),
+                (request.stdin or "").encode("utf-8", "surrogatepass"),
                 request.args,
                 lay_out(files),
                 cpu_seconds=run_seconds,
@@ -86,10 +86,6 @@ def build_router(service: Service) -> APIRouter:
         return "pong"
 
     return router
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
