@@ -144,24 +144,7 @@ def ask_sandbox_fusion(kind: str, source: str) -> tuple[str, dict[str, Any], Cal
     return "/run_code", message, is_right
 
 
-def ask_piston(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any], bool | None]]:
-    def is_right(answer: Any) -> bool | None:
-        ran = answer["run"]
-        if kind in (RIGHT, WRONG):
-            return ran["stdout"] == ("285\n" if kind == RIGHT else "286\n")
-        return ran["status"] == ("TO" if kind == ENDLESS else "RE")
-
-    message = {
-        "language": "python",
-        "version": "*",
-        "files": [{"content": source}],
-        "stdin": "10\n",
-        "run_cpu_time": 200,
-    }
-    return "/api/v2/execute", message, is_right
-
-
-DIALECTS = (ask_ours, ask_sandbox_fusion, ask_piston)
+DIALECTS = (ask_ours, ask_sandbox_fusion)
 
 
 async def ask_without_pause(url: str, number: int, until: float, tally: Tally) -> None:

@@ -12,8 +12,8 @@ from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCas
 from microcoder.judge.fleet.fleet import Item
 from microcoder.judge.fleet.http import write_request
 from microcoder.judge.fleet.messages import JudgeRequest
-from microcoder.judge.fleet.remote import QueuedProgram, Shelf
-from microcoder.judge.run.workers import ProblemShelf
+from microcoder.judge.fleet.remote import QueuedProgram, number_problem
+from microcoder.judge.run.workers import open_shelf
 
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))
 CHANGES: dict[str, object] = {
@@ -32,7 +32,7 @@ CHANGES: dict[str, object] = {
 
 
 def asked(problem: Problem) -> Item:
-    return Item(QueuedProgram(Program("pass"), Shelf().find(problem)))
+    return Item(QueuedProgram(Program("pass"), number_problem(1, problem)))
 
 
 def test_every_field_decides_verdicts_or_is_said_not_to() -> None:
@@ -48,8 +48,8 @@ def store_key(problem: Problem) -> bytes:
 def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
     problem = PROBLEM if name != "language" else PROBLEM.model_copy(update={"fn_name": None})
     changed = problem.model_copy(update={name: CHANGES[name]})
-    shelf = ProblemShelf(time_scale=1.0)
-    assert shelf.prepare(changed).number != shelf.prepare(problem).number
+    shelf = open_shelf(time_scale=1.0)
+    assert shelf.find(changed).number != shelf.find(problem).number
     assert store_key(changed) != store_key(problem)
     sent = JudgeRequest.model_validate_json(write_request([asked(changed)])).problems[0]
     assert getattr(sent, name) == CHANGES[name]
@@ -58,14 +58,14 @@ def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
 
 def test_fields_that_do_not_decide_share_verdicts() -> None:
     others = PROBLEM.model_copy(update=dict.fromkeys(NOT_JUDGED_BY, "text"))
-    shelf = ProblemShelf(time_scale=1.0)
-    assert shelf.prepare(others).number == shelf.prepare(PROBLEM).number
+    shelf = open_shelf(time_scale=1.0)
+    assert shelf.find(others).number == shelf.find(PROBLEM).number
     assert store_key(others) == store_key(PROBLEM)
 
 
 def test_a_call_that_starter_code_implies_decides() -> None:
     implied = PROBLEM.model_copy(update={"starter_code": "def solve(a: ListNode) -> ListNode:"})
-    assert ProblemShelf(time_scale=1.0).prepare(implied).prepared.call_message
+    assert open_shelf(time_scale=1.0).find(implied).prepared.call_message
     assert store_key(implied) != store_key(PROBLEM)
     sent = JudgeRequest.model_validate_json(write_request([asked(implied)])).problems[0]
     assert store_key(sent) == store_key(implied)

@@ -118,12 +118,6 @@ KINDS: dict[str, Kind] = {
         fn_name="turn",
         call=Call(parameters=("TreeNode",), returns="TreeNode"),
     ),
-    "copy": _kind(
-        "import copy\ndef copy_list(head): return copy.deepcopy(head)",
-        ("[[7, null], [13, 0]]", "[[7, null], [13, 0]]"),
-        fn_name="copy_list",
-        call=Call(parameters=("Node.random",), returns="Node.random", is_copy=True),
-    ),
     "design": _kind(
         "class Stack(list):\n    def push(self, n): self.append(n)",
         ('["Stack", "push", "push", "pop", "pop"]\n[[], [1], [2], [], []]', "[null, null, null, 2, 1]"),

@@ -12,7 +12,7 @@ from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Call, Checker, Outcome, Problem
-from microcoder.judge.run.workers import ProblemShelf
+from microcoder.judge.run.workers import open_shelf
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 
@@ -47,39 +47,6 @@ class ListNode:
     __slots__ = ('val', 'next')
     def __init__(self, val, next=None): self.val, self.next = val, next
 """
-COPY_GRAPH = """
-def solve(node):
-    made = {}
-    def copy(one):
-        if one.val not in made:
-            made[one.val] = Node(one.val)
-            made[one.val].neighbors = [copy(other) for other in one.neighbors]
-        return made[one.val]
-    return copy(node) if node else None
-"""
-COPY_RANDOM = """
-def solve(head):
-    import copy
-    sys.setrecursionlimit(10 ** 5)
-    return copy.deepcopy(head)
-"""
-CONNECT = """
-def solve(root):
-    level = [root] if root else []
-    while level:
-        for a, b in zip(level, level[1:]): a.next = b
-        level = [child for node in level for child in (node.left, node.right) if child]
-    return root
-"""
-COMMON_ANCESTOR = """
-def solve(root, p, q):
-    if root in (None, p, q): return root
-    left, right = solve(root.left, p, q), solve(root.right, p, q)
-    return root if left and right else left or right
-"""
-GRAPH = {"parameters": ["Node.neighbors"], "returns": "Node.neighbors", "is_copy": True}
-RANDOM = {"parameters": ["Node.random"], "returns": "Node.random", "is_copy": True}
-ANCESTOR = {"parameters": ["TreeNode", "TreeNode.val", "TreeNode.val"], "returns": "TreeNode.val"}
 DEEP = [n if n % 2 else None for n in range(1, 200_000)]
 """A tree that only ever goes right: 1, null, 3, null, 5, ..."""
 
@@ -103,28 +70,6 @@ DEEP = [n if n % 2 else None for n in range(1, 200_000)]
             [],
             [[1, 0, 0], [], [0]],
             {"returns": "list[TreeNode]"},
-        ),
-        (COMMON_ANCESTOR, [[3, 5, 1, 6, 2], 6, 2], 5, ANCESTOR),
-        (COPY_GRAPH, [[[2, 4], [1, 3], [2, 4], [1, 3]]], [[2, 4], [1, 3], [2, 4], [1, 3]], GRAPH),
-        (COPY_GRAPH, [[]], [], GRAPH),
-        (COPY_RANDOM, [[[7, None], [13, 0], [11, 1]]], [[7, None], [13, 0], [11, 1]], RANDOM),
-        (
-            CONNECT,
-            [[1, 2, 3, 4, 5, None, 7]],
-            [1, "#", 2, 3, "#", 4, 5, 7, "#"],
-            {"parameters": ["Node.next"], "returns": "Node.next"},
-        ),
-        (
-            "def solve(root): return [child.val for child in root.children[1].children]",
-            [[1, None, 2, 3, None, None, 5, 6]],
-            [5, 6],
-            {"parameters": ["Node.children"]},
-        ),
-        (
-            "def solve(root):\n    root.children.append(Node(9, [Node(8)]))\n    return root",
-            [[1, None, 2, 3, None, 4]],
-            [1, None, 2, 3, 9, None, 4, None, None, 8],
-            {"parameters": ["Node.children"], "returns": "Node.children"},
         ),
         ("def solve(nums): nums.reverse()", [[1, 2, 3]], [3, 2, 1], {"result": 0}),
         (
@@ -155,17 +100,10 @@ def test_kinds(judge_one: Judge, code: str, arguments: list[object], expected: o
             "has a cycle",
         ),
         ("def solve(head): return ListNode(3)", {}, "type ListNode, which cannot be compared"),
-        (
-            "def solve(head): return head",
-            {"parameters": ["Node.random"], "returns": "Node.random", "is_copy": True},
-            "shares a node with an argument",
-        ),
     ],
 )
 def test_wrong_nodes(judge_one: Judge, code: str, said: dict[str, object], detail: str) -> None:
-    given: list[object] = [[[1, None]]] if "is_copy" in said else [[1, 2, 3]]
-    expected = [[1, None]] if "is_copy" in said else [3, 2, 1]
-    verdict = run(judge_one, code, call(given, expected, said))
+    verdict = run(judge_one, code, call([[1, 2, 3]], [3, 2, 1], said))
     assert verdict.outcome in (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR)
     assert detail in verdict.detail
 
@@ -242,9 +180,7 @@ def test_a_design_class_takes_nodes(judge_one: Judge) -> None:
 
 
 def test_names_of_nodes_are_there(judge_one: Judge) -> None:
-    code = (
-        "class Solution:\n    def solve(self, a: Optional[TreeNode], b: List[ListNode], c: 'Node' = Node()): return a"
-    )
+    code = "class Solution:\n    def solve(self, a: Optional[TreeNode], b: List[ListNode] = [ListNode()]): return a"
     assert run(judge_one, code, call([1, 2], 1)).is_accepted
 
 
@@ -263,7 +199,6 @@ NARY = (
     [
         (starter("head: Optional[ListNode]) -> 'ListNode'"), "[1]", Call.model_validate(LIST)),
         (starter("a: List[Optional[TreeNode]], k: int) -> int"), "1", Call(parameters=("list[TreeNode]", "json"))),
-        (starter("root: 'Node') -> List[int]", NARY), "[1]", Call(parameters=("Node.children",))),
         (starter("root: TreeNode | None) -> bool"), "true", Call(parameters=("TreeNode",))),
         (starter("nums: List[int]) -> None"), "[1]", Call(parameters=("json",), result=0)),
         (starter("k: int, head: ListNode) -> None"), "[1]", Call(parameters=("json", "ListNode"), result=1)),
@@ -277,6 +212,13 @@ def test_starter_code_says_how_a_function_is_called(source: str, expected: str, 
     assert find_call(make_problem(("[1]\n2", expected), fn_name="solve", starter_code=source)) == said
 
 
+def test_a_node_of_the_problems_own_is_refused_unless_the_problem_says_how_it_is_called() -> None:
+    problem = make_problem(("[1]", "[1]"), fn_name="solve", starter_code=starter("root: 'Node') -> List[int]", NARY))
+    with pytest.raises(DataError, match="its starter code defines a class Node; only ListNode and TreeNode"):
+        check_problem(problem)
+    check_problem(problem.model_copy(update={"call": Call()}))
+
+
 def test_what_the_problem_says_wins_over_its_starter_code(judge_one: Judge) -> None:
     source = starter("head: ListNode) -> int")
     problem = make_problem(("[4]", "4"), fn_name="solve", starter_code=source)
@@ -286,10 +228,10 @@ def test_what_the_problem_says_wins_over_its_starter_code(judge_one: Judge) -> N
 
 
 def test_problems_that_call_in_another_way_are_other_problems() -> None:
-    shelf = ProblemShelf(time_scale=1.0)
+    shelf = open_shelf(time_scale=1.0)
     one, other = call([[1]], [1]), call([[1]], [1], LIST)
-    assert shelf.prepare(one) is not shelf.prepare(other)
-    assert shelf.prepare(one) is shelf.prepare(one.model_copy(update={"id": "again"}))
+    assert shelf.find(one) is not shelf.find(other)
+    assert shelf.find(one) is shelf.find(one.model_copy(update={"id": "again"}))
 
 
 @pytest.mark.parametrize(
@@ -299,10 +241,6 @@ def test_problems_that_call_in_another_way_are_other_problems() -> None:
         ([[1, None, None, 2]], [], TREE, r"argument 1 is no TreeNode: \[1, None, None, 2\]; write it as a level-order"),
         ([[1]], 7, TREE, "the expected output is no TreeNode: 7"),
         ([[1, None]], [], LIST, "argument 1 is no ListNode"),
-        ([[1], 9], None, {"parameters": ["TreeNode", "TreeNode.val"]}, "argument 2 is no TreeNode.val: 9"),
-        ([[[3]]], [], GRAPH, "neighbors such as .*, numbered from 1"),
-        ([[[7, 4]]], [], RANDOM, "write it as values and indices such as"),
-        ([[1, 2]], 1, {"parameters": ["Node.children"]}, "a null follows the root"),
         ([[1]], [1], {"result": 3}, "the result is argument 3, counted from 0, of 1"),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +13,7 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
 from microcoder.judge.fleet import fleet as fleets
 from microcoder.judge.fleet.fleet import Item, Place, Sent
-from microcoder.judge.fleet.remote import NumberedProblem, RemoteJudge
+from microcoder.judge.fleet.remote import RemoteJudge
 from microcoder.judge.run.turns import most_workers
 
 RIGHT = Verdict(Outcome.ACCEPTED, (), 1)
@@ -209,7 +210,7 @@ def test_a_place_forgets_the_problems_that_it_has_not_needed_for_longest() -> No
     sent = Sent(most_bytes=100, most=3)
 
     def add(number: int, num_bytes: int = 10) -> bool:
-        return sent.add(NumberedProblem(number, PROBLEMS[0], num_bytes))
+        return sent.add(SimpleNamespace(number=number, num_bytes=num_bytes))
 
     assert [add(n) for n in (1, 2, 1, 3)] == [True, True, False, True]
     assert list(sent.forget()) == []

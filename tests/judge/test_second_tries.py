@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any, ClassVar
@@ -16,7 +17,6 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.messages import JudgeResponse
-from microcoder.judge.fleet.pipe import pack_answer, unpack_answer
 from microcoder.judge.run import sandboxes, sharing, sharing_names
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.sandboxes import SandboxKind
@@ -205,7 +205,7 @@ VERDICT = Verdict(
 
 
 def test_runs_that_did_not_count_survive_every_wire(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    assert unpack_answer(pack_answer(VERDICT)) == VERDICT
+    assert pickle.loads(pickle.dumps(VERDICT)) == VERDICT
     response = JudgeResponse(verdicts=(VERDICT,))
     assert JudgeResponse.model_validate_json(response.model_dump_json()) == response
     old = {"outcome": "accepted", "tests": [], "tests_total": 2}

@@ -23,15 +23,11 @@ ALLOWED = {
     "classes": "class Tree:\n    __slots__ = ('l', 'r')\n"
     "    def __init__(self): self.l = self.r = None\nprint(Tree().l)",
     "a template": "print('{:.2f} {}'.format(1.5, 2), f'{3:>4}')",
-    "a type compared": "print(type(1) == int, isinstance(1, int))",
-    "quick input": "import os, io\ninput = io.BytesIO(os.read(0, os.fstat(0).st_size)).readline\nprint(input())",
-    "named tuples": "from collections import namedtuple\nP = namedtuple('P', 'x y')\nprint(P(1, 2)._replace(x=3))",
     "local names": "from math import *\ndef f(path, count):\n    log = path + count\n    return log\nprint(f(1, 2))",
     "sorted lists": "from sortedcontainers import SortedList\ns = SortedList([3, 1])\ns.add(2)\nprint(s[0], *s)",
     "text to fill": "import textwrap\nfrom textwrap import dedent\nprint(textwrap.fill('a b c', 3), dedent(' a'))",
     "a pause": "import time\ntime.sleep(0.001)\nprint(1)",
     "seeded random numbers": "import random\nrandom.seed(7)\nprint(random.Random(5).random(), random.random())",
-    "dates": "from datetime import date, timedelta\nprint(date(2024, 2, 28) + timedelta(2))",
     "its own names": "def f(hash, repr):\n    return hash + repr\nclass A(object):\n    def now(self): return 1\n"
     "print(f(1, 2), A().now())",
     "objects without sets": "class A:\n    def __init__(self): self.x = 1\nprint(A().x, [A().x for _ in range(2)])",
@@ -263,7 +259,7 @@ def test_nodes_are_nodes_in_a_shared_process_too(together: Judge, alone: Judge) 
 
 
 def test_each_kind_of_node_and_design_classes_share_processes(together: Judge, alone: Judge) -> None:
-    for name in ("function", "list", "tree", "copy", "design"):
+    for name in ("function", "list", "tree", "design"):
         problem, honest = KINDS[name]
         problem = problem.model_copy(update={"tests": problem.tests * 4})
         before = together.statistics

@@ -48,7 +48,7 @@ VERBS = {
     "data": ("app", "Build a corpus from raw problem sets, or audit one; export and publish it."),
     "packages": ("packages", "Install and list the third-party packages that programs may import."),
     "study": ("study", "Run controlled experiments and test the paper's claims with them."),
-    "serve": ("serve", "Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md."),
+    "serve": ("serve", "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md."),
 }
 """By name: the function or application in the module of that name, and what it does."""
 

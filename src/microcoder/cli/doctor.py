@@ -19,7 +19,6 @@ from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.fleet.probes import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.interpreter import current_interpreter
-from microcoder.judge.run.builds import find_problem, list_headers
 from microcoder.judge.run.isolation import DEGRADED_MEANS
 from microcoder.judge.sandbox.layers import LAYERS
 
@@ -56,9 +55,10 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
             name: language.find_problem() or language.find_compiler() or current_interpreter().executable
             for name, language in LANGUAGES.items()
         },
-        "versions": {name: _find_versions(name) for name in LANGUAGES},
-        "headers": {name: _find_headers(name) for name, language in LANGUAGES.items() if language.precompiled},
-        "headers_problem": find_problem(),
+        "versions": {
+            name: [version for version in language.versions if not find_language(name, version).find_problem()]
+            for name, language in LANGUAGES.items()
+        },
         "training": {name: _version(name) for name in _TRAINING},
     }
     try:
@@ -71,20 +71,6 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
     except EvaluatorFault as fault:
         found |= {"ok": False, "fault": str(fault)}
     return found
-
-
-def _find_versions(name: str) -> list[str]:
-    language = LANGUAGES[name]
-    return [version for version in language.versions if not find_language(name, version).find_problem()]
-
-
-def _find_headers(name: str) -> dict[str, dict[str, str]]:
-    versions = {version: list_headers(find_language(name, version)) for version in _find_versions(name)}
-    return {
-        version: {header: str(folder or "") for header, folder in headers.items()}
-        for version, headers in versions.items()
-        if headers
-    }
 
 
 def _version(package: str) -> str | None:
@@ -116,7 +102,6 @@ def _describe(found: dict[str, Any]) -> list[str]:
     for name, where in found["languages"].items():
         versions = ", ".join(found["versions"][name])
         lines.append(f"  {name}: {where}{f' (versions {versions})' if versions else ''}")
-        lines += _describe_headers(found["headers"].get(name, {}), name, found["headers_problem"])
     if "environment" in found:
         packages = found["environment"]["packages"]
         pins, profile = ", ".join(packages["pins"]) or "none", f"{packages['profile']} {packages['digest']}"
@@ -130,18 +115,3 @@ def _describe(found: dict[str, Any]) -> list[str]:
         lines.append(f"  ok    {row['name']}" if row["ok"] else f"  FAIL  {row['name']}: got {row['detail']}")
     lines.append("all is well" if found["ok"] else "programs cannot be judged safely here")
     return lines
-
-
-def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: str) -> list[str]:
-    kept = [
-        f"{header} ({version})" for version, headers in versions.items() for header, folder in headers.items() if folder
-    ]
-    if kept:
-        return [f"    headers kept precompiled: {', '.join(kept)}"]
-    if not versions:
-        return []
-    if problem:
-        return [f"    no headers kept precompiled, so each program takes longer to build: {problem}"]
-    return [
-        f"    no headers kept precompiled yet: judges make them as needed, `microcoder packages --headers {name}` now"
-    ]

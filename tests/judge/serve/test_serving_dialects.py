@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
 from microcoder.judge import Judge
@@ -12,15 +11,6 @@ from microcoder.judge import Judge
 from .conftest import ADD, Running, serving  # pyrefly: ignore[missing-import]
 
 CPP = "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }"
-JAVA = """import java.util.*;
-class Main {
-    public static void main(String[] a) {
-        Scanner in = new Scanner(System.in);
-        System.out.println(in.nextInt() + in.nextInt());
-    }
-}"""
-JAVASCRIPT = """const [a, b] = require('fs').readFileSync(0, 'utf8').split(' ');
-console.log(Number(a) + Number(b))"""
 LOOP = "while True: pass"
 
 
@@ -77,79 +67,13 @@ def test_verl_itself_gets_right_verdicts(running: Running) -> None:
         assert results == expected
 
 
-def execute(running: Running, status: int = 200, **message: object) -> dict[str, Any]:
-    answer = running.post("/api/v2/execute", {"language": "python", "version": "*", **message})
-    assert answer.status_code == status, answer.text
-    return answer.json()
-
-
-def files(*contents: str) -> list[dict[str, str]]:
-    return [{"content": content} for content in contents]
-
-
-def test_piston_lists_runtimes_that_it_then_runs(running: Running) -> None:
-    runtimes = httpx.get(f"{running.url}/api/v2/runtimes").json()
-    assert {"python", "cpp", "java", "javascript"} >= {runtime["language"] for runtime in runtimes}
-    for runtime in runtimes:
-        code = {"python": ADD, "cpp": CPP, "java": JAVA, "javascript": JAVASCRIPT}[runtime["language"]]
-        found = execute(
-            running, language=runtime["language"], version=runtime["version"], files=files(code), stdin="1 2"
-        )
-        assert (found["run"]["stdout"], found["run"]["code"], found["run"]["signal"]) == ("3\n", 0, None)
-        assert ("compile" in found) == (runtime["language"] != "python")
-
-
-def test_piston_programs_of_several_files_import_each_other(running: Running) -> None:
-    sent = [{"name": "main.py", "content": "import util\nprint(util.x)"}, {"name": "util.py", "content": "x = 7"}]
-    run = execute(running, files=sent)["run"]
-    assert (run["stdout"], run["stderr"]) == ("7\n", "")
-
-
-@pytest.mark.parametrize(
-    ("code", "options", "code_and_signal", "status"),
-    [
-        ("import sys; sys.exit(3)", {}, (3, None), "RE"),
-        (LOOP, {"run_timeout": 200}, (None, "SIGKILL"), "TO"),
-        ("import os; os.abort()", {}, (None, "SIGABRT"), "RE"),
-    ],
-)
-def test_piston_tells_how_a_program_ended(
-    running: Running, code: str, options: dict[str, Any], code_and_signal: tuple[int | None, str | None], status: str
-) -> None:
-    run = execute(running, files=files(code), **options)["run"]
-    assert ((run["code"], run["signal"]), run["status"]) == (code_and_signal, status)
-
-
-def test_piston_lays_files_beside_the_program(running: Running) -> None:
-    beside = [{"name": "data/in.txt", "content": "6869", "encoding": "hex"}]
-    code = "import sys; print(open('data/in.txt').read(), sys.argv[1:])"
-    found = execute(running, files=[*files(code), *beside], args=["-v"])
-    assert found["run"]["stdout"] == "hi ['-v']\n"
-
-
 def test_who_names_no_limit_gets_what_the_service_allows(judge: Judge) -> None:
-    piston = {"language": "python", "version": "*"}
     with serving(judge, max_cpu_seconds=2, max_memory_mib=128, grace_seconds=0) as small:
         for path, message, explicit in (
             ("/v1/run", {"code": ADD, "stdin": "1 2"}, {"memory_limit_mib": 512}),
             ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"run_timeout": 10}),
             ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"memory_limit_MB": 512}),
-            ("/api/v2/execute", {**piston, "files": files(ADD), "stdin": "1 2"}, {"run_cpu_time": 9000}),
         ):
             assert small.post(path, message).status_code == 200, path
             answer = small.post(path, {**message, **explicit})
             assert (answer.status_code, "limit of" in answer.text) == (422, True), answer.text
-
-
-def test_piston_refuses_in_its_own_words(running: Running) -> None:
-    for message, words in (
-        ({"language": "cobol", "files": files("x")}, "cobol-* runtime is unknown"),
-        ({"version": "2.7", "files": files("x")}, "python-2.7 runtime is unknown"),
-        ({"files": [{"content": "zz", "encoding": "hex"}]}, "at least one utf8"),
-        ({"files": [*files("x"), {"name": "../../etc/x", "content": ""}]}, "plain relative path"),
-        ({"language": "cms_ioi", "files": files("x")}, "runtime is unknown"),
-        ({"files": [*files("x"), {"name": "grader_config", "content": ""}]}, "with their tests to /v1/judge"),
-    ):
-        answer = running.post("/api/v2/execute", {"language": "python", "version": "*", **message})
-        assert answer.status_code in (400, 422)
-        assert words in answer.json()["message"]

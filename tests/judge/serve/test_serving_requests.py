@@ -45,7 +45,7 @@ def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
     about = httpx.get(f"{running.url}/v1/about").json()
     assert about["isolation"]["level"] == running.judge.isolation.level
     schema = httpx.get(f"{running.url}/openapi.json").json()
-    assert {"/v1/judge", "/v1/run", "/run_code", "/api/v2/execute"} <= schema["paths"].keys()
+    assert {"/v1/judge", "/v1/run", "/run_code"} <= schema["paths"].keys()
     metrics = httpx.get(f"{running.url}/metrics").text
     assert 'microcoder_requests_total{route="/v1/judge",status="200"}' in metrics
     assert "microcoder_judge_judged_total" in metrics
@@ -53,12 +53,6 @@ def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
 
 def run(options: dict[str, object]) -> dict[str, object]:
     return {"code": "print('A')", "language": "python", **options}
-
-
-def piston(*names: str, **options: object) -> dict[str, object]:
-    """Return a request with a file for each name, or one without a name."""
-    files = [{"name": name, "content": "print('A')"} for name in names] or [{"content": "print('A')"}]
-    return {"language": "python", "version": "*", "files": files, **options}
 
 
 HOSTILE: dict[str, tuple[str, Any, int, str]] = {
@@ -133,13 +127,6 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "not base64": ("/run_code", {"code": "x", "language": "python", "files": {"a": "?"}}, 422, "base64"),
     "fetch": ("/run_code", {"code": "x", "language": "python", "fetch_files": ["/etc/passwd"]}, 422, "fetch_files"),
     "no such route": ("/v1/../../etc/passwd", {}, 404, "Not Found"),
-    "endless wall time": ("/api/v2/execute", piston(run_timeout=1e14, run_cpu_time=1000), 400, "run_timeout: 1e+14 ms"),
-    "days of wall time": ("/api/v2/execute", piston(run_timeout=1e9, run_cpu_time=1000), 400, "use at most 181000"),
-    "infinite wall time": ("/api/v2/execute", piston(run_timeout="@"), 422, "run_timeout"),
-    "infinite memory": ("/api/v2/execute", piston(run_memory_limit="@"), 422, "run_memory_limit"),
-    "long number": ("/api/v2/execute", piston(run_memory_limit=10**400), 422, "run_memory_limit"),
-    "first name": ("/api/v2/execute", piston("a/../b"), 422, "plain relative path"),
-    "same names": ("/api/v2/execute", piston("a", "b", "b"), 400, "'b' is there twice"),
     "file and folder": ("/run_code", run({"files": {"a": "", "a/b": ""}}), 422, "for a file or a folder"),
     "long name": ("/v1/run", run({"files": {"\u00e9" * 200: ""}}), 422, "400 bytes; use at most 200"),
     "no name": ("/run_code", run({"files": {"\ud800": ""}}), 422, ""),
@@ -156,7 +143,6 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
         422,
         "fn_name has 100000 characters",
     ),
-    "empty code": ("/api/v2/execute", {"language": "python", "version": "*", "files": []}, 422, "files"),
 }
 
 
@@ -295,7 +281,7 @@ def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> Non
         assert running.post("/v1/judge", asking(), headers=bearer).status_code == 200
         for shown in (None, "Bearer wrong", "Basic ???", "x", b"Basic \xe9"):
             headers = {"Authorization": shown} if shown else {}
-            for path in ("/v1/judge", "/run_code", "/api/v2/execute", "/metrics", "/openapi.json", "/nowhere"):
+            for path in ("/v1/judge", "/run_code", "/metrics", "/openapi.json", "/nowhere"):
                 # From another address each time: wrong tokens make the next ones wait.
                 with httpx.Client(transport=httpx.HTTPTransport(local_address=next(addresses))) as stranger:
                     answer = stranger.post(running.url + path, json=asking(), headers=headers)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 
-from microcoder.judge.compare.literals import same_compacted, same_literal
+from microcoder.judge.compare.literals import same_literal
 from microcoder.judge.compare.text import (
     WHITE_SPACE,
     Agree,
@@ -179,13 +179,9 @@ def _find_method(text: str, wanted: str) -> str:
         return "words"
     if not _ANY_VALUE.search(wanted):
         return ""
-    # One line was looked at as a whole.
-    has_lines = "\n" in wanted
-    if same_compacted(text, wanted):
-        return "value_lines" if has_lines else "value"
     if same_literal(text, wanted, numbers_agree):
         return "value"
-    if has_lines and agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree):
+    if "\n" in wanted and agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree):
         return "value_lines"
     return ""
 

@@ -155,13 +155,6 @@ _MAX_CHARACTERS = 1 << 22
 _MOST_TIMES_ESCAPED = 12
 """A character may be written as two escapes of six."""
 _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
-_IN_BRACKETS = re.compile(r"(?:[\[({][^\n]*+(?<=[\])}])(?:\n++|\Z))++")
-_CONSTANT = re.compile(r"(?<=[\[({,:])(?:true|false|null)(?=[\])},:])")
-_CONSTANTS = {"true": "True", "false": "False", "null": "None"}
-_SIDE_BY_SIDE = re.compile(rf"[{WHITE_SPACE.replace(chr(10), '')}]|[^\[({{,:\n][\[({{]|[\])}}][^\])}},:\n]")
-_NO_BRACKETS = re.compile(r"[^\[\](){}\n]++")
-_AS_LISTS = str.maketrans("()", "[]")
-_BESIDE_MARKS = re.compile(r"(?<=[\[\](){},:])[ \t]++(?!\n)|(?<![ \t])[ \t]++(?=[\[\](){},:])")
 
 
 def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
@@ -188,41 +181,6 @@ def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
         return _same(read(text, 2 * len(expected)), read(expected, len(expected)), numbers_agree)
     except Unreadable:
         return False
-
-
-def same_compacted(text: str, expected: str) -> bool:
-    """Whether two normal texts of values line by line, without strings, differ in spaces beside brackets and commas,
-    in tuples and lists, and in how constants are spelled.
-
-    It looks at the whole text at once, whereas `same_literal` takes a while for each of many lines.
-    """
-    if any(quote in text or quote in expected for quote in QUOTES) or not _IN_BRACKETS.fullmatch(expected):
-        return False
-    if any(sum(map(text.count, marks)) != sum(map(expected.count, marks)) for marks in ("\n", ",", "[(", "])")):
-        return False  # So that there is no more to be cut out than what is expected allows.
-    mine, theirs = _BESIDE_MARKS.sub("", text), _BESIDE_MARKS.sub("", expected)
-    if mine == theirs:
-        return True
-    return _spell_alike(mine) == _spell_alike(theirs) and _are_values(mine) and _are_values(theirs)
-
-
-def _spell_alike(text: str) -> str:
-    if any(constant in text for constant in _CONSTANTS):
-        text = _CONSTANT.sub(lambda found: _CONSTANTS[found[0]], text)
-    return text.translate(_AS_LISTS)
-
-
-def _are_values(text: str) -> bool:
-    """Whether every line of a compacted text is a value by its brackets: `(1 2)(3)` is two, in another notation."""
-    if _SIDE_BY_SIDE.search(text):
-        return False
-    brackets = _NO_BRACKETS.sub("", text)
-    for _ in range(MAX_DEPTH):
-        shorter = brackets.replace("[]", "").replace("()", "").replace("{}", "")
-        if len(shorter) == len(brackets):
-            break
-        brackets = shorter
-    return not brackets.strip("\n")
 
 
 def _same_string(text: str, expected: str) -> bool:

@@ -3,10 +3,6 @@
 Decoding rebuilds plain Python values from a typed JSON text, so a lying `__eq__` or `__str__` stays behind in the
 sandbox. The text itself is untrusted: anything malformed is an error of the program.
 
-What two returned values must share to agree within a tolerance: their shape, and nearly a weighted sum of numbers.
-
-A cheap filter for items that may be the same, whatever the order inside; the comparison decides whether they are.
-
 Returned values against the expected JSON value: kept in order, or in any order with a tolerance.
 
 Pairing items with the expected ones when they come in any order: exactly, within bounded work.
@@ -15,7 +11,6 @@ Pairing items with the expected ones when they come in any order: exactly, withi
 from __future__ import annotations
 
 import json
-import math
 import reprlib
 from bisect import bisect_left
 from collections import Counter
@@ -24,6 +19,7 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from itertools import chain
 from typing import Any, TypeVar
+from zlib import crc32
 
 from microcoder.judge.compare.text import Tolerance, allowed_error, values_agree
 from microcoder.judge.core.errors import DataError
@@ -194,74 +190,24 @@ def show(value: object) -> str:
 _LARGEST = 1e150
 """Beyond it, sums may overflow: the number is left out of the sum."""
 _SLACK = 1e-9
-_GOLDEN = 0.6180339887498949
+_MOST_OF_A_TEXT = 1_000_003
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """A value's shape and the sum of its numbers."""
-
-    shape: str
-    total: float
-    error: float
-    """By how much the totals of two values that agree may differ."""
-
-
-def outline(value: object, tolerance: Tolerance, is_nested: bool) -> Outline:
-    """Return the outline of a value; numbers are weighted by their place unless lists inside come in any order."""
-    if isinstance(value, (int, float)):
-        return _of_number(value, tolerance)
+def _total(value: object, tolerance: Tolerance) -> tuple[float, float]:
+    """Return a sum over a value, whatever its order, and by how much that of a value that agrees may differ."""
     if isinstance(value, ReturnedSet):
-        return outline(value.items if is_nested else show(value), tolerance, is_nested)
-    if isinstance(value, (ReturnedDict, dict)):
-        pairs = value.pairs if isinstance(value, ReturnedDict) else value.items()
-        named = sorted(((name_of(key), item) for key, item in pairs), key=lambda pair: pair[0])
-        return _join([outline(item, tolerance, is_nested) for _, item in named], repr([n for n, _ in named]), True)
+        value = value.items
     if isinstance(value, (list, tuple)):
-        return _join([outline(item, tolerance, is_nested) for item in value], "", not is_nested)
-    return Outline(repr(value), 0.0, 0.0)
-
-
-def windows(found: Sequence[Outline], wanted: Sequence[Outline]) -> Callable[[int], list[int]]:
-    """Return which wanted ones each one found can agree with."""
-    groups: dict[str, list[tuple[float, int]]] = {}
-    for index, other in enumerate(wanted):
-        groups.setdefault(other.shape, []).append((other.total, index))
-    for group in groups.values():
-        group.sort()
-
-    def near(index: int) -> list[int]:
-        mine = found[index]
-        group = groups.get(mine.shape, [])
-        start = bisect_left(group, (mine.total - mine.error, -1))
-        end = bisect_left(group, (mine.total + mine.error, len(wanted)))
-        return [number for _, number in group[start:end]]
-
-    return near
-
-
-def _of_number(value: float, tolerance: Tolerance) -> Outline:
-    try:
-        number = float(value)
-    except OverflowError:
-        return Outline("#", 0.0, 0.0)
-    if not math.isfinite(number):
-        return Outline(repr(number), 0.0, 0.0)
-    if abs(number) > _LARGEST:
-        return Outline("#", 0.0, 0.0)
+        parts = [_total(item, tolerance) for item in value]
+        return sum(total for total, _ in parts), sum(error for _, error in parts)
+    if isinstance(value, str):
+        number = float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
+        return number, _SLACK * number
+    if not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
+        return 0.0, 0.0
     # The tolerance is of the expected number, which may be larger than the one found.
-    error = allowed_error(number / (1 - tolerance.relative), tolerance)
-    return Outline("#", number, error * (1 + tolerance.relative) + _SLACK * abs(number))
-
-
-def _join(parts: list[Outline], names: str, is_ordered: bool) -> Outline:
-    weights = [1 + (index * _GOLDEN) % 1 if is_ordered else 1.0 for index in range(len(parts))]
-    shapes = [part.shape for part in parts]
-    return Outline(
-        f"{names}[{','.join(shapes if is_ordered else sorted(shapes))}]",
-        sum(weight * part.total for weight, part in zip(weights, parts, strict=True)),
-        sum(weight * part.error for weight, part in zip(weights, parts, strict=True)),
-    )
+    error = allowed_error(float(value) / (1 - tolerance.relative), tolerance)
+    return float(value), error * (1 + tolerance.relative) + _SLACK * abs(value)
 
 
 TOLERANCE = 1e-5
@@ -396,9 +342,12 @@ def _difference_within_tolerance(items: Sequence[object], expected: Sequence[obj
     def agree(mine: object, theirs: object) -> bool:
         return not _difference(mine, theirs, inner)
 
-    outlines = [outline(item, inner.tolerance, inner.is_nested) for item in items]
-    near = windows(outlines, [outline(item, inner.tolerance, inner.is_nested) for item in expected])
-    unpaired = match_all(items, expected, agree, near)
+    wanted = sorted((_total(item, inner.tolerance)[0], index) for index, item in enumerate(expected))
+    windows = []
+    for total, error in (_total(item, inner.tolerance) for item in items):
+        low, high = bisect_left(wanted, (total - error, -1)), bisect_left(wanted, (total + error, len(wanted)))
+        windows.append([index for _, index in wanted[low:high]])
+    unpaired = match_all(items, expected, agree, windows.__getitem__)
     return "" if unpaired is None else f", in any order: unexpected {show(items[unpaired])}"
 
 

@@ -19,8 +19,7 @@ NOT_JUDGED_BY = frozenset({"id", "statement", "starter_code", "tier", "reference
 
 _OPEN, _CLOSE = "([{", ")]}"
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*$|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", re.MULTILINE)
-_FIELD = re.compile(r"self\.(children|neighbors|random|next)\b")
-_NODE_CLASS = re.compile(r"class Node\b.*?(?=^\S*\s*class |\Z)", re.MULTILINE | re.DOTALL)
+_NODE_CLASS = re.compile(r"^\W*class Node\b", re.MULTILINE)
 _METHOD = re.compile(r"\bdef[ \t]+(\w+)[ \t]*\(")
 _LONGEST_STARTER = 20_000
 
@@ -34,9 +33,8 @@ def find_call(problem: Problem) -> Call | None:
         return None
     if problem.call is not None:
         return problem.call if problem.call != Call() else None
-    test = problem.tests[0]
     are_null = all(test.output.strip() == "null" for test in problem.tests)
-    return infer_call(problem.starter_code or "", problem.fn_name, first_input=test.input, are_null=are_null)
+    return infer_call(problem.starter_code or "", problem.fn_name, are_null=are_null)
 
 
 def judged_by(problem: Problem) -> dict[str, Any]:
@@ -49,35 +47,26 @@ def judged_by(problem: Problem) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def infer_call(source: str, fn_name: str, *, first_input: str = "", are_null: bool = False) -> Call | None:
+def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | None:
     """Read annotations; None if they name nothing but plain JSON.
 
     Args:
         source: starter code; it may end after a function's head.
         fn_name: a function, a method, or a design class.
-        first_input: of the first test: a bare number where a tree is expected names a node by its value.
         are_null: whether every test expects null, so that `-> None` does not mean a change in place.
     """
     if len(source) > _LONGEST_STARTER:
         return None
     code = _COMMENT.sub("", source)
-    node_kind = _find_node_kind(source)
     head = find_head(code, fn_name)
     if head is None:
-        return _infer_design(code, fn_name, node_kind)
-    parameters = [_kind_of(argument.annotation, node_kind) for argument in _arguments_of(head)]
-    lines = [line.strip() for line in first_input.split("\n") if line.strip()]
-    for place, line in enumerate(lines[: len(parameters)]):
-        if parameters[place] == "TreeNode" and not line.startswith(("[", "n")):
-            parameters[place] = "TreeNode.val"
-    returns = _kind_of(head.returns, node_kind)
-    if returns == "TreeNode" and "TreeNode.val" in parameters:
-        returns = "TreeNode.val"
+        return _infer_design(code, fn_name)
+    parameters = [_kind_of(argument.annotation) for argument in _arguments_of(head)]
+    returns = _kind_of(head.returns)
     result = None if are_null else _changed_argument(head, parameters)
     if {*parameters, returns} == {"json"} and result is None:
         return None
-    is_copy = returns in ("Node.neighbors", "Node.random")
-    return Call(parameters=tuple(parameters), returns=returns, result=result, is_copy=is_copy)
+    return Call(parameters=tuple(parameters), returns=returns, result=result)
 
 
 def find_head(source: str, name: str) -> ast.FunctionDef | None:
@@ -104,7 +93,7 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
     return None
 
 
-def _infer_design(code: str, name: str, node_kind: str) -> Call | None:
+def _infer_design(code: str, name: str) -> Call | None:
     """Read the methods of a class; None if there is no such class."""
     found = re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE) if name.isidentifier() else None
     if found is None:
@@ -114,8 +103,8 @@ def _infer_design(code: str, name: str, node_kind: str) -> Call | None:
     for method in _METHOD.finditer(body):
         head = _parse_head(body, method.end() - 1)
         if head is not None:
-            parameters = tuple(_kind_of(argument.annotation, node_kind) for argument in _arguments_of(head))
-            returns = _kind_of(head.returns, node_kind)
+            parameters = tuple(_kind_of(argument.annotation) for argument in _arguments_of(head))
+            returns = _kind_of(head.returns)
             if {*parameters, returns} != {"json"}:
                 methods.append(Method(name=method[1], parameters=parameters, returns=returns))
     return Call(style="design", methods=tuple(methods))
@@ -126,33 +115,29 @@ def _arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
     return arguments[1:] if arguments and arguments[0].arg in ("self", "cls") else arguments
 
 
-def _kind_of(annotation: ast.expr | None, node_kind: str) -> str:
+def _kind_of(annotation: ast.expr | None) -> str:
     """Return the name in an annotation, without `Optional[X]`, `X | None`, quotes and `List[X]`."""
     match annotation:
         case ast.Name(id="ListNode" | "TreeNode" as name):
             return name
-        case ast.Name(id="Node"):
-            return node_kind
         case ast.Constant(value=str(text)):
             try:
-                return _kind_of(parse_source(text, mode="eval").body, node_kind)
+                return _kind_of(parse_source(text, mode="eval").body)
             except (SyntaxError, ValueError, MemoryError, RecursionError):
                 return "json"
         case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
-            return _kind_of(inner, node_kind)
+            return _kind_of(inner)
         case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
-            return _kind_of(left, node_kind)
+            return _kind_of(left)
         case ast.Subscript(value=ast.Name(id="List" | "list"), slice=inner):
-            kind = _kind_of(inner, node_kind)
+            kind = _kind_of(inner)
             return "json" if kind == "json" or kind.count("[") > 3 else f"list[{kind}]"
     return "json"
 
 
-def _find_node_kind(source: str) -> str:
-    """Return which `Node` a definition in the starter code describes, also one that is commented out."""
-    found = _NODE_CLASS.search(source)
-    fields = set(_FIELD.findall(found[0])) if found else set()
-    return next((f"Node.{name}" for name in ("children", "neighbors", "random", "next") if name in fields), "json")
+def defines_node(source: str) -> bool:
+    """Whether starter code describes a `Node` of its own, also in a comment."""
+    return _NODE_CLASS.search(source) is not None
 
 
 def _changed_argument(head: ast.FunctionDef, kinds: Sequence[str]) -> int | None:

@@ -129,16 +129,7 @@ _OPTIONS_OF_CHECKER = {
 }
 
 
-KINDS = (
-    "json",
-    "ListNode",
-    "TreeNode",
-    "TreeNode.val",
-    "Node.children",
-    "Node.neighbors",
-    "Node.random",
-    "Node.next",
-)
+KINDS = ("json", "ListNode", "TreeNode")
 """Kinds of values in a function-call problem; docs/functions.md says how each is written as JSON."""
 _KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})")
 
@@ -162,8 +153,6 @@ class Signature(Record):
     """Kind of the result; if it is an argument, `json` means what that argument is."""
     result: int | None = Field(default=None, ge=0, lt=100)
     """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
-    is_copy: bool = False
-    """Whether a result that shares a node with an argument is wrong."""
 
 
 class Method(Signature):

@@ -162,7 +162,7 @@ class _Service(Place):
         for code, right in _KNOWN.items():
             outcome = None
             # One by one, as the smallest service takes them.
-            async for line in self.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem, 0)))]):
+            async for line in self.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem)))]):
                 if isinstance(line, Landed):
                     outcome = line.verdict.outcome
                     if outcome not in _KNOWN.values():

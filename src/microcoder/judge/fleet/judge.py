@@ -28,12 +28,12 @@ from microcoder.judge.run.verdicts import Statistics
 from microcoder.judge.run.workers import (
     Key,
     KnownProblem,
-    ProblemShelf,
     Slots,
     VerdictCache,
     Work,
     Workers,
     count_processes,
+    open_shelf,
 )
 
 T = TypeVar("T")
@@ -102,10 +102,8 @@ class Judge(Judging):
             raise
         self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
         """The environment of programs: default Python version, and packages."""
-        self._shelf = ProblemShelf(
-            time_scale=self.time_scale,
-            checker_seconds=options.checker_seconds,
-            most_bytes=options.tests_mib << 20,
+        self._shelf = open_shelf(
+            time_scale=self.time_scale, checker_seconds=options.checker_seconds, most_mib=options.tests_mib
         )
 
     @property
@@ -126,7 +124,7 @@ class Judge(Judging):
         Raises:
             DataError: its tests cannot be read.
         """
-        self._shelf.prepare(problem)
+        self._shelf.find(problem)
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background; a cancelled future is dropped if queued, or stops after its current
@@ -196,7 +194,7 @@ class Judge(Judging):
         check_language(program, problem, what)
         if trouble := language.find_problem():
             raise EvaluatorFault(trouble)
-        return self._shelf.prepare(problem)
+        return self._shelf.find(problem)
 
     def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
         self._check_open()

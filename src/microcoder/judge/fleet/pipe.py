@@ -9,7 +9,7 @@ They speak over one socket each; both ends are ours, sandboxes have no part of i
 | from the judge                                         | from a process                                       |
 |--------------------------------------------------------|------------------------------------------------------|
 | `JudgeSetup`, once                                     | READY isolation, time scale, pace; or FAILED error   |
-| JUDGE number, program, problem number, problem or None | DONE number, packed answer or None, counts           |
+| JUDGE number, program, problem number, problem or None | DONE number, answer or None, counts                  |
 | RUN number, invocation                                 |                                                      |
 | GIVE_UP number                                         |                                                      |
 | FORGET problem number                                  |                                                      |
@@ -28,15 +28,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from multiprocessing.connection import Connection
-from operator import attrgetter
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Program, TestResult, Verdict
+from microcoder.judge.core.types import Program, Verdict
 from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
 from microcoder.judge.languages.packages import PackageShelf, load_profile
@@ -54,11 +53,6 @@ class Kind:
 
     READY, FAILED, DONE = range(3)
     JUDGE, RUN, GIVE_UP, FORGET = range(4)
-
-
-_of_test = attrgetter(*(field.name for field in fields(TestResult)))
-_of_verdict = attrgetter(*(field.name for field in fields(Verdict)))
-_TESTS_AT = [field.name for field in fields(Verdict)].index("tests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +92,6 @@ class Channel:
         """Close the channel; only for the receiving thread."""
         with self._lock:
             self._connection.close()
-
-
-def pack_answer(answer: Verdict | Execution | None) -> object:
-    """Return an answer in a form that is a few times quicker to send."""
-    if not isinstance(answer, Verdict):
-        return answer
-    values = list(_of_verdict(answer))
-    values[_TESTS_AT] = [_of_test(test) for test in answer.tests]
-    return values
-
-
-def unpack_answer(packed: Any) -> Verdict | Execution | None:
-    """Return the answer."""
-    if packed is None or isinstance(packed, Execution):
-        return packed
-    packed[_TESTS_AT] = tuple(TestResult(*test) for test in packed[_TESTS_AT])
-    return Verdict(*packed)
 
 
 def main() -> None:
@@ -211,7 +188,7 @@ class JudgeProcess:
                 self._begun.discard(number)
                 self._given_up.discard(number)
             if not self._is_ending:
-                self._judge.send(Kind.DONE, number, pack_answer(answer), self._workers.counts)
+                self._judge.send(Kind.DONE, number, answer, self._workers.counts)
 
         with self._lock:
             self._begun.add(number)
@@ -386,9 +363,9 @@ class Processes(Fleet[_Process]):
     def note(self, member: _Process, kind: int, *content: Any) -> Exception | None:
         """Take a message of a process; return the error by which it ends."""
         match kind, content:
-            case Kind.DONE, (int(number), packed, Counts() as counts):
+            case Kind.DONE, (int(number), answer, Counts() as counts):
                 member.latest_counts = counts
-                self._land(member, number, unpack_answer(packed))
+                self._land(member, number, answer)
             case Kind.READY, _:
                 if content:
                     isolation, scale, self._pace, self.call_stack = content

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from microcoder.judge.fleet.fleet import Fleet, Item, Place
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language
 from microcoder.judge.run.verdicts import unjudged
+from microcoder.judge.run.workers import Shelf
 
 MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
@@ -32,37 +32,18 @@ class NumberedProblem:
     number: int
     problem: Problem
     """Without what no judge needs."""
-    num_bytes: int
     reference: Any = None
     """Where the other machines can fetch it, once that was needed."""
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its tests."""
+        return sum(len(test.input) + len(test.output) for test in self.problem.tests)
 
-class Shelf:
-    """Problems by their content, the latest used ones; those that are judged alike are one."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: OrderedDict[object, NumberedProblem] = OrderedDict()
-        self._num_known = 0
-        self._num_bytes = 0
-
-    def find(self, problem: Problem) -> NumberedProblem:
-        """Return what a problem goes by."""
-        fields = judged_by(problem)
-        content = tuple(fields.values())
-        with self._lock:
-            known = self._known.get(content)
-            if known is None:
-                num_bytes = sum(len(test.input) + len(test.output) for test in problem.tests)
-                self._num_known += 1
-                known = self._known[content] = NumberedProblem(
-                    self._num_known, Problem.model_construct(id=problem.id, **fields), num_bytes
-                )
-                self._num_bytes += num_bytes
-            self._known.move_to_end(content)
-            while self._num_bytes > MOST_PROBLEM_BYTES and len(self._known) > 1:
-                self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
-        return known
+def number_problem(number: int, problem: Problem) -> NumberedProblem:
+    """Return a problem as it is sent: its id, and the fields that decide verdicts."""
+    return NumberedProblem(number, Problem.model_construct(id=problem.id, **judged_by(problem)))
 
 
 @dataclass(eq=False, slots=True)
@@ -99,7 +80,7 @@ class RemoteJudge(Fleet[PlaceT], Judging):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shelf = Shelf()
+        self._shelf = Shelf(number_problem, MOST_PROBLEM_BYTES)
         self._is_closed = False
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()

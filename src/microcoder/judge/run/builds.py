@@ -227,15 +227,6 @@ def list_headers(language: Language) -> dict[str, Path | None]:
     return {header: find_header(language, header) for header in language.precompiled.headers}
 
 
-def find_problem() -> str:
-    """Return why headers cannot be precompiled here; empty if they can."""
-    place = find_places()[0]
-    nearest = next(folder for folder in (place, *place.parents) if folder.exists())
-    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-        return ""
-    return f"{place} cannot be written; set {ROOT_VARIABLE} to a folder that can"
-
-
 def make_header(
     language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0, waits: bool = True
 ) -> Path:

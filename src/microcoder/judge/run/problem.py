@@ -16,7 +16,7 @@ from microcoder.judge.compare import values
 from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.compare.values import read_arguments, read_expected, show
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.signatures import find_call
+from microcoder.judge.core.signatures import defines_node, find_call
 from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signature, TestResult
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
@@ -82,16 +82,8 @@ def _read_arguments(where: str, signature: Signature, arguments: Sequence[Any]) 
     for number, (kind, argument) in enumerate(zip(signature.parameters, arguments, strict=False), 1):
         try:
             _normalise(kind, argument)
-            if kind == "TreeNode.val":
-                _check_in_tree(argument, signature.parameters[: number - 1], arguments)
         except _Misfit as misfit:
             raise DataError(f"{where}, argument {number} is no {kind}: {misfit}") from None
-
-
-def _check_in_tree(value: Any, kinds: Sequence[str], arguments: Sequence[Any]) -> None:
-    trees = [tree or [] for kind, tree in zip(kinds, arguments, strict=False) if kind == "TreeNode"]
-    if value is not None and not any(value in tree for tree in trees):
-        raise _Misfit(f"{show(value)}; it names a node by its value, which no TreeNode argument before it holds")
 
 
 def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], expected: Any) -> object:
@@ -124,10 +116,6 @@ def _normalise(kind: str, value: Any) -> Any:
     """Return a value of a kind as results are written: an empty list for None, no nulls at the end."""
     if kind == "json":
         return value
-    if kind == "TreeNode.val":
-        if isinstance(value, list | dict):
-            raise _Misfit(f"{show(value)}; it names a node by its value, such as 5")
-        return value
     if kind.startswith("list["):
         if not isinstance(value, list):
             raise _Misfit(f"{show(value)} is not a list")
@@ -137,12 +125,10 @@ def _normalise(kind: str, value: Any) -> Any:
     if not isinstance(value, list):
         raise _Misfit(f"{show(value)} (no list); write it as {_EXAMPLES[kind]}")
     end = len(value)
-    while kind in _TRIMMED and end and value[end - 1] is None:
+    while kind == "TreeNode" and end and value[end - 1] is None:
         end -= 1
     try:
-        # As an argument a tree with `next` is written as any tree.
-        built_as = "TreeNode" if kind == "Node.next" else kind
-        is_whole = nodes.flatten(built_as, nodes.build(built_as, value[:end]), {}) == value[:end]
+        is_whole = nodes.flatten(kind, nodes.build(kind, value[:end])) == value[:end]
     except (TypeError, ValueError, IndexError, AttributeError):
         is_whole = False
     if not is_whole:
@@ -150,16 +136,7 @@ def _normalise(kind: str, value: Any) -> Any:
     return value[:end]
 
 
-_TREE = "a level-order list such as [1, null, 2]"
-_TRIMMED = ("TreeNode", "Node.children", "Node.next")
-_EXAMPLES = {
-    "ListNode": "a list such as [1, 2, 3]",
-    "TreeNode": _TREE,
-    "Node.children": "[1, null, 2, 3, null, 4]: a null follows the root, and ends each node's children",
-    "Node.neighbors": "lists of neighbors such as [[2], [1]], numbered from 1",
-    "Node.random": "values and indices such as [[7, null], [13, 0]]",
-    "Node.next": f'{_TREE}; as a result [1, "#", 2, "#"]',
-}
+_EXAMPLES = {"ListNode": "a list such as [1, 2, 3]", "TreeNode": "a level-order list such as [1, null, 2]"}
 
 
 OUTPUT_MIB = 16
@@ -280,6 +257,11 @@ def check_problem(problem: Problem) -> None:
             f"problem {problem.id[:100]}: fn_name has {len(problem.fn_name)} characters; use at most {_MAX_NAME_LENGTH}"
         )
     if problem.fn_name is not None and problem.harness is None:
+        if problem.call is None and defines_node(problem.starter_code or ""):
+            raise DataError(
+                f"problem {problem.id[:100]}: its starter code defines a class Node; only ListNode and TreeNode are "
+                "built from JSON (docs/functions.md), so leave the problem out, or give it a harness"
+            )
         check_call(problem)
         for number in range(1, len(problem.tests) + 1):
             read_test(problem, number, find_call(problem))

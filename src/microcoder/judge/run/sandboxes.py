@@ -222,8 +222,9 @@ class TimedRuns:
                 again = self._run(kind, task, prepared.limits, slowdown)
                 again = again.slowed_by(self._measure_slowdown(again))
             self.losses.append(Loss(Repeat.NEAR_LIMIT, 0.0))
+            ends = {(one.result.exit_code, one.result.signal, one.stdout, one.wire) for one in (run, again)}
             # Another output would be another try.
-            return min(run, again, key=lambda run: run.cpu_seconds) if _left_the_same(run, again) else run
+            return min(run, again, key=lambda run: run.cpu_seconds) if len(ends) == 1 else run
         if run.result.signal and not is_only_try and was_killed(run, prepared.find_failure(run)):
             self.record.retries += 1
             self.losses.append(Loss(Repeat.KILLED))
@@ -306,12 +307,6 @@ class TimedRuns:
             # Where isolation is degraded a program may be the cause. Who is judged anew has been doubted already.
             loss = Loss(Repeat.SANDBOX_DIED, 0.0 if self._is_only_try else math.inf)
             self.losses += [loss] * (self.record.retries - num_deaths)
-
-
-def _left_the_same(one: Run, other: Run) -> bool:
-    """Whether two runs ended alike and left the same output."""
-    ends = [(run.result.exit_code, run.result.signal, run.stdout, run.wire) for run in (one, other)]
-    return ends[0] == ends[1]
 
 
 def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:

@@ -23,12 +23,8 @@ from typing import Any, NamedTuple
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.run.sharing_names import (
-    CALLED_ON_SUPER,
-    CLOCKS,
     METHODS,
     SEEDED,
-    STREAM_ARGUMENTS,
-    SYS_REPLACED,
     TELLING_ADDRESSES,
     Obstacle,
     check_attribute,
@@ -46,9 +42,7 @@ _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|det
 """Left over from one test, these could act in the next."""
 _REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
 """A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
-_INTERNING = (("collections", "namedtuple"), ("typing", "NamedTuple"))
-"""These keep strings for as long as the process lives, so they are for calling with names that the source spells."""
-_FOR_CALLING = (_INTERNING[0], ("copy", "deepcopy"), *SEEDED)
+_FOR_CALLING = (("copy", "deepcopy"), *SEEDED)
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
@@ -194,11 +188,13 @@ class _Screen(ast.NodeVisitor):
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
         self._seen: set[str] = set()
-        """Those of `a clock`, `datetime`, `a set` and `objects` that the program uses; some pairs are refused."""
+        """Those of `a set` and `objects` that the program uses; both are refused."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
-        for inner in _all_in([node]):
+        found: list[ast.AST] = [node]
+        for inner in found:
+            found += _children(inner)
             if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
                 self._nameless.add(inner.name)
                 if isinstance(inner, ast.ClassDef) and _is_plain_class(inner):
@@ -211,8 +207,6 @@ class _Screen(ast.NodeVisitor):
                 for name in _bound_names(inner):
                     check_name(name)
         self.generic_visit(node)
-        if {"a clock", "datetime"} <= self._seen:
-            raise Obstacle("it asks for the time")
         if {"a set", "objects"} <= self._seen:
             raise Obstacle("it may have sets of objects, which stand there by their addresses")
 
@@ -320,13 +314,12 @@ class _Screen(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Allow plain members of modules, and of anything else no attribute of the interpreter's own."""
-        is_store = not isinstance(node.ctx, ast.Load)
         root = node.value
         while isinstance(root, ast.Attribute):
             root = root.value
         module, inside = self._library(root.id) if isinstance(root, ast.Name) else ("", "")
         is_module_member = module and not inside and root is node.value
-        if is_store and module and not (is_module_member and module == "sys" and node.attr in SYS_REPLACED):
+        if module and not isinstance(node.ctx, ast.Load):
             raise Obstacle(f"it assigns an attribute of {module}")
         if is_module_member:
             check_member(module, node.attr)
@@ -334,55 +327,27 @@ class _Screen(ast.NodeVisitor):
             return
         if module and node.attr.startswith("_"):
             raise Obstacle(f"it names {node.attr} of {module}")
-        if not (node.attr in CALLED_ON_SUPER and _is_super(node.value)):
-            check_attribute(node.attr)
-        if node.attr in CLOCKS:
-            self._seen.add("a clock")
+        check_attribute(node.attr)
         if node.attr == "format" and not _is_plain_format(node.value):
             raise Obstacle("it formats by a text that it makes")
-        if node.attr == "st_size" and isinstance(node.value, ast.Call) and self._callee(node.value) == ("os", "fstat"):
-            _check_descriptor("fstat", node.value)
-            return
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
         """Some things are for calling only, and with arguments that the source spells."""
-        module, inside = callee = self._callee(node)
-        if module == "os":
-            if inside == "fstat":
-                raise Obstacle("it asks os.fstat for more than a size")
-            _check_descriptor(inside, node)
-        elif callee in _INTERNING:
-            if not all(_is_spelled(argument) for argument in (*node.args, *(one.value for one in node.keywords))):
-                raise Obstacle(f"it makes names for {inside}")
-        elif callee == ("copy", "deepcopy") and (len(node.args) + len(node.keywords) > 1 or _has_star(node)):
+        callee = self._callee(node)
+        if callee == ("copy", "deepcopy") and (
+            len(node.args) + len(node.keywords) > 1 or any(isinstance(one, ast.Starred) for one in node.args)
+        ):
             # What it takes besides is a table by addresses.
             raise Obstacle("it calls deepcopy with a memo")
         elif callee in SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
-            raise Obstacle(f"it calls random.{inside} without a number to begin with")
-        elif module == "enum" and len(node.args) + len(node.keywords) > 1:
-            raise Obstacle(f"it calls {inside}")
-        elif isinstance(node.func, ast.Name) and node.func.id == "isinstance":
-            self._visit_operands(node.args)
-            return
+            raise Obstacle(f"it calls random.{callee[1]} without a number to begin with")
         elif callee not in _FOR_CALLING:
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
                 self._refuse_nameless(node.args)
             self.visit(node.func)
         for argument in (*node.args, *node.keywords):
             self.visit(argument)
-
-    def visit_Compare(self, node: ast.Compare) -> None:
-        """The type of a thing may be compared with another."""
-        self._visit_operands([node.left, *node.comparators])
-
-    def _visit_operands(self, operands: list[ast.expr]) -> None:
-        for operand in operands:
-            match operand:
-                case ast.Call(func=ast.Name(id="type"), args=[one], keywords=[]):
-                    self.visit(one)
-                case _:
-                    self.visit(operand)
 
     def _callee(self, node: ast.Call) -> tuple[str, str]:
         """Return the module and the name of a library function that is called by its own name."""
@@ -403,10 +368,7 @@ class _Screen(ast.NodeVisitor):
         """Return the module, and the name inside it, that a name may stand for; empty if it is the program's."""
         if self._is_own(name):
             return "", ""
-        meaning = self._imported.get(name) or self._given.get(name) or ("", "")
-        if meaning[0] == "datetime":
-            self._seen.add("datetime")
-        return meaning
+        return self._imported.get(name) or self._given.get(name) or ("", "")
 
     def _is_own(self, name: str) -> bool:
         for scope in reversed(self._scopes):
@@ -418,7 +380,7 @@ class _Screen(ast.NodeVisitor):
 
     def _import_modules(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name not in (*MODULES, *PACKAGES, "sys", "os"):
+            if alias.name not in (*MODULES, *PACKAGES, "sys"):
                 raise Obstacle(f"it imports {alias.name}")
             if "." in alias.name and not alias.asname:
                 raise Obstacle(f"it imports {alias.name}")
@@ -426,14 +388,14 @@ class _Screen(ast.NodeVisitor):
 
     def _import_names(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
-        if node.level or module not in (*MODULES, *PACKAGES, "sys", "os", "__future__"):
+        if node.level or module not in (*MODULES, *PACKAGES, "sys", "__future__"):
             raise Obstacle(f"it imports {module}")
         for alias in node.names:
             if alias.name != "*":
                 check_member(module, alias.name)
                 self._add(alias.asname or alias.name, (module, alias.name))
                 continue
-            if module in ("sys", "os", "io", *PACKAGES):
+            if module in ("sys", "io", *PACKAGES):
                 raise Obstacle(f"it imports all of {module}")
             for name in public_names(module):
                 # Whether the program uses it or not; what it uses is checked if it does.
@@ -457,18 +419,8 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
 
 
 def _check_is_value(module: str, name: str) -> None:
-    if (module == "os" and name in STREAM_ARGUMENTS) or (module, name) in _FOR_CALLING:
+    if (module, name) in _FOR_CALLING:
         raise Obstacle(f"it holds {module}.{name}")
-
-
-def _check_descriptor(name: str, node: ast.Call) -> None:
-    first = node.args[0] if node.args else None
-    if node.keywords or not isinstance(first, ast.Constant) or first.value not in STREAM_ARGUMENTS.get(name, ()):
-        raise Obstacle(f"it calls os.{name}")
-
-
-def _has_star(node: ast.Call) -> bool:
-    return any(isinstance(argument, ast.Starred) for argument in node.args)
 
 
 def _is_plain_class(node: ast.ClassDef) -> bool:
@@ -477,23 +429,10 @@ def _is_plain_class(node: ast.ClassDef) -> bool:
     return all(isinstance(base, ast.Name) for base in node.bases) and "__hash__" not in own
 
 
-def _is_super(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
-
-
 def _is_plain_format(node: ast.expr) -> bool:
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         return False
     return not _REACHING_FIELD.search(re.sub(r":[^{}]*", ":", node.value))
-
-
-def _is_spelled(node: ast.expr) -> bool:
-    """Whether an expression is made of constants alone."""
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return all(_is_spelled(item) for item in node.elts)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split":
-        return _is_spelled(node.func.value) and all(_is_spelled(item) for item in node.args)
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in ("int", "str", "float", "list"))
 
 
 def _scope_of(node: Function) -> _Scope:
@@ -532,14 +471,6 @@ def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
             found += inner.decorator_list
         elif not isinstance(inner, _SCOPES):
             found += _children(inner)
-    return found
-
-
-def _all_in(nodes: Sequence[ast.AST]) -> list[ast.AST]:
-    """Return nodes and all that is inside them."""
-    found = [*nodes]
-    for inner in found:
-        found += _children(inner)
     return found
 
 

@@ -143,7 +143,9 @@ class Sharing:
             if num_bytes > _MOST_BYTES:
                 break
             chosen += 1
-        if chosen < _LEAST_TESTS or not self.is_on or not _may_share(code, problem):
+        of = problem.problem
+        is_odd = of.checker.type == "program" or of.dialect != PLAIN
+        if chosen < _LEAST_TESTS or not self.is_on or is_odd or find_obstacle(code, is_function=of.fn_name is not None):
             return ()
         return problem.tests[num_done : num_done + chosen]
 
@@ -165,14 +167,6 @@ class Sharing:
             test,
             code[:2000],
         )
-
-
-def _may_share(code: str, problem: PreparedProblem) -> bool:
-    """Whether tests of this program may share a process."""
-    of = problem.problem
-    if of.checker.type == "program" or of.dialect != PLAIN:
-        return False
-    return not find_obstacle(code, is_function=of.fn_name is not None)
 
 
 _RIGHT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")

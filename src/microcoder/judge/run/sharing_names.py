@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
-from microcoder.judge.sandbox.batch import MODULES
+from microcoder.judge.sandbox.batch import MODULES, PACKAGES
 
 
 class Obstacle(Exception):
@@ -25,12 +25,7 @@ stdin stdout stderr exit maxsize setrecursionlimit getrecursionlimit set_int_max
 byteorder version version_info argv
 """
 _SYS = frozenset(_SYS_TEXT.split())
-SYS_REPLACED = frozenset(("stdin", "stdout", "stderr"))
-"""Members of sys that a program may assign: each test starts with new ones."""
-_OS = frozenset(("read", "fstat", "write", "linesep"))
 _IO = frozenset(("StringIO", "BytesIO"))
-STREAM_ARGUMENTS = {"read": (0,), "fstat": (0,), "write": (1, 2)}
-"""The descriptors that a program may name; these functions are for calling only."""
 
 _FORBIDDEN_TEXT = """
 getattr setattr delattr globals locals vars exec eval compile open breakpoint help attrgetter methodcaller
@@ -42,9 +37,10 @@ detach TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemR
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 """Names of anything, whoever they belong to."""
 _FORBIDDEN_MEMBERS_TEXT = {
-    "typing": "overload get_overloads clear_overloads no_type_check no_type_check_decorator evaluate_forward_ref",
-    "enum": "EnumMeta EnumType EnumDict EnumCheck FlagBoundary global_enum global_enum_repr global_flag_repr "
-    "global_str",
+    # It keeps the strings that it makes names of for as long as the process lives.
+    "collections": "namedtuple",
+    "typing": "NamedTuple overload get_overloads clear_overloads no_type_check no_type_check_decorator "
+    "evaluate_forward_ref",
     "functools": "singledispatch singledispatchmethod",
     "string": "Formatter",
     "re": "RegexFlag",
@@ -52,7 +48,6 @@ _FORBIDDEN_MEMBERS_TEXT = {
 _FORBIDDEN_MEMBERS = {module: frozenset(text.split()) for module, text in _FORBIDDEN_MEMBERS_TEXT.items()}
 _ONLY_MEMBERS = {
     "sys": _SYS,
-    "os": _OS,
     "io": _IO,
     "time": frozenset(("sleep",)),
     # Others read attributes by names that a program may compute.
@@ -64,15 +59,8 @@ _PLAIN_TYPES = (FunctionType, BuiltinFunctionType, MethodType)
 _CONSTANT_TYPES = (int, float, complex, str, bytes, bool, tuple, frozenset, type(None))
 
 _NAMES_WITH_UNDERSCORES = frozenset(("__name__", "_"))
-_CALLED_ON_SUPER_TEXT = """
-__init__ __new__ __eq__ __lt__ __len__ __getitem__
-"""
-CALLED_ON_SUPER = frozenset(_CALLED_ON_SUPER_TEXT.split())
-"""Methods that may be called on super(): none that shows an object's address."""
 TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
 """Builtins that show the address of an object, or make one that is nothing but its address."""
-CLOCKS = frozenset(("now", "today", "utcnow"))
-"""Methods of `datetime` that ask for the time."""
 SEEDED = (("random", "Random"), ("random", "seed"))
 """Without a number to begin with they draw entropy."""
 _METHODS_TEXT = """
@@ -104,6 +92,8 @@ def check_member(module: str, name: str) -> None:
     """Refuse a member of a module that is more than a function, a class or a constant."""
     if module in ("__future__", "nodes"):
         return
+    if module not in (*MODULES, *PACKAGES, "sys"):
+        raise Obstacle(f"it names {module}.{name}")
     is_forbidden = name in FORBIDDEN and (module, name) != ("re", "compile")
     if is_forbidden or name in _FORBIDDEN_MEMBERS.get(module, ()):
         raise Obstacle(f"it names {module}.{name}")

@@ -13,11 +13,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from itertools import count
 from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
 
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.languages import language_of
 from microcoder.judge.languages.packages import PackageShelf
 from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import BuildCache, HeaderShelf
@@ -69,40 +70,51 @@ class KnownProblem:
         self.seen_seconds = seconds if self.seen_seconds is None else (self.seen_seconds + seconds) / 2
 
 
-class ProblemShelf:
-    """Problems in prepared form, the latest used ones; problems that are judged alike are one."""
+KnownT = TypeVar("KnownT", bound=Any)
 
-    def __init__(self, *, time_scale: float, checker_seconds: float = CPU_SECONDS, most_bytes: int = 512 << 20) -> None:
-        """Start empty."""
-        self._time_scale = time_scale
-        self._checker_seconds = checker_seconds
+
+class Shelf(Generic[KnownT]):
+    """Problems by their content, the latest used ones, each with a number that is never given again.
+
+    Problems that are judged alike are one.
+    """
+
+    def __init__(self, make: Callable[[int, Problem], KnownT], most_bytes: int) -> None:
+        """Start empty; what is kept for a problem is made from its number and the problem, maybe twice."""
+        self._make = make
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._known: OrderedDict[object, KnownProblem] = OrderedDict()
-        self._num_prepared = 0
+        self._known: OrderedDict[object, KnownT] = OrderedDict()
+        self._numbers = count(1)
         self._num_bytes = 0
 
-    def prepare(self, problem: Problem) -> KnownProblem:
-        """Return a problem's prepared form."""
-        language = language_of(problem)
-        # A language has several names, and one of its versions is meant if none is named.
-        named = {"language": language.name, "language_version": language.version}
-        content = tuple((judged_by(problem) | named).values())
+    def find(self, problem: Problem) -> KnownT:
+        """Return what is kept for a problem, made first if it is not there."""
+        content = tuple(judged_by(problem).values())
         with self._lock:
             known = self._known.get(content)
             if known is not None:
                 self._known.move_to_end(content)
                 return known
-        prepared = PreparedProblem(problem, time_scale=self._time_scale, checker_seconds=self._checker_seconds)
+            number = next(self._numbers)
+        made = self._make(number, problem)
         with self._lock:
-            self._num_prepared += 1
             if content in self._known:
                 return self._known[content]
-            known = self._known[content] = KnownProblem(self._num_prepared, prepared)
-            self._num_bytes += known.num_bytes
+            self._known[content] = made
+            self._num_bytes += made.num_bytes
             while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > self._most_bytes and len(self._known) > 1):
                 self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
-        return known
+        return made
+
+
+def open_shelf(*, time_scale: float, checker_seconds: float = CPU_SECONDS, most_mib: int = 512) -> Shelf[KnownProblem]:
+    """Return a shelf of problems in prepared form."""
+
+    def make(number: int, problem: Problem) -> KnownProblem:
+        return KnownProblem(number, PreparedProblem(problem, time_scale=time_scale, checker_seconds=checker_seconds))
+
+    return Shelf(make, most_mib << 20)
 
 
 class VerdictCache:

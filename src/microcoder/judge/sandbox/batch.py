@@ -41,11 +41,11 @@ from microcoder.judge.sandbox import nodes
 from microcoder.judge.sandbox.runner import Loaded
 
 MODULES_TEXT = """
-array bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions functools heapq io
-itertools json math numbers operator queue random re statistics string textwrap time typing
+array bisect cmath collections collections.abc copy dataclasses decimal fractions functools heapq io itertools json math
+numbers operator queue random re statistics string textwrap time typing
 """
 MODULES = tuple(MODULES_TEXT.split())
-"""Modules that a program of a shared process may import, besides `PACKAGES` and parts of `sys` and `os`."""
+"""Modules that a program of a shared process may import, besides `PACKAGES` and parts of `sys`."""
 PACKAGES = ("sortedcontainers",)
 """Not of the standard library; the fork server has them if they are installed (see `functions.build_prelude`)."""
 
@@ -67,7 +67,7 @@ _ENOUGH_CPU_SECONDS = 0.1
 _RARELY_CHECKED = frozenset(("sys", "math", "List", "Dict", "Set", "Tuple", "Optional", "Union", "Any"))
 """Names of the library by which no program that stores no attribute can change it."""
 _STREAMING_TEXT = """
-print input sys os stdin stdout stderr read write fstat exit quit
+print input sys stdin stdout stderr exit quit
 """
 _STREAMING = frozenset(_STREAMING_TEXT.split())
 """Names of the library by which a program that may share a process can reach its streams."""
@@ -133,7 +133,7 @@ class Library:
         regular = sys.modules["re"]
         filling = (getattr(regular, name, None) for name in ("_cache", "_cache2"))
         self._seen.update(id(one) for one in filling if one is not None)
-        for node_class in {*nodes.GIVEN_NAMES.values(), *nodes.NODES.values()}:
+        for node_class in nodes.GIVEN_NAMES.values():
             # Copying leaves a note on the class: now, so that no test does.
             copy.copy(node_class())
         packages = [sys.modules[name] for name in PACKAGES if name in sys.modules]
@@ -144,7 +144,7 @@ class Library:
         # The lists and dictionaries of `sys` among these are not for programs that share a process.
         self._note_all({name: member for name, member in prelude.items() if type(member) not in (dict, list)})
         # A name may also stand for something of the program; then it is only looked at more often.
-        self._suspicious = {*MODULES, *PACKAGES, "os", *prelude} - {*vars(builtins), *_RARELY_CHECKED}
+        self._suspicious = {*MODULES, *PACKAGES, *prelude} - {*vars(builtins), *_RARELY_CHECKED}
         self._by_name: dict[str, list[tuple[Mapping[str, Any], str, Any]]] = {}
         for space in self._spaces:
             for name, value in space.items() if space is not prelude else ():

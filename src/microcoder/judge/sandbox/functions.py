@@ -165,9 +165,6 @@ def run_function(
 ) -> tuple[int, bytes]:
     """Define the program, call its function with stdin's arguments; return the exit code and the encoded result."""
     arguments = _read_arguments()
-    if call:
-        prelude = module.__dict__["__builtins__"]
-        prelude["Node"] = next((nodes.NODES[kind] for kind in _kinds_in(call)), prelude["Node"])
     sys.modules[MODULE_NAME] = module
     namespace = module.__dict__
     sys.setrecursionlimit(_RECURSION_LIMIT)
@@ -180,13 +177,6 @@ def run_function(
     except BaseException:
         pass
     return status, b"".join(returned)
-
-
-def _kinds_in(call: Signature) -> list[str]:
-    """Return the kinds of `Node` that a call names."""
-    signatures = [call, *call.get("methods", ())]
-    named = [kind for one in signatures for kind in (*one.get("parameters", ()), one.get("returns", ""))]
-    return [kind for kind in (name.removeprefix("list[").rstrip("]") for name in named) if kind in nodes.NODES]
 
 
 def _read_arguments() -> list[Any]:
@@ -232,32 +222,14 @@ def _call(namespace: dict[str, Any], fn_name: str, call: Signature, arguments: l
 
 def _apply(function: Any, signature: Signature, values: Sequence[Any]) -> Encoded:
     """Call with what the arguments stand for, and flatten what the result is."""
-    arguments, originals = _build_arguments(signature, values)
+    kinds = [*signature.get("parameters", ()), *["json"] * len(values)]
+    arguments = list(map(nodes.build, kinds, values))
     result = function(*arguments)
     kind = signature.get("returns", "json")
     if "result" in signature:
         place = signature["result"]
-        result, kind = arguments[place], kind if kind != "json" else _kinds_of(signature, len(values))[place]
-    found: nodes.Nodes = {}
-    flat = nodes.flatten(kind, result, found)
-    if originals.keys() & found.keys():
-        raise TypeError("the result is to be a copy, and shares a node with an argument")
-    return encode(flat)
-
-
-def _kinds_of(signature: Signature, num_values: int) -> list[str]:
-    return [*signature.get("parameters", ()), *["json"] * num_values]
-
-
-def _build_arguments(signature: Signature, values: Sequence[Any]) -> tuple[list[Any], nodes.Nodes]:
-    """Return the arguments, and their nodes if a result must not be made of them."""
-    arguments: list[Any] = []
-    originals: nodes.Nodes = {}
-    for kind, value in zip(_kinds_of(signature, len(values)), values, strict=False):
-        arguments.append(nodes.build(kind, value, arguments))
-        if signature.get("is_copy"):
-            nodes.flatten(kind, arguments[-1], originals)
-    return arguments, originals
+        result, kind = arguments[place], kind if kind != "json" else kinds[place]
+    return encode(nodes.flatten(kind, result))
 
 
 def _operate(namespace: dict[str, Any], fn_name: str, call: Signature, given: list[Any]) -> Encoded:
@@ -266,8 +238,8 @@ def _operate(namespace: dict[str, Any], fn_name: str, call: Signature, given: li
         raise NameError(f"the program defines no class {fn_name}")
     signatures = {method["name"]: method for method in call.get("methods", ())}
     operations, values = given
-    arguments, _ = _build_arguments(signatures.get("__init__", {}), values[0])
-    made = namespace[fn_name](*arguments)
+    kinds = [*signatures.get("__init__", {}).get("parameters", ()), *["json"] * len(values[0])]
+    made = namespace[fn_name](*map(nodes.build, kinds, values[0]))
     results: list[Encoded] = [None]
     for name, inner in zip(operations[1:], values[1:], strict=True):
         results.append(_apply(getattr(made, name), signatures.get(name, {}), inner))

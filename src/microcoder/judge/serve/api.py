@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -109,18 +110,7 @@ def build_router(service: Service) -> APIRouter:
                 memory_limit_mib=request.memory_limit_mib or service.default_memory_mib(_DEFAULT_MEMORY_MIB),
             ),
         )
-        return RunResponse(
-            failure=execution.failure,
-            detail=execution.detail,
-            stdout=execution.stdout.decode("utf-8", "replace"),
-            stderr=execution.stderr,
-            exit_code=execution.exit_code,
-            signal=execution.signal,
-            cpu_seconds=execution.cpu_seconds,
-            wall_seconds=execution.wall_seconds,
-            memory_mib=execution.memory_mib,
-            isolation=execution.isolation,
-        )
+        return RunResponse.model_validate(asdict(execution) | {"stdout": execution.stdout.decode("utf-8", "replace")})
 
     @router.get("/v1/about", tags=["service"])
     async def about() -> About:

@@ -94,7 +94,7 @@ class Guard:
             given = [await self._read(body, scope)]
         except Refused as refused:
             await self._discard(body, scope)
-            await _answer(refused, scope, send)
+            await _answer(refused, send)
             return
         except _Gone:
             return
@@ -214,8 +214,8 @@ def _remember(known: dict[Any, Any], key: object, value: object) -> None:
         del known[next(iter(known))]
 
 
-async def _answer(refused: Refused, scope: Scope, send: Send) -> None:
-    content = refused.body(scope["path"])
+async def _answer(refused: Refused, send: Send) -> None:
+    content = refused.body()
     headers = {
         "Content-Type": "application/json",
         "Content-Length": str(len(content)),

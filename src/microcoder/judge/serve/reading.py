@@ -26,7 +26,6 @@ BYTES_PER_VALUE = 256
 _PER_TEST, _PER_PROBLEM, _PER_PROGRAM, _SPARE = 3, 20, 10, 10_000
 """Values that a test, a problem and a program may have; and files, arguments and the like of a request."""
 _TEXT = bytes(set(range(256)) - set(b'"{[,'))
-_PISTON = "/api/v2"
 _MAX_FAULTS_SHOWN = 5
 
 
@@ -47,9 +46,9 @@ class Refused(Exception):
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_seconds)))
         return headers
 
-    def body(self, path: str) -> bytes:
-        """Return the answer's JSON, in the words of the dialect that the path belongs to."""
-        return json.dumps({"message" if path.startswith(_PISTON) else "detail": self.message}).encode()
+    def body(self) -> bytes:
+        """Return the answer's JSON."""
+        return json.dumps({"detail": self.message}).encode()
 
 
 def refusal_of(error: Exception) -> Refused:
