@@ -15,7 +15,7 @@ from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH, prose
 from microcoder.data.clean.sections import split
 from microcoder.data.clean.tests import samples_of
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
-from microcoder.data.formats.candidates import Candidate, Rejection, reject
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.config import Config
 
 LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
@@ -184,7 +184,7 @@ def translate(candidate: Candidate, endpoint: Endpoint) -> Candidate | Rejection
             {"role": "assistant", "content": translated},
             {"role": "user", "content": f"That is not right: {'; '.join(faults[:8])}. Reply again, in full."},
         ]
-    return reject(candidate, "process", "translation_failed", f"{_ATTEMPTS} attempts: {'; '.join(faults[:4])}")
+    return candidate.reject("process", "translation_failed", f"{_ATTEMPTS} attempts: {'; '.join(faults[:4])}")
 
 
 def check_translation(original: str, translated: str, protected: Protected) -> list[str]:

@@ -99,14 +99,7 @@ def _name_lists(source: str) -> str:
     return source
 
 
-def _name_platform(row: Row) -> str:
-    return "leetcode"
-
-
-def _note_quotes(row: Row) -> tuple[Note, ...]:
-    return (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
-
-
+_QUOTED: Note = ("statement_found", "the quoted part of the prompt; the rest is starter_code")
 _FUNCTIONS = (
     Format(
         "kodcode",
@@ -165,7 +158,7 @@ _FUNCTIONS = (
             date="start_time",
             difficulty="meta.difficulty",
             starter_code="starter_code",
-            also={"platform": _name_platform, "notes": _note_quotes},
+            also={"platform": lambda row: "leetcode", "notes": lambda row: (_QUOTED,)},
         ),
         tests_in="test",
         shape=ASSERTIONS,
