@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
+from itertools import count
 from typing import Any, NamedTuple
 
 from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH, prose
@@ -144,7 +145,6 @@ _KEPT = re.compile(
     ),
     re.DOTALL | re.MULTILINE,
 )
-_MARKS = "PQXKZWVTRY"
 _ATTEMPTS = 3
 """Replies asked for before a row is given up."""
 
@@ -214,11 +214,7 @@ class Protected(NamedTuple):
 
 def protect(text: str) -> Protected:
     """Return the text with placeholders such as `[[P0]]`; equal pieces share one."""
-    mark = next((f"[[{letter}" for letter in _MARKS if f"[[{letter}" not in text), "")
-    length = 2
-    while not mark:
-        mark = "" if "[[" + "P" * length in text else "[[" + "P" * length
-        length += 1
+    mark = next(mark for length in count(1) if (mark := "[[" + "P" * length) not in text)
     numbers: dict[str, int] = {}
 
     def replace(match: re.Match[str]) -> str:

@@ -99,7 +99,14 @@ def _name_lists(source: str) -> str:
     return source
 
 
-_QUOTED: Note = ("statement_found", "the quoted part of the prompt; the rest is starter_code")
+def _name_platform(row: Row) -> str:
+    return "leetcode"
+
+
+def _note_quotes(row: Row) -> tuple[Note, ...]:
+    return (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
+
+
 _FUNCTIONS = (
     Format(
         "kodcode",
@@ -158,7 +165,7 @@ _FUNCTIONS = (
             date="start_time",
             difficulty="meta.difficulty",
             starter_code="starter_code",
-            also={"platform": lambda row: "leetcode", "notes": lambda row: (_QUOTED,)},
+            also={"platform": _name_platform, "notes": _note_quotes},
         ),
         tests_in="test",
         shape=ASSERTIONS,
