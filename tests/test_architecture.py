@@ -40,7 +40,7 @@ BUDGETS = {
     "train": 570,
     "train/algorithm": 1460,
     "train/recipe": 760,
-    "train/run": 3010,
+    "train/run": 3020,
     "train/trl": 1180,
     "train/verl": 1970,
     "lab": 10,
