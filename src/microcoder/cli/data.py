@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from microcoder.cli.display import StepDisplay, describe_seconds
+from microcoder.cli.display import StepDisplay
 from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
-from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:
@@ -142,9 +141,7 @@ app = App(name="data", help="Build a corpus from raw problem sets, or audit one;
 app.command(audit)
 
 _REASONS_SHOWN = 8
-_PACKAGES = frozenset({"kattis", "polygon"})
-"""Formats with many programs a problem, compiled ones among them: their verification takes longer."""
-_DRY_RUN = "Print the resolved config, the work left and an estimate of its time, and stop."
+_DRY_RUN = "Print the resolved config and the work left, and stop."
 DryRun = Annotated[bool, Parameter(negative="", help=_DRY_RUN)]
 Corpus = Annotated[Path, Parameter(help="Folder that `microcoder data build` finished.")]
 
@@ -229,22 +226,17 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
     # Pulls in what reads and compares data, which `--help` does without.
     from microcoder.data.build.config import BuildConfig
-    from microcoder.data.build.session import estimate_seconds, plan_build, run_build
+    from microcoder.data.build.session import plan_build, run_build
 
     config = load_config(BuildConfig, recipes, parse_overrides(overrides))
     if config.runner == "ray" and find_spec("ray") is None:
         raise ConfigError(f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out")
     plan = plan_build(config, last=last)
-    workers = config.workers or count_processors()
-    packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format in _PACKAGES)
-    share = packages / plan.num_rows if plan.num_rows else 0.0
-    seconds = estimate_seconds(plan.missing, workers=workers, package_share=share)
     expected = {
         "rows": plan.num_rows,
         "bytes": sum(shard.num_bytes for shard in plan.shards),
         "shards": len(plan.shards),
-        "missing": {step: left.num_rows for step, left in plan.missing.items()},
-        "seconds": round(seconds),
+        "missing": plan.missing,
     }
     if dry_run:
         record = config.model_dump(mode="json")
@@ -253,10 +245,9 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
             return
         print_resolved(record)
     if not json:
-        left = ", ".join(f"{step} {found.num_rows:,}" for step, found in plan.missing.items() if found.num_rows)
+        left = ", ".join(f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows)
         print(
-            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {f'left to do: {left}' if left else 'all is done'}\n"
-            f"about {describe_seconds(seconds)} on {workers} processes, at the speed of the measured datasets",
+            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {f'left to do: {left}' if left else 'all is done'}",
             file=sys.stderr,
         )
     if dry_run:

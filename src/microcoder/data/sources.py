@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import fnmatch
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.format import Folders, Format, recognise
 from microcoder.data.formats.row import Malformed
 from microcoder.data.formats.rows import FORMATS, load_format
-from microcoder.data.formats.text import shorten, write_json
+from microcoder.data.formats.text import shorten
 from microcoder.data.rowfiles import SUFFIXES, FilePart, RawRow
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.installation import how_to_install
@@ -420,23 +421,19 @@ def _show_raw(row: RawRow) -> str:
         except UnicodeDecodeError:
             return _encode(row.raw)
     try:
-        return write_json(_plain(row.values))
-    except (ValueError, RecursionError):
+        return json.dumps(row.values, default=_as_text)
+    except (ValueError, TypeError, RecursionError):
         return _encode(repr(row.values).encode("utf-8", "surrogatepass"))
 
 
-def _plain(value: object) -> object:
-    """Return a value that JSON can hold: bytes as text if they are UTF-8, what parquet adds as its text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            return _encode(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+def _as_text(value: object) -> str:
+    """Return what JSON cannot hold: bytes as text if they are UTF-8, what parquet adds as its text."""
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return _encode(value)
 
 
 def _encode(content: bytes) -> str:

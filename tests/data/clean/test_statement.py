@@ -141,13 +141,8 @@ def test_a_long_line_behind_a_label_is_read() -> None:
         ("modulo 109 + 7", "modulo 10^9 + 7"),
         ("`-231 <= x <= 231 - 1`", "`-2^31 <= x <= 2^31 - 1`"),
         ("1 <= nums[i] <= 220 - 1", "1 <= nums[i] <= 2^20 - 1"),
-        ("if there is an integer x such that n == 3x.", "if there is an integer x such that n == 3^x."),
-        ("Is there a solution in O(n2)?", "Is there a solution in O(n^2)?"),
         ("-228 <= nums[i] <= 228", "-2^28 <= nums[i] <= 2^28"),
         ("in the range [-231, 231 - 1]", "in the range [-2^31, 2^31 - 1]"),
-        ("The matrix is n x n, and 1 <= k <= n2.", "The matrix is n x n, and 1 <= k <= n^2."),
-        ("the distance is √(x1 - x2)2 + (y1 - y2)2", "the distance is √(x1 - x2)^2 + (y1 - y2)^2"),
-        ("integers with a2 + b2 = c2", "integers with a^2 + b^2 = c^2"),
         (
             "Answers within 10-5 of the actual answer are accepted.",
             "Answers within 10^-5 of the actual answer are accepted.",
@@ -194,8 +189,6 @@ def test_a_set_that_has_lost_all_powers_ends_below_a_power_of_two() -> None:
         "a105 <= b",
         "0 <= hour < 24, 0 <= part <= 255",
         "-225 <= x <= 225",
-        "1 <= n1, n2 <= 20 for an n",
-        "a1 + b1 = c1 and a2 + b2 = c2",
     ],
 )
 def test_what_lost_nothing_stays(whole: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.data.behaviour.values import Tokens, tokens_of_text, tokens_of_value
-from microcoder.data.verify.store import evaluator_version
+from microcoder.data.verify.store import evaluator_version, open_store
 from microcoder.judge import Judge
-from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.core.machine import is_disk_full
+from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Program
 from microcoder.judge.run.executions import Invocation
 
@@ -51,17 +49,7 @@ class ProgramRunner:
     def __init__(self, judge: Judge, store: Path | None = None) -> None:
         """Start with what was run before."""
         self._judge = judge
-        try:
-            if store is not None:
-                store.parent.mkdir(parents=True, exist_ok=True)
-            self._known = sqlite3.connect(
-                store or ":memory:", timeout=60, isolation_level=None, check_same_thread=False
-            )
-            self._known.execute("CREATE TABLE IF NOT EXISTS outputs (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID")
-        except sqlite3.Error as error:
-            if is_disk_full(error):
-                raise
-            raise DataError(f"store of outputs {store} cannot be used ({error}); remove it to start anew") from None
+        self._known = open_store(store, "outputs (key BLOB PRIMARY KEY, said TEXT)")
         limits = [_SECONDS_AN_INPUT, _MEMORY_MIB, _SPARE_MEMORY_MIB]
         self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE, *limits])
         self._lock = threading.Lock()

@@ -1,7 +1,5 @@
 """A build from start to end: inputs, steps, corpus. The same command resumes a build that was stopped.
 
-What a build will take, before it starts: rows are counted, seconds rest on the constants below.
-
 What is wrong with a published set: a build whose steps turn nothing away, and a report of their reasons.
 """
 
@@ -12,7 +10,7 @@ import json
 import os
 import random
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -24,7 +22,7 @@ from microcoder.data.build.steps import collect_step, later_steps, read_rates
 from microcoder.data.clean.stage import RESTORE_POWERS
 from microcoder.data.filter.contamination import THRESHOLDS
 from microcoder.data.formats.candidates import REASONS, STAGES, Rejection, Stage
-from microcoder.data.pipeline.engine import Missing, OnProgress, Runner, StepCounts, count_missing, run_steps
+from microcoder.data.pipeline.engine import OnProgress, Runner, StepCounts, count_missing, run_steps
 from microcoder.data.pipeline.parts import Part, read_kept, read_part, read_rejected
 from microcoder.data.pipeline.steps import WOULD_REJECT, InputShard, Row, Step, digest, source_digest
 from microcoder.data.release.tables import CARD, find_licence, write_card, write_croissant, write_tables
@@ -33,30 +31,6 @@ from microcoder.data.verify.evidence import rate_with_interval
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import check_folder, hold_lock, write_json, write_rows, write_text
 from microcoder.judge.core.machine import is_disk_full
-
-_SECONDS_PER_ROW = {"attempts": 2.0, "compare": 0.8, "generate": 6.0, "verify": 4.0}
-"""CPU seconds a row of the steps that run programs, measured on the public sets in this project's tests; it varies a
-hundredfold with the number of programs and tests, and a model behind an endpoint takes as long as it takes."""
-_OTHER_SECONDS_PER_ROW, _SECONDS_PER_MB, _PACKAGE_SECONDS = 0.01, 0.03, 40.0
-"""CPU seconds a row of the other steps; those a megabyte of rows, which each step reads and writes; those that the
-verification of a contest package takes, whose accepted and wrong programs are compiled."""
-
-
-def estimate_seconds(missing: Mapping[str, Missing], *, workers: int, package_share: float = 0.0) -> float:
-    """Return the wall seconds of what is missing.
-
-    Args:
-        missing: rows and bytes that each step has still to do.
-        package_share: of the rows that are contest packages.
-    """
-    verify = _SECONDS_PER_ROW["verify"] * (1 - package_share) + _PACKAGE_SECONDS * package_share
-    seconds = {**_SECONDS_PER_ROW, "verify": verify}
-    work = sum(
-        seconds.get(step, _OTHER_SECONDS_PER_ROW) * left.num_rows + _SECONDS_PER_MB * left.num_bytes / 1e6
-        for step, left in missing.items()
-    )
-    return work / workers
-
 
 _RELEASE_CODE = "microcoder.data.release"
 
@@ -68,8 +42,8 @@ class BuildPlan:
     shards: tuple[InputShard, ...]
     steps: tuple[Step, ...]
     """After collect."""
-    missing: dict[str, Missing]
-    """Step -> rows and bytes of the input in the shards that it has still to see."""
+    missing: dict[str, int]
+    """Step -> rows of the input in the shards that it has still to see."""
 
     @property
     def num_rows(self) -> int:

@@ -37,7 +37,7 @@ from microcoder.data.filter import (
     merge,
 )
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
-from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row, reject
+from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.parts import KeptRows, Part
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, digest
@@ -250,7 +250,7 @@ def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[
             if not hits:
                 return candidate
             shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
-            return reject(candidate, "filter", "contaminated", shown)
+            return candidate.reject("filter", "contaminated", shown)
 
         yield lambda candidates: threads.map(lambda one: process_row(one, "filter", compare), candidates)
 
@@ -345,7 +345,7 @@ class DuplicateBarrier(Barrier):
             return candidate
         if group.kept == candidate.id:
             return merge(candidate, [others[name] for name in group.dropped])
-        return reject(candidate, "filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
+        return candidate.reject("filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
 
 
 class SelectionBarrier(Barrier):

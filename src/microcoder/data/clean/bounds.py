@@ -4,9 +4,9 @@ Lost powers are put back where something shows them, else flagged:
 
 | seen | why it is enough |
 |---|---|
-| `2 * 104` at the end of a range, `109 + 7`, `220 - 1`, `within 10-5`, `O(n2)` | nobody writes these so |
+| `2 * 104` at the end of a range, `109 + 7`, `220 - 1`, `within 10-5` | nobody writes these so |
 | the set is known to have lost all of them (`LOST_IN`) | counted over all of its rows |
-| `-228 <= x <= 228`, `[-231, 2^31 - 1]`, `(x1 - x2)2`, `a2 + b2 = c`, `k <= n2` beside `n` | nobody writes these so |
+| `-228 <= x <= 228`, `[-231, 2^31 - 1]` | nobody writes these so |
 | `x < 216`, `1 <= x <= 231` in a set that has lost all | ranges end below powers of two, and at a machine's integers |
 | `x < 27`, `x <= 220`: tests hold more than any range allows, and no more than the power | as it stands it is wrong |
 | a further end such as `x <= 230` beside one of these | the same text |
@@ -36,8 +36,6 @@ _AHEAD = re.compile(rf"{_GAP}{_LESS}|{_GAP},{_GAP}-?[\d^*(][^\])\n]{{0,20}}[\])]
 _MODULUS = re.compile(r"(?<![\w.^*])10(?P<power>9)(?=[ ]*\+[ ]*[79]\b)")
 _MACHINE = re.compile(r"(?<![\w.^*])2(?P<power>31|32|63|64|(?:(?<=[<=] 2)|(?<=exceed 2))[1-6]\d)(?=[ ]*-[ ]*1\b)")
 _MACHINE_LOW = re.compile(rf"(?<=-)2(?P<power>31|63)(?={_GAP}{_LESS})")
-_COST = re.compile(r"\bO\((?P<before>[a-z* ]{0,20}[a-z])(?P<power>[23])(?=[ )*+])")
-_POWER_OF = re.compile(r"\binteger (?P<name>[a-z]) such that [a-z] == \d(?P<power>(?P=name))\b")
 _TOLERANCE = re.compile(
     r"(?P<before>\b(?:within|errors?\b[^.\n]{0,40}?|precision\b[^.\n]{0,20}?|tolerance\b[^.\n]{0,20}?"
     r"|difference\b[^.\n]{0,12}? less than)[ ]*`?)"
@@ -45,9 +43,6 @@ _TOLERANCE = re.compile(
 )
 _MACHINE_END = re.compile(r"(?<![\w.^*])-2(?P<power>31|63)(?![\w^])")
 _OF_TWO = re.compile(r"(?<![\w.^*\\])(?P<sign>-?)2(?P<power>[5-9]|[1-5]\d|6[0-4])(?![\w.^]|,\d)")
-_SQUARED = re.compile(r"(?<![\w.^\[])(?P<name>[a-z])(?P<power>2)(?![\w^\[(]|\.\w)(?! ?=[^=])")
-_SQUARED_DIFFERENCE = re.compile(r"\([^()\n]{1,40} - [^()\n]{1,40}\)(?P<power>2)(?!\w)")
-_SUM_OF_SQUARES = re.compile(r"\b(?P<one>[a-z])2 \+ (?P<other>[a-z])2 = (?P<sum>[a-z])(?P<last>2?)\b")
 _WRITTEN = re.compile(r"(?<![\w.^])(\d{1,18})(?:\^(\d{1,2}))?(?!\w)")
 _HAS_POWER = re.compile(r"(?<![\w.])(?:10|2)[ }]?(?:\^|\*\*)[ ]?\{?\d|(?<![\w.])(?:10|2)[⁰¹²³⁴-⁹]")
 _NUMBER = re.compile(r"-?\d+")
@@ -82,13 +77,9 @@ def restore_powers(text: str, *, tests: Iterable[TestCase] = (), has_lost_all: b
     why: list[str] = []
     for pattern, reason in (
         (_MODULUS, "a modulus"), (_MACHINE, "a machine's integer"), (_MACHINE_LOW, "a machine's integer"),
-        (_COST, "an order of growth"), (_POWER_OF, "a power is asked for"),
-        (_SQUARED_DIFFERENCE, "a squared difference"),
     ):  # fmt: skip
         text = _sub(pattern, _lift, text, why, reason)
     text = _sub(_TOLERANCE, lambda found: f"{found['before']}10^-{found['power']}", text, why, "a tolerance")
-    if has_lost_all or not had_powers:
-        text = _restore_squares(text, why)
     ends = [found for found in _LOST.finditer(text) if _ends_a_range(text, found)]
     if ends and (has_lost_all or (why and not had_powers)):
         why += ["its set has lost all powers"] * has_lost_all
@@ -96,22 +87,6 @@ def restore_powers(text: str, *, tests: Iterable[TestCase] = (), has_lost_all: b
     if has_lost_all or not had_powers:
         text = _restore_powers_of_two(text, tests, why, has_lost_all=has_lost_all)
     return Restored(text, tuple(dict.fromkeys(why)), is_unclear=bool(ends) and not why and not had_powers)
-
-
-def _restore_squares(text: str, why: list[str]) -> str:
-    def lift_sum(found: re.Match[str]) -> str:
-        last = "^2" if found["last"] else ""
-        return f"{found['one']}^2 + {found['other']}^2 = {found['sum']}{last}"
-
-    if re.search(r"\ba1\b", text) is None:
-        text = _sub(_SUM_OF_SQUARES, lift_sum, text, why, "a sum of squares")
-    for name in sorted({found["name"] for found in _SQUARED.finditer(text) if _ends_a_range(text, found)}):
-        # With an n1 it is the second of several.
-        if re.search(rf"\b{name}1\b|\b{name}2 ?=[^=]", text) is None and re.search(rf"\b{name}\b", text):
-            squares = [found for found in _SQUARED.finditer(text) if found["name"] == name]
-            text = _lift_at(_SQUARED, squares, text)
-            why.append("a range ends in a square")
-    return text
 
 
 def _restore_powers_of_two(text: str, tests: Iterable[TestCase], why: list[str], *, has_lost_all: bool) -> str:

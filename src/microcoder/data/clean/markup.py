@@ -141,7 +141,9 @@ def html_to_markdown(text: str) -> str:
     from bs4.element import ProcessingInstruction
     from markdownify import MarkdownConverter
 
-    soup = BeautifulSoup(_close_items(_keep_code(text)), "html.parser")
+    # Markdown code inside a half-HTML text is text, whatever tags it shows.
+    text = CODE.sub(lambda match: html.escape(match[0], quote=False), text)
+    soup = BeautifulSoup(_close_items(text), "html.parser")
     # A drawing can begin with `<?xml ... ?>`.
     for unseen in soup.find_all(string=lambda string: isinstance(string, (Comment, ProcessingInstruction))):
         unseen.extract()
@@ -194,11 +196,6 @@ def html_to_markdown(text: str) -> str:
     markdown = str(converter.convert_soup(soup)).replace("\xa0", " ")
     # What is still a tag was written as text; escaped, it is not taken for one again.
     return outside(markdown, lambda piece: _TAG.sub(r"\\<", piece))
-
-
-def _keep_code(text: str) -> str:
-    """Markdown code inside a half-HTML text is text, whatever tags it shows."""
-    return re.sub(CODE, lambda match: html.escape(match[0], quote=False), text)
 
 
 def _close_items(text: str) -> str:

@@ -12,7 +12,7 @@ from microcoder.data.clean.sections import Sections, find_starter_code, normalis
 from microcoder.data.clean.tests import check_checker, find_flags, find_order, normalise_tests, restore_samples
 from microcoder.data.clean.translation import TranslationSettings, identify, translate
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, Rejection, reject
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.config import Config
 
 RESTORE_POWERS = "restore_powers/1"
@@ -47,10 +47,10 @@ def process(
     settings = settings or ProcessSettings()
     length = len(drop_embedded(candidate.statement_found))
     if length > _MOST_CHARACTERS:
-        return reject(candidate, "process", "too_long", f"{length} characters as found")
+        return candidate.reject("process", "too_long", f"{length} characters as found")
     candidate = _clean(candidate)
     if not candidate.statement.strip():
-        return reject(candidate, "process", "no_statement", "empty after cleaning")
+        return candidate.reject("process", "no_statement", "empty after cleaning")
     tests = _normalise_tests(candidate)
     if isinstance(tests, Rejection):
         return tests
@@ -62,13 +62,13 @@ def process(
         if endpoint is None and settings.translation.endpoint is not None:
             endpoint = Endpoint(settings.translation.endpoint)
         if endpoint is None:
-            return reject(candidate, "process", "not_english", candidate.natural_language)
+            return candidate.reject("process", "not_english", candidate.natural_language)
         translated = translate(candidate, endpoint)
         if isinstance(translated, Rejection):
             return translated
         candidate = translated
     if candidate.fn_name and not candidate.starter_code:
-        return reject(candidate, "process", "no_signature", candidate.fn_name)
+        return candidate.reject("process", "no_signature", candidate.fn_name)
     candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
     candidate = candidate.change("process", "find_flags/1", flags=find_flags(candidate))
     return candidate
@@ -141,8 +141,8 @@ def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         if num
     )
     if candidate.tests and not found.tests:
-        return reject(candidate, "process", "broken_tests", detail)
+        return candidate.reject("process", "broken_tests", detail)
     if found.num_conflicting and candidate.checker.type != "program":
-        return reject(candidate, "process", "conflicting_tests", detail)
+        return candidate.reject("process", "conflicting_tests", detail)
     flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
     return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)

@@ -9,13 +9,14 @@ import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
+from itertools import count
 from typing import Any, NamedTuple
 
 from microcoder.data.clean.markup import FENCE, INLINE_CODE, MATH, prose
 from microcoder.data.clean.sections import split
 from microcoder.data.clean.tests import samples_of
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
-from microcoder.data.formats.candidates import Candidate, Rejection, reject
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.config import Config
 
 LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
@@ -144,7 +145,6 @@ _KEPT = re.compile(
     ),
     re.DOTALL | re.MULTILINE,
 )
-_MARKS = "PQXKZWVTRY"
 _ATTEMPTS = 3
 """Replies asked for before a row is given up."""
 
@@ -184,7 +184,7 @@ def translate(candidate: Candidate, endpoint: Endpoint) -> Candidate | Rejection
             {"role": "assistant", "content": translated},
             {"role": "user", "content": f"That is not right: {'; '.join(faults[:8])}. Reply again, in full."},
         ]
-    return reject(candidate, "process", "translation_failed", f"{_ATTEMPTS} attempts: {'; '.join(faults[:4])}")
+    return candidate.reject("process", "translation_failed", f"{_ATTEMPTS} attempts: {'; '.join(faults[:4])}")
 
 
 def check_translation(original: str, translated: str, protected: Protected) -> list[str]:
@@ -214,11 +214,7 @@ class Protected(NamedTuple):
 
 def protect(text: str) -> Protected:
     """Return the text with placeholders such as `[[P0]]`; equal pieces share one."""
-    mark = next((f"[[{letter}" for letter in _MARKS if f"[[{letter}" not in text), "")
-    length = 2
-    while not mark:
-        mark = "" if "[[" + "P" * length in text else "[[" + "P" * length
-        length += 1
+    mark = next(mark for length in count(1) if (mark := "[[" + "P" * length) not in text)
     numbers: dict[str, int] = {}
 
     def replace(match: re.Match[str]) -> str:

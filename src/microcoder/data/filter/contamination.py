@@ -38,6 +38,7 @@ _URLS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 _WORD = re.compile(r"[^\W\d_]+|\d+|[<>=+*/%^-]")
 _TEX = re.compile(r"\\(?:leq?|geq?|neq?|times|cdot|ldots|dots|texttt|textbf|text|mathrm|left|right)\b")
+_SIGNS = {"\\le": "<=", "\\leq": "<=", "\\ge": ">=", "\\geq": ">="}
 # `**bold**`, but not `10**9`.
 _BOLD = re.compile(r"(?<![\d)])\*\*|\*\*(?![\d(])")
 _HAN = re.compile(r"([぀-ヿ一-鿿가-힯])")
@@ -106,16 +107,12 @@ def words(text: str) -> list[str]:
     """Return the words, numbers and operators of a text; each Chinese or Japanese character is a word."""
     # Most texts need none of these, and a search costs more than all the rest.
     if "\\" in text:
-        text = _TEX.sub(_tex, text)
+        text = _TEX.sub(lambda found: _SIGNS.get(found[0], " "), text)
     if "**" in text:
         text = _BOLD.sub(" ", text)
     if text.isascii():
         return _WORD.findall(text.lower())
     return _WORD.findall(_HAN.sub(r" \1 ", unicodedata.normalize("NFKC", text).lower()))
-
-
-def _tex(match: re.Match[str]) -> str:
-    return {"\\le": "<=", "\\leq": "<=", "\\ge": ">=", "\\geq": ">="}.get(match[0], " ")
 
 
 def literals(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, field_validator
 
 from microcoder.data.filter.contamination import ContaminationIndex, find_hits, words
-from microcoder.data.formats.candidates import Candidate, Rejection, reject
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.config import Config
 
 Finding = tuple[str, str] | None
@@ -270,8 +270,8 @@ def filter_row(
         or check_recency(candidate, settings.recency)
     )
     if found:
-        return reject(candidate, "filter", *found)
+        return candidate.reject("filter", *found)
     if index is not None and (hits := find_hits(candidate, index)):
         shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
-        return reject(candidate, "filter", "contaminated", shown)
+        return candidate.reject("filter", "contaminated", shown)
     return candidate

@@ -343,13 +343,6 @@ REASONS: dict[str, str] = {
 """Reason code to its meaning; docs/dataset-audit.md shows the same table."""
 
 
-def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") -> Rejection:
-    """Return the rejection of a candidate, which it keeps whole."""
-    if reason not in REASONS:
-        raise KeyError(f"{reason!r} is no reason code; add it to REASONS")
-    return candidate.reject(stage, reason, detail)
-
-
 def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
     """Return what some work makes of a candidate; its rejection where our own code fails, which must not end a run."""
     try:
@@ -362,4 +355,4 @@ def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], 
         # Where recursion or memory ended differs from run to run; the rows must not.
         said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
         text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")
-        return reject(candidate, stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])
+        return candidate.reject(stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])

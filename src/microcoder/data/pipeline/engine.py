@@ -250,15 +250,6 @@ class StepCounts:
     """Shards computed in this run; the others existed already."""
 
 
-class Missing(NamedTuple):
-    """Shards that a step has still to compute."""
-
-    num_rows: int
-    """Raw rows."""
-    num_bytes: int
-    """Bytes of these rows, unpacked."""
-
-
 def run_steps(
     shards: Sequence[InputShard],
     collect: MapStep,
@@ -302,16 +293,11 @@ def run_steps(
 
 def count_missing(
     shards: Sequence[InputShard], collect: MapStep, steps: Sequence[Step], *, work: Path
-) -> dict[str, Missing]:
-    """Return, for each step, what the shards hold that it has still to do."""
-    plan = _plan((collect, *steps), shards, work)
-    left = {
-        name: [shard for shard, part in zip(shards, parts, strict=True) if not part.is_there]
-        for name, parts in plan.items()
-    }
+) -> dict[str, int]:
+    """Return, for each step, how many raw rows are in the shards that it has still to see."""
     return {
-        name: Missing(sum(shard.num_rows for shard in found), sum(shard.num_bytes for shard in found))
-        for name, found in left.items()
+        name: sum(shard.num_rows for shard, part in zip(shards, parts, strict=True) if not part.is_there)
+        for name, parts in _plan((collect, *steps), shards, work).items()
     }
 
 

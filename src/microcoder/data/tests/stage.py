@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection, reject
+from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
 from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
 from microcoder.data.tests.makers import (
@@ -142,7 +142,7 @@ def _passing(answering: Answering) -> Sequence[Program]:
 
 def _without_tests(candidate: Candidate, why: str) -> Candidate | Rejection:
     if not candidate.tests:
-        return reject(candidate, "generate", "no_tests", why)
+        return candidate.reject("generate", "no_tests", why)
     flags = tuple(sorted({*candidate.flags, "no_tests_made"}))
     return candidate.change("generate", STEP, why, flags=flags)
 

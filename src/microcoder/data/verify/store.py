@@ -16,7 +16,6 @@ from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
 _WAIT_SECONDS = 60.0
 _DECIDING = ("core", "compare", "sandbox", "run", "languages")
 """Rooms of the judge whose code a verdict depends on."""
@@ -47,6 +46,24 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
 
+def open_store(path: Path | None, table: str) -> sqlite3.Connection:
+    """Open a file with a table of values by key, or make one; None: in memory. Any thread may use it, one at a time."""
+    try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(
+            path or ":memory:", timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
+    except sqlite3.Error as error:
+        if is_disk_full(error):
+            raise
+        raise DataError(f"store {path} cannot be used ({error}); remove it to start anew") from None
+    return connection
+
+
 class VerdictStore:
     """A file of verdicts; safe for several processes of one machine, and against being killed.
 
@@ -55,16 +72,7 @@ class VerdictStore:
 
     def __init__(self, path: Path) -> None:
         """Open a store, or make one."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(_SCHEMA)
-        except sqlite3.Error as error:
-            if is_disk_full(error):
-                raise
-            raise DataError(f"verdict store {path} cannot be used ({error}); remove it to start anew") from None
+        self._connection = open_store(path, "verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL)")
 
     def __enter__(self) -> Self:
         return self
