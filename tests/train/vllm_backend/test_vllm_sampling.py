@@ -168,11 +168,12 @@ def test_the_first_update_is_that_of_transformers_on_the_same_responses(
 def test_our_weights_are_those_that_trl_would_take(
     trainer: MicroCoderTrainer, monkeypatch: pytest.MonkeyPatch, correction: str, mode: str
 ) -> None:
-    settings = MismatchConfig(correction=correction, mode=mode, threshold=1.2)  # type: ignore[arg-type]
+    settings = MismatchConfig(correction=correction, mode=mode, threshold=1.2, lower_threshold=0.8)  # type: ignore[arg-type]
     rollout = trainer.config.rollout.model_copy(update={"mismatch": settings})
     monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"rollout": rollout}))
     monkeypatch.setattr(trainer, "vllm_importance_sampling_mode", f"{correction}_{mode}")
     monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_max", 1.2)
+    monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_min", 0.8)
     theirs = {}
 
     def keep_theirs(output: dict[str, torch.Tensor]) -> None:
@@ -192,7 +193,7 @@ def test_our_weights_are_those_that_trl_would_take(
     mask = output["completion_mask"].bool() if correction == "token" else torch.ones(32, 1, dtype=torch.bool)
     torch.testing.assert_close(output["importance_sampling_ratio"][mask], theirs["importance_sampling_ratio"][mask])
     weights = output["importance_sampling_ratio"][mask]
-    assert float(weights.max()) == pytest.approx(1.2) or mode == "mask"
+    assert (float(weights.min()), float(weights.max())) == pytest.approx((0.8, 1.2)) or mode == "mask"
     assert bool((weights == 0).any()) == (mode == "mask")
     dropped = [s for group in trainer._scored_P_G for s in group if s.masked_why == "sampler_mismatch"]
     assert bool(dropped) == (correction == "sequence" and mode == "mask")
