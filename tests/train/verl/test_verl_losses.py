@@ -113,8 +113,8 @@ class Update:
             [torch.randint(20, VOCABULARY, (length,), generator=generator) for length in lengths]
             for lengths in ([4, 2, 5, 3, 3, 2], LENGTHS)
         )
-        _, _, advantages, self.counts, _ = made_up(1)
-        self.advantages = advantages.tolist()
+        _, _, advantages, counts, _ = made_up(1)
+        self.advantages, self.counts = advantages.tolist(), counts.tolist()
         self.exact, self.model = (AutoModelForCausalLM.from_pretrained(checkpoint).double() for _ in range(2))
         # What it needs beside sharded weights, which are float32 at most: no cast, no packed sequences.
         self.engine: Any = object.__new__(FSDPEngineWithLMHead)
