@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -22,8 +23,8 @@ from microcoder.lab.studies.measure import Job, MeasuredValue
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.probe import Probe
-from microcoder.train.run.session import run_probe, run_training
+from microcoder.train.run.probe import Probe, read_probe
+from microcoder.train.run.session import run_training
 from microcoder.train.run.tasks import Task, load_tasks
 from microcoder.train.runs import RunDirectory, read_rollouts
 
@@ -299,6 +300,15 @@ def _as_model(folder: Path) -> dict[str, Any]:
     }
 
 
+class _ProbeMade(Exception):
+    """Ends a run after its probe is recorded."""
+
+
+class _AfterProbe(Observer):
+    def probe(self, probe: Probe) -> None:
+        raise _ProbeMade
+
+
 def _probe(
     job: Job, label: str, keys: dict[str, Any], grid: Sequence[float], num_problems: int, converged_diversity: float
 ) -> Probe:
@@ -315,6 +325,8 @@ def _probe(
         job.config.model_dump(mode="json"),
         {**keys, "rollout.temperature": temperature, "evaluation.seed": seed},
     ]
-    return run_probe(
-        load_config(TrainConfig, layers=layers), run_directory=job.folder / f"probe-{label}", observer=Observer()
-    )
+    run = RunDirectory(job.folder / f"probe-{label}")
+    if not run.probe.exists():
+        with suppress(_ProbeMade):
+            run_training(load_config(TrainConfig, layers=layers), run_directory=run.root, observer=_AfterProbe())
+    return read_probe(run)

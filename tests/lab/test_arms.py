@@ -77,7 +77,7 @@ def test_a_probed_temperature_is_reported_with_its_reason(ours: Path, tmp_path: 
     schedule = config.rollout.temperature
     assert isinstance(schedule, DiversityTemperature)
     points = [ProbePoint(t, accuracy, t / 2, 20.0, 0.0, 8, 64) for t, accuracy in ((0.8, 0.2), (1.6, 0.2))]
-    probe = write_probe(run, schedule, points, digest="")
+    probe = write_probe(run, schedule, points)
     write_json(run.manifest, {**run.read_manifest(), "config": config.model_dump(mode="json")})
     told = dict(describe_run(read_history(run.root)))["temperature"]
     assert told.startswith("1 then 1.2, chosen by a probe of the untrained model at 0.8, 1.6: 1.6 is the lowest")

@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 from microcoder import ConfigError
 from microcoder.judge.core.types import Prompt, Turn
 from microcoder.train.run.warm import CHAT_TEMPLATE, train_tokenizer
-from microcoder.train.run.weights import check_options, encode_prompts, opens_thinking, render_chat
+from microcoder.train.run.weights import check_options, encode_chats, opens_thinking, render_chat
 
 QWEN_LIKE = (
     "{%- for message in messages %}<|im_start|>{{ message.role }}\n"
@@ -41,7 +41,7 @@ def test_template_options_decide_how_the_response_begins(thinker: PreTrainedToke
     check_options(thinker, {"enable_thinking": False})
     assert opens_thinking(thinker, {})
     assert not opens_thinking(thinker, {"enable_thinking": False})
-    (plain,), (quiet,) = (encode_prompts(thinker, [PROMPT], o) for o in ({}, {"enable_thinking": False}))
+    (plain,), (quiet,) = (encode_chats(thinker, [PROMPT.as_chat()], o) for o in ({}, {"enable_thinking": False}))
     assert thinker.decode(quiet) == render_chat(thinker, PROMPT.as_chat(), {"enable_thinking": False})
     assert plain != quiet
     assert "Be brief." in thinker.decode(quiet)
@@ -59,7 +59,7 @@ def test_an_option_that_the_template_does_not_look_at_is_refused(thinker: PreTra
 
 def test_a_base_model_reads_the_turns_as_plain_text(base: PreTrainedTokenizerFast) -> None:
     assert render_chat(base, PROMPT.as_chat(), {}) == "Be brief.\n\nprint 1"
-    (ids,) = encode_prompts(base, [PROMPT], {})
+    (ids,) = encode_chats(base, [PROMPT.as_chat()], {})
     assert base.decode(ids) == "Be brief.\n\nprint 1"
     with pytest.raises(ConfigError, match="this model has no chat template"):
         check_options(base, {"enable_thinking": False})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
@@ -33,6 +36,47 @@ def test_each_rule_by_hand() -> None:
     whole = torch.exp(torch.tensor([[1.6], [-0.3]]))
     torch.testing.assert_close(weights(correction="sequence", threshold=3.0), whole.clamp(max=3.0))
     torch.testing.assert_close(weights(correction="sequence", mode="mask"), torch.tensor([[0.0], [float(whole[1, 0])]]))
+
+
+def test_lower_bounds_and_geometric_means_by_hand() -> None:
+    ratios = torch.exp(torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 0.0]]))
+    both = {"threshold": 2.0, "lower_threshold": 0.8}
+    torch.testing.assert_close(weights(**both), ratios.clamp(0.8, 2.0))
+    torch.testing.assert_close(weights(mode="mask", **both), torch.where((ratios > 2) | (ratios < 0.8), 0.0, ratios))
+    means = torch.exp(torch.tensor([[1.6 / 3], [-0.3 / 2]]))
+    torch.testing.assert_close(weights(correction="geometric"), means)
+    narrow = weights(correction="geometric", mode="mask", threshold=1.5, lower_threshold=0.5)
+    torch.testing.assert_close(narrow, torch.tensor([[0.0], [float(means[1, 0])]]))
+
+
+ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, max_size=4)
+
+
+@given(
+    rows=ROWS,
+    correction=st.sampled_from(["token", "sequence", "geometric"]),
+    mode=st.sampled_from(["truncate", "mask"]),
+    threshold=st.floats(1.01, 5),
+    lower=st.floats(0, 0.99),
+)
+def test_every_rule_is_its_equation_a_response_at_a_time(
+    rows: list[list[float]], correction: Any, mode: Any, threshold: float, lower: float
+) -> None:
+    settings = MismatchConfig(correction=correction, mode=mode, threshold=threshold, lower_threshold=lower)
+    width = max(map(len, rows))
+    trainer = torch.tensor([row + [7.0] * (width - len(row)) for row in rows], dtype=torch.float64)
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+    found = correct_mismatch(trainer, torch.zeros_like(trainer), mask, settings=settings)
+    for row, given_weights, seen in zip(rows, found.weights.expand_as(trainer).tolist(), found.rows, strict=True):
+        total = sum(row)
+        logs = {"token": row, "sequence": [total] * len(row), "geometric": [total / len(row)] * len(row)}[correction]
+        for log, weight in zip(logs, given_weights, strict=False):
+            ratio = math.exp(log)
+            inside = lower <= ratio <= threshold
+            bound = 0.0 if mode == "mask" else threshold if ratio > threshold else lower
+            near_bound = min(abs(ratio - threshold), abs(ratio - lower)) < 1e-9
+            assert near_bound or weight == pytest.approx(ratio if inside else bound)
+        assert seen.weight == pytest.approx(sum(given_weights[: len(row)]) / len(row))
 
 
 def test_what_the_sampler_did_not_report_counts_once() -> None:
@@ -62,6 +106,8 @@ def test_the_whole_response_is_judged_by_a_sum_that_grows_with_its_length() -> N
 
     assert mean_weight() == pytest.approx(1, abs=1e-3)
     assert mean_weight(correction="sequence", mode="mask", threshold=3.0) < 0.7
+    narrow = {"mode": "mask", "threshold": 1.001, "lower_threshold": 0.999}
+    assert mean_weight(correction="geometric", **narrow) == pytest.approx(1, abs=1e-3), "a mean's spread shrinks"
 
 
 def scored(reason: str = "") -> ScoredRollout:
@@ -97,7 +143,9 @@ def config(**changes: str) -> TrainConfig:
         ({"rollout.vllm.mode": "server", "rollout.vllm.enable_sleep_mode": "true"}, "does nothing in mode .server."),
         ({"rollout.vllm.server_base_url": "http://x:1"}, 'add rollout.vllm.mode = "server"'),
         ({"rollout.mismatch.correction": "off", "rollout.mismatch.mode": "mask"}, "leave them out"),
+        ({"rollout.mismatch.correction": "off", "rollout.mismatch.lower_threshold": "0.5"}, "leave them out"),
         ({"rollout.mismatch.threshold": "0.5"}, "must be more than 1"),
+        ({"rollout.mismatch.lower_threshold": "1.5"}, "must be less than 1"),
         ({"engine": "verl", "rollout.vllm.gpu_memory_utilization": "0.5"}, "is for engine trl"),
     ],
 )
@@ -120,6 +168,7 @@ def test_trl_gets_what_the_recipe_says() -> None:
     assert here["vllm_enable_sleep_mode"]
     assert here["vllm_max_model_length"] == 8201
     assert here["vllm_importance_sampling_mode"] == "token_truncate"
+    assert here["vllm_importance_sampling_clip_min"] is None
     there = vllm_arguments(
         config(**{"rollout.vllm.mode": "server", "rollout.mismatch.correction": "off"}), longest_prompt_tokens=9
     )

@@ -24,7 +24,7 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer, RunClock
 from microcoder.train.run.session import run_training
 from microcoder.train.run.tasks import EngineInputs, load_tasks
-from microcoder.train.run.weights import encode_prompts
+from microcoder.train.run.weights import encode_chats
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl.engine import build_trainer, load_policy
 
@@ -167,7 +167,9 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
         trainer = build_trainer(inputs, RunClock())
     prompts = [task.prompt for task in tasks.train]
     asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]
-    expected = encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)
+    expected = encode_chats(
+        policy.tokenizer, [prompt.as_chat() for prompt in prompts], config.prompt.chat_template_options
+    )
     assert sorted(map(tuple, asked)) == sorted(map(tuple, expected))
     text = str(policy.tokenizer.decode(expected[0]))
     assert text.rstrip().endswith("<think>\n\n</think>")

@@ -77,7 +77,7 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         ({"optimizer__schedule": "cosine", "optimizer__schedule_options__min_lr": "0"}, "it has num_cycles"),
         ({"optimizer__schedule": "cosine_with_min_lr"}, "needs one of schedule_options.min_lr"),
         ({"optimizer__schedule": "constant", "optimizer__warmup_steps": "3"}, 'use "constant_with_warmup"'),
-        ({"optimizer__name": "adafactor", "optimizer__beta2": "0.95"}, "takes no beta1 and beta2"),
+        ({"optimizer__name": "adafactor", "optimizer__beta2": "0.95"}, "takes no beta2"),
         ({"optimizer__name": "adam8"}, "'adamw_8bit'"),
         ({"optimizer__lr": "1e-5"}, "did you mean optimizer.learning_rate?"),
         ({"lr": "1e-5"}, "optimizer.learning_rate?"),

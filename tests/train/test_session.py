@@ -35,7 +35,8 @@ from microcoder.train.algorithm.schedules import order_problems, scheduled_tempe
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.failures import explain_failure
-from microcoder.train.run.session import check_run_directory, run_probe, run_training
+from microcoder.train.run.probe import read_probe
+from microcoder.train.run.session import check_run_directory, run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
 from microcoder.view import write_report
@@ -144,6 +145,13 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
         total = sum(map(abs, wholes)) or 1
         for name, sign in (("mask_positive", 1), ("mask_negative", -1)):
             assert recorded["doses"].get(name, 0.0) == pytest.approx(sum(max(0.0, sign * one) for one in taken) / total)
+        clipped = [dict(row["lost"] or {}).get("clip", 0.0) for row in members]
+        for name, sign in (("clip_positive", 1), ("clip_negative", -1)):
+            dose = sum(max(0.0, sign * one) for one in clipped) / total
+            assert recorded["doses"].get(name, 0.0) == pytest.approx(dose)
+        assert (sum(map(abs, clipped)) > 0) == (
+            recorded["optimizer"]["clip_low_share"] + recorded["optimizer"]["clip_high_share"] > 0
+        )
     assert any(recorded["doses"] for recorded in metrics), "the mask took nothing, so the test shows nothing of doses"
     before, after = (
         load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
@@ -274,11 +282,10 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     """
     config = load_config(TrainConfig, overrides=adaptive(tiny_checkpoint))
     whole, cut = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "cut")
-    probe = run_probe(config, run_directory=whole.root, observer=Observer())
-    assert not whole.metrics.exists()
+    run_training(config, run_directory=whole.root, observer=Observer())
+    probe = read_probe(whole)
     assert [point.temperature for point in probe.points] == [0.6, 0.9]
     assert probe.choice.temperature in (0.6, 0.9)
-    run_training(config, run_directory=whole.root, observer=Observer())
     rows = whole.read_metrics()
     assert [row["max_response_tokens"] for row in rows] == [20, 20, 28, 28, 28, 28]
     chosen = probe.choice.temperature

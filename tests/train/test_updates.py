@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 import torch
-from loss_equations import LOSSES, policy_loss, reduce_rows
+from loss_equations import LOSSES, policy_loss, reduce_rows, token_losses
 from test_losses import set_loss
 from test_trl_engine import build_trainer
 from transformers import AutoModelForCausalLM
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus
+from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus, GspoLoss, Loss, LuspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking
+from microcoder.train.algorithm.scoring import measure_doses
+from microcoder.train.trl.clipping import note_clipped
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 TEMPERATURE = 0.8
@@ -97,6 +99,17 @@ def gradient_of(model: Any) -> torch.Tensor:
     return torch.cat([grad.flatten().double() for _, grad in named])
 
 
+def taken_by_clip(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: float) -> float:
+    """Return the share of -w A that is not in the loss's own gradient by the token, mean over a response's tokens."""
+    if not advantage:
+        return 0.0
+    now = now.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(token_losses(loss, now, then, advantage).sum(), now)
+    logs = (now - then).detach()
+    ratios = (logs.mean() if isinstance(loss, GspoLoss | LuspoLoss) else logs).exp()
+    return float((1 + gradient / (ratios * advantage)).mean())
+
+
 def test_every_loss_is_updated() -> None:
     assert {name for name, *_ in CASES} == LOSSES.keys()
 
@@ -134,7 +147,7 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
         / (trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts),
         "max_response_tokens": trainer.step_limit,
     }
-    furthest = []
+    furthest, doses = [], []
     for _ in range(3):
         model.zero_grad()
         exact.zero_grad()
@@ -149,6 +162,14 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
         loss.backward()
         ours, theirs = gradient_of(model), gradient_of(exact)
         assert float((ours - theirs).norm() / theirs.norm()) < 1e-5
+        taken = [taken_by_clip(algorithm.loss, *row) for row in zip(logps, old, advantages, strict=True)]
+        noted = note_clipped(trainer._scored_P_G, trainer._clipped)
+        lost = [one.lost.get("clip", 0.0) for group in noted for one in group]
+        assert lost == pytest.approx([share * a for share, a in zip(taken, advantages, strict=True)], abs=1e-4)
+        recorded = measure_doses([one for group in noted for one in group])
+        total = sum(abs(a or one.lost.get("mask", 0.0)) for a, one in zip(advantages, samples, strict=True))
+        doses.append([recorded.get(f"clip_{sign}", 0.0) for sign in ("positive", "negative")])
+        assert doses[-1] == pytest.approx([sum(max(0.0, s * one) for one in lost) / total for s in (1, -1)])
         furthest.append(
             max(float((now.detach() - then).exp().sub(1).abs().max()) for now, then in zip(logps, old, strict=True))
         )
@@ -157,4 +178,5 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
                 weight -= (0.1 / theirs.norm() * same.grad).float()
                 same.copy_(weight.double())
     assert furthest[0] < 1e-9
+    assert sum(doses[0]) < 1e-6 < sum(doses[2]), "the clip took nothing, so the test shows nothing of its dose"
     assert furthest[2] > 0.3, "no ratio came near a clip"

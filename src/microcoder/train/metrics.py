@@ -26,7 +26,7 @@ class SamplerMismatch:
     logp_difference: float
     """Mean over its tokens of the absolute difference."""
     ratio: float
-    """Mean over its tokens of exp(trainer's - sampler's); with correction "sequence" of their sum, once."""
+    """Mean over its tokens of exp(trainer's - sampler's); of a whole response's correction, that one."""
     ratio_max: float
     weight: float
     """What its loss is multiplied by, mean over its tokens: the ratio, bounded; 0 if nothing is left of it."""
@@ -58,7 +58,7 @@ class ScoredRollout:
     counts: bool = True
     """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
     lost: Mapping[str, float] = field(default_factory=dict)
-    """What was taken of its advantage by `mask`, `penalty` and `mismatch`; without a key: nothing."""
+    """What was taken of its advantage by `mask`, `penalty`, `mismatch` and `clip`; without a key: nothing."""
     staleness: int = 0
     """How many steps older than the newest weights the oldest that it was sampled from were."""
 
@@ -143,8 +143,8 @@ class StepMetrics:
     doses: Mapping[str, float] = metric(
         "Share of the advantages taken: {}", unit="share", chart="dose", default_factory=dict
     )
-    """What each idea took of the step's absolute advantages, as a share of all before: `mask`, `penalty`, `mismatch`,
-    each `_positive` (credit) or `_negative` (blame). What a clip stops is counted in tokens: `optimizer`."""
+    """What each idea took of the step's absolute advantages, as a share of all before: `mask`, `penalty`, `mismatch`
+    and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", unit="share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
     unread_fence_share: float = 0.0

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from loss_equations import LOSSES, policy_loss
+from loss_equations import LOSSES, policy_loss, reduce_rows
 from test_verl_translate import translated
 from verl_runs import needs_verl
 
-from microcoder.train.algorithm.config import Loss
+from microcoder.train.algorithm.config import DrGrpoLoss, Loss, LuspoLoss
 
 pytestmark = needs_verl
 
@@ -82,6 +86,131 @@ def test_the_loss_is_the_equation(name: str, seed: int) -> None:
     assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
     ours, theirs = (torch.autograd.grad(each, logps, retain_graph=True)[0] for each in (expected, loss))
     torch.testing.assert_close(theirs, ours, atol=1e-6, rtol=1e-6)
+
+
+TEMPERATURE, KL, BONUS = 0.8, 0.04, 0.05
+VOCABULARY = 600
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One process, as verl's workers are: they divide a loss by what all of them count."""
+    store = torch.distributed.FileStore(str(tmp_path_factory.mktemp("alone") / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+class Update:
+    """Responses to train on, in verl's engine and in plain transformers, both in float64."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        from transformers import AutoModelForCausalLM
+        from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
+
+        generator = torch.Generator().manual_seed(3)
+        self.prompts, self.responses = (
+            [torch.randint(20, VOCABULARY, (length,), generator=generator) for length in lengths]
+            for lengths in ([4, 2, 5, 3, 3, 2], LENGTHS)
+        )
+        _, _, advantages, counts, _ = made_up(1)
+        self.advantages, self.counts = advantages.tolist(), counts.tolist()
+        self.exact, self.model = (AutoModelForCausalLM.from_pretrained(checkpoint).double() for _ in range(2))
+        # What it needs beside sharded weights, which are float32 at most: no cast, no packed sequences.
+        self.engine: Any = object.__new__(FSDPEngineWithLMHead)
+        self.engine.module, self.engine._autocast_dtype = self.model, torch.float32
+        self.engine.ulysses_device_mesh, self.engine.ulysses_sequence_parallel_size = None, 1
+        self.engine.use_ulysses_sp = self.engine.pad_to_length = False
+        self.engine.engine_config = type("Plain", (), {"entropy_checkpointing": False})
+        with torch.no_grad():
+            self.old, _ = self.read()
+
+    def read(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Return log-probs and entropies of each response's tokens, by plain transformers."""
+        logps, entropies = [], []
+        for prompt, response in zip(self.prompts, self.responses, strict=True):
+            logits = self.exact(input_ids=torch.cat([prompt, response])[None]).logits[0, len(prompt) - 1 : -1]
+            shares = torch.log_softmax(logits / TEMPERATURE, -1)
+            logps.append(shares.gather(-1, response[:, None])[:, 0])
+            entropies.append(-(shares.exp() * shares).sum(-1))
+        return logps, entropies
+
+    def run_verl(self, config: Any) -> None:
+        """Let verl's engine compute the gradients of an update in two passes, by its own loss function."""
+        from tensordict import TensorDict
+        from verl.utils import tensordict_utils
+        from verl.workers.utils.losses import ppo_loss
+
+        whole = [torch.cat(pair) for pair in zip(self.prompts, self.responses, strict=True)]
+        masks = [torch.full((len(r),), int(c)) for r, c in zip(self.responses, self.counts, strict=True)]
+        columns = {
+            "input_ids": whole,
+            "position_ids": [torch.arange(len(ids)) for ids in whole],
+            "prompts": self.prompts,
+            "responses": self.responses,
+            "response_mask": masks,
+            "loss_mask": masks,
+            "old_log_probs": self.old,
+            "ref_log_prob": self.old,
+            "advantages": [torch.full_like(row, a) for row, a in zip(self.old, self.advantages, strict=True)],
+        }
+        nested = {name: torch.nested.nested_tensor(rows, layout=torch.jagged) for name, rows in columns.items()}
+        data = TensorDict(nested, batch_size=len(whole))
+        tensordict_utils.assign_non_tensor(
+            data,
+            temperature=TEMPERATURE,
+            use_remove_padding=False,
+            use_dynamic_bsz=False,
+            micro_batch_size_per_gpu=3,
+            global_batch_size=len(whole),
+            calculate_entropy=config.entropy_coeff != 0,
+        )
+        self.engine._gradient_sync_context = lambda is_last_micro_batch: contextlib.nullcontext()
+        self.engine.forward_backward_batch(data, partial(ppo_loss, config))
+
+
+@pytest.mark.parametrize("name", OF_VERL)
+@pytest.mark.parametrize("has_terms", [False, True], ids=["alone", "with KL and entropy"])
+def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
+    alone: None, tiny_checkpoint: Path, name: str, has_terms: bool
+) -> None:
+    """By verl's engine, passes and loss, with weights of the sampler, and one and two updates later: to 1e-5."""
+    loss, update = LOSSES[name], Update(tiny_checkpoint)
+    has_bonus = has_terms and not isinstance(loss, DrGrpoLoss | LuspoLoss)  # refused with these
+    changes = {"algorithm.kl_coefficient": str(KL)} if has_terms else {}
+    if has_bonus:
+        changes["algorithm.entropy"] = f"{{kind = 'bonus', coefficient = {BONUS}}}"
+    config = actor_config(loss, **changes)
+    counted = sum(n for n, counts in zip(LENGTHS, update.counts, strict=True) if counts)
+    divided = {"tokens_per_update": counted, "max_response_tokens": 28}
+    furthest = []
+    for _ in range(3):
+        update.exact.zero_grad()
+        update.model.zero_grad()
+        logps, entropies = update.read()
+        expected = policy_loss(loss, logps, update.old, update.advantages, counts=update.counts, **divided)
+        kl = [(then - now).exp() - (then - now) - 1 for now, then in zip(logps, update.old, strict=True)]
+        for rows, coefficient in ((kl, KL * has_terms), (entropies, -BONUS * has_bonus)):
+            kept = [row if counts else 0 * row for row, counts in zip(rows, update.counts, strict=True)]
+            expected = expected + coefficient * reduce_rows(loss, kept, **divided)
+        expected.backward()
+        update.run_verl(config)
+        ours, theirs = (
+            torch.cat([weight.grad.flatten() for weight in model.parameters()])
+            for model in (update.exact, update.model)
+        )
+        assert float((ours - theirs).norm() / ours.norm()) < 1e-5
+        moved = (
+            float((now.detach() - then).exp().sub(1).abs().max()) for now, then in zip(logps, update.old, strict=True)
+        )
+        furthest.append(max(moved))
+        # Small: where the KL term of a token is beyond 10, verl bounds it.
+        with torch.no_grad():
+            for weight, same in zip(update.exact.parameters(), update.model.parameters(), strict=True):
+                weight -= 0.02 / ours.norm() * weight.grad
+                same.copy_(weight)
+    assert furthest[0] < 1e-9
+    assert furthest[2] > 0.3, "no ratio came near a clip"
 
 
 def test_an_entropy_bonus_is_verls_own() -> None:

@@ -240,6 +240,49 @@ def test_verls_rollout_correction_acts_before_the_mask(tiny_checkpoint: Path, tm
         assert torch.equal(row["advantages"], torch.full_like(row["advantages"], sample.advantage))
 
 
+@pytest.mark.parametrize("mode", ["truncate", "mask"])
+@pytest.mark.parametrize("correction", ["token", "sequence", "geometric"])
+def test_weights_are_those_of_trls_path_and_of_verls_own_functions(
+    tiny_checkpoint: Path, tmp_path: Path, correction: str, mode: str
+) -> None:
+    """verl has no lower bound that is a clamp and no geometric weight; of its rejection by `seq_mean_k1` there is."""
+    from verl.trainer.ppo.rollout_corr_helper import compute_rollout_correction_weights, compute_rollout_rejection_mask
+
+    from microcoder.train.algorithm.sampling import MismatchConfig
+    from microcoder.train.run.mismatch import correct_mismatch
+
+    lower, upper = (0.9, 1.05) if correction == "geometric" else (0.8, 1.2)
+    options = f"correction:{correction},mode:{mode},threshold:{upper},lower_threshold:{lower}"
+    trainer = make_trainer(tiny_checkpoint, tmp_path, *OPTIONS, CORRECTED[0], f"+microcoder.mismatch={{{options}}}")
+    rows, draw = make_rows(trainer.tokenizer, faults=True), torch.Generator().manual_seed(0)
+    for row in rows.values():
+        row["old_log_probs"] = -3 * torch.rand(len(row["responses"]), generator=draw)
+        row["rollout_log_probs"] = row["old_log_probs"] + 0.3 * torch.randn(len(row["responses"]), generator=draw)
+    run_advantage(trainer, rows)
+    logps, sampler = (
+        torch.nn.utils.rnn.pad_sequence([row[name] for row in rows.values()], batch_first=True)
+        for name in ("old_log_probs", "rollout_log_probs")
+    )
+    mask = torch.nn.utils.rnn.pad_sequence([torch.ones(len(row["responses"])) for row in rows.values()], True)
+    settings = MismatchConfig(correction=correction, mode=mode, threshold=upper, lower_threshold=lower)  # type: ignore[arg-type]
+    as_trl = correct_mismatch(logps, sampler, mask, settings=settings)
+    for row, weights, seen in zip(rows.values(), as_trl.weights.expand_as(mask), as_trl.rows, strict=True):
+        assert torch.equal(row["rollout_is_weights"], weights[: len(row["responses"])])
+        assert bool(row["advantages"].any()) <= (seen.weight > 0)
+    if mode == "truncate":
+        return
+    ours = as_trl.weights.expand_as(mask) * mask
+    if correction == "geometric":
+        # verl's k1 is sampler over trainer, so its bounds are ours turned over.
+        bounds = f"{1 / upper}_{1 / lower}"
+        kept, _ = compute_rollout_rejection_mask(logps - sampler, mask, "seq_mean_k1", bounds)
+        assert torch.equal(ours > 0, kept > 0)
+    else:
+        theirs, _ = compute_rollout_correction_weights(logps - sampler, mask, correction, f"{lower}_{upper}")
+        torch.testing.assert_close(ours, theirs)
+    assert 0 < int((ours > 0).sum()) < int(mask.sum())
+
+
 def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: Path) -> None:
     """Of responses of `LIMIT` tokens half were asked under a longer limit: these were handed over, and not cut."""
     from transfer_queue import KVBatchMeta

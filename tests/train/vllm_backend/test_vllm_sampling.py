@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chisquare
 from trl import GRPOTrainer
 from vllm_runs import RECIPE, needs_vllm
 
@@ -168,11 +169,12 @@ def test_the_first_update_is_that_of_transformers_on_the_same_responses(
 def test_our_weights_are_those_that_trl_would_take(
     trainer: MicroCoderTrainer, monkeypatch: pytest.MonkeyPatch, correction: str, mode: str
 ) -> None:
-    settings = MismatchConfig(correction=correction, mode=mode, threshold=1.2)  # type: ignore[arg-type]
+    settings = MismatchConfig(correction=correction, mode=mode, threshold=1.2, lower_threshold=0.8)  # type: ignore[arg-type]
     rollout = trainer.config.rollout.model_copy(update={"mismatch": settings})
     monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"rollout": rollout}))
     monkeypatch.setattr(trainer, "vllm_importance_sampling_mode", f"{correction}_{mode}")
     monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_max", 1.2)
+    monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_min", 0.8)
     theirs = {}
 
     def keep_theirs(output: dict[str, torch.Tensor]) -> None:
@@ -192,7 +194,7 @@ def test_our_weights_are_those_that_trl_would_take(
     mask = output["completion_mask"].bool() if correction == "token" else torch.ones(32, 1, dtype=torch.bool)
     torch.testing.assert_close(output["importance_sampling_ratio"][mask], theirs["importance_sampling_ratio"][mask])
     weights = output["importance_sampling_ratio"][mask]
-    assert float(weights.max()) == pytest.approx(1.2) or mode == "mask"
+    assert (float(weights.min()), float(weights.max())) == pytest.approx((0.8, 1.2)) or mode == "mask"
     assert bool((weights == 0).any()) == (mode == "mask")
     dropped = [s for group in trainer._scored_P_G for s in group if s.masked_why == "sampler_mismatch"]
     assert bool(dropped) == (correction == "sequence" and mode == "mask")
@@ -225,3 +227,43 @@ def test_the_seed_of_the_run_decides_what_vllm_samples(trainer: MicroCoderTraine
     with apart(trainer, seed=3):
         other = sample(trainer)[1]
     assert other not in drawn
+
+
+NUM_DRAWS = 4096
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("backend", ["vllm", "transformers"])
+def test_both_samplers_draw_from_the_trainers_distribution(
+    trainer: MicroCoderTrainer, tiny_checkpoint: Path, tmp_path: Path, judge: Judge, backend: str, temperature: float
+) -> None:
+    """First tokens of one prompt by a chi-square; the seeds are fixed, so that it passes always or never."""
+    sampler = trainer
+    if backend == "transformers":
+        sampler = build(tiny_checkpoint, tmp_path, judge, **{"rollout.backend": backend})
+    (ids, *_), images, fields = sampler._tokenize_prompts([trainer.train_dataset[0]["prompt"]])  # type: ignore[index]
+    # What a problem begins with is open; what its answer begins with is nearly given.
+    begins = [(ids[:end], first_token_shares(sampler, ids[:end], temperature)) for end in range(1, len(ids) + 1)]
+    prompt, expected = max(begins, key=lambda pair: float(torch.special.entr(pair[1]).sum()))
+    set_sampling(sampler, temperature=temperature, max_response_tokens=1)
+    start_sampler(sampler)
+    with apart(sampler, seed=11):
+        drawn, _ = sampler._generate_single_turn([prompt] * NUM_DRAWS, images, fields, 4)
+    counts = torch.bincount(torch.tensor([first for (first,) in drawn]), minlength=len(expected)).double()
+    is_own = NUM_DRAWS * expected >= 5
+    seen, due = (torch.cat([values[is_own], values[~is_own].sum()[None]]) for values in (counts, NUM_DRAWS * expected))
+    assert len(seen) > 5, "nearly one token alone is ever drawn, so the test shows little"
+    assert due.min() >= 5
+    assert chisquare(seen.numpy(), due.numpy()).pvalue > 1e-3
+    # It sees a temperature that is a fifth off.
+    wrong = first_token_shares(sampler, prompt, temperature * 1.2)
+    due = NUM_DRAWS * torch.cat([wrong[is_own], wrong[~is_own].sum()[None]])
+    assert chisquare(seen.numpy(), due.numpy()).pvalue < 1e-3
+
+
+@torch.no_grad()
+def first_token_shares(trainer: MicroCoderTrainer, prompt: Any, temperature: float) -> torch.Tensor:
+    """Return the probability of each token after a prompt, by the weights that are trained."""
+    base: Any = trainer.model
+    hidden = base.model(input_ids=torch.tensor([prompt])).last_hidden_state
+    return torch.softmax(base.lm_head(hidden)[0, -1].double() / temperature, -1)

@@ -159,8 +159,8 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
     return value
 
 
-def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
-    """Write rows as zstd Parquet by an atomic rename."""
+def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None) -> None:
+    """Write rows as zstd Parquet by an atomic rename; without a schema its types are those of the rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

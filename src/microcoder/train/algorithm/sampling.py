@@ -134,18 +134,23 @@ class VllmConfig(Config):
 class MismatchConfig(Config):
     """Sampler and trainer give one token different log-probs: other kernels, other precision (docs/algorithms.md).
 
-    The ratio of a token is exp(trainer's log-prob - sampler's), that of a response the product over its tokens.
+    The ratio of a token is exp(trainer's log-prob - sampler's), that of a response the product over its tokens, or
+    their geometric mean.
     """
 
-    correction: Literal["off", "token", "sequence"] = "token"
-    """Factor on a token's loss: none, its own ratio, or its response's, whose spread grows with length."""
+    correction: Literal["off", "token", "sequence", "geometric"] = "token"
+    """Factor on a token's loss: none, its own ratio, its response's (`sequence`: the product, whose spread grows with
+    length; `geometric`: the mean, whose spread shrinks)."""
     mode: Literal["truncate", "mask"] = "truncate"
-    """Of a ratio above `threshold`: count it as the threshold, or drop what it belongs to."""
+    """Of a ratio beyond a threshold: count it as the threshold, or drop what it belongs to."""
     threshold: float = Field(default=2.0, gt=1)
+    """Upper bound of the ratio."""
+    lower_threshold: float = Field(default=0.0, ge=0, lt=1)
+    """Lower bound of the ratio; 0: none. With `token` and `mask` the two are IcePop's (verl's `lower_upper`)."""
 
     def _contradictions(self) -> Iterator[str]:
-        if self.correction == "off" and (self.mode, self.threshold) != ("truncate", 2.0):
-            yield 'mode and threshold do nothing with correction = "off"; leave them out'
+        if self.correction == "off" and (self.mode, self.threshold, self.lower_threshold) != ("truncate", 2.0, 0.0):
+            yield 'mode and thresholds do nothing with correction = "off"; leave them out'
 
 
 class RolloutConfig(Config):

@@ -161,12 +161,14 @@ def score_heldout(
     """Judge held-out samples: rewards, but no advantages."""
     judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=extract)
     return [
-        [
-            ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", problem.tier, index)
-            for index, (rollout, program, verdict) in enumerate(judged_G)
-        ]
+        [score_apart(*judged, problem.tier, index) for index, judged in enumerate(judged_G)]
         for problem, judged_G in zip(problems_P, judged_P_G, strict=True)
     ]
+
+
+def score_apart(rollout: Rollout, program: Program, verdict: Verdict, tier: str | None, index: int) -> ScoredRollout:
+    """Return a sample with its reward, but no advantage: nothing is learnt from it."""
+    return ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", tier, index)
 
 
 def read_program(rollout: Rollout, problem: Problem, extract: Extractor = USUAL) -> Program:

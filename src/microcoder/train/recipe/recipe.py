@@ -164,7 +164,6 @@ class OptimizerConfig(Config):
     warmup_steps: int = Field(default=0, ge=0)
     """Training steps over which the learning rate rises from 0."""
     weight_decay: float = Field(default=0.0, ge=0)
-    beta1: float = Field(default=0.9, gt=0, lt=1)
     beta2: float = Field(default=0.999, gt=0, lt=1)
     max_grad_norm: float = Field(default=1.0, gt=0)
 
@@ -186,8 +185,8 @@ class OptimizerConfig(Config):
             yield (
                 f'schedule = "constant" would leave out warmup_steps={self.warmup_steps}; use "constant_with_warmup"'
             )
-        if self.name == "adafactor" and (self.beta1, self.beta2) != (0.9, 0.999):
-            yield 'name = "adafactor" takes no beta1 and beta2; leave them out'
+        if self.name == "adafactor" and self.beta2 != 0.999:
+            yield 'name = "adafactor" takes no beta2; leave it out'
 
 
 def require_optimizer(optimizer: OptimizerConfig) -> None:

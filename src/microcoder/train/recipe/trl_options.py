@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 _OURS = "MicroCoder does this itself"
 RECIPE_KEYS: Mapping[str, str] = {
-    "adam_beta1": "optimizer.beta1", "adam_beta2": "optimizer.beta2", "beta": "algorithm.kl_coefficient",
+    "adam_beta2": "optimizer.beta2", "beta": "algorithm.kl_coefficient",
     "bf16": "model.compute_dtype", "fp16": "model.compute_dtype",
     "chat_template_kwargs": "prompt.chat_template_options", "epsilon": "algorithm.loss.clip_low",
     "epsilon_high": "algorithm.loss.clip_high", "generation_batch_size": "batch.train_batch_size",
@@ -23,6 +23,7 @@ RECIPE_KEYS: Mapping[str, str] = {
     "use_vllm": "rollout.backend", "vllm_enable_sleep_mode": "rollout.vllm.enable_sleep_mode",
     "vllm_gpu_memory_utilization": "rollout.vllm.gpu_memory_utilization",
     "vllm_importance_sampling_clip_max": "rollout.mismatch.threshold",
+    "vllm_importance_sampling_clip_min": "rollout.mismatch.lower_threshold",
     "vllm_importance_sampling_correction": "rollout.mismatch.correction",
     "vllm_importance_sampling_mode": "rollout.mismatch.mode", "vllm_max_model_length": "rollout.max_response_tokens",
     "vllm_mode": "rollout.vllm.mode", "vllm_server_base_url": "rollout.vllm.server_base_url",
@@ -60,7 +61,7 @@ _BY_ADVICE: Mapping[str, str] = {
     "use checkpoint.keep": "save_total_limit",
     "use rollout.temperature": "temperature",
     "use rollout.backend": "use_transformers_continuous_batching transformers_continuous_batching_config",
-    "the weights are [rollout.mismatch]'s": "vllm_importance_sampling_clip_min vllm_importance_sampling_cap",
+    "the weights are [rollout.mismatch]'s": "vllm_importance_sampling_cap",
     "use optimizer.warmup_steps": "warmup_ratio",
 }
 WITHOUT_EFFECT: Mapping[str, str] = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}

@@ -117,7 +117,7 @@ def _explain_disk(chain: list[BaseException], config: TrainConfig, run: RunDirec
     if place.is_relative_to(run.root) or place == run.root:
         room, *_ = measure_room(config, run.root)
         return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
-    return f"the disk of {place} is full ({show_bytes(_free_bytes(place))} free); free some space"
+    return f"the disk of {place} is full ({show_bytes(shutil.disk_usage(place).free)} free); free some space"
 
 
 def how_to_shrink(config: TrainConfig) -> str:
@@ -155,8 +155,4 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_full(place: Path) -> bool:
-    return _free_bytes(place) < _LITTLE_BYTES
-
-
-def _free_bytes(place: Path) -> int:
-    return shutil.disk_usage(place).free
+    return shutil.disk_usage(place).free < _LITTLE_BYTES

@@ -2,7 +2,8 @@
 
 Responses are sampled from one program's log-probs and learnt from under another's (other kernels, other precision), so
 that a plain gradient is that of another distribution. The ratio exp(trainer - sampler) puts it right, and is noisy: it
-is bounded, by the token or by the response (truncated importance sampling, https://fengyao.notion.site/off-policy-rl).
+is bounded, by the token or by the response (truncated importance sampling, https://fengyao.notion.site/off-policy-rl;
+masked on both sides: IcePop, arXiv 2510.18855; by the geometric mean: https://richardli.xyz/rl-collapse).
 """
 
 from __future__ import annotations
@@ -40,12 +41,16 @@ def correct_mismatch(
     """
     used = mask.bool()
     differences = torch.nan_to_num(torch.where(used, trainer_logps - sampler_logps, 0.0), nan=0.0)
-    by_response = settings.correction == "sequence"
-    ratios = torch.exp(differences.sum(1, keepdim=True) if by_response else differences)
-    is_beyond = ratios > settings.threshold
     # A row of padding alone, which a sampler never gives, would divide by zero.
     num_tokens = used.sum(1).clamp(min=1)
-    weights = ratios.masked_fill(is_beyond, settings.threshold if settings.mode == "truncate" else 0.0)
+    by_response = settings.correction != "token"
+    logs = differences.sum(1, keepdim=True) if by_response else differences
+    ratios = torch.exp(logs / num_tokens[:, None] if settings.correction == "geometric" else logs)
+    lower, upper = settings.lower_threshold, settings.threshold
+    if settings.mode == "truncate":
+        weights = ratios.clamp(lower, upper)
+    else:
+        weights = ratios.masked_fill((ratios < lower) | (ratios > upper), 0.0)
 
     def mean_over_tokens(values: torch.Tensor) -> list[float]:
         if by_response and values.size(1) == 1:

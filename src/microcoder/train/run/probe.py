@@ -7,8 +7,6 @@ The lowest temperature between them is chosen: it keeps most accuracy and is far
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -56,8 +54,6 @@ class Choice:
 class Probe:
     """A probe as it is recorded in `probe.json`."""
 
-    digest: str
-    """Digest of the config keys that decide it."""
     points: tuple[ProbePoint, ...]
     choice: Choice
     converged_diversity: float
@@ -117,13 +113,6 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
     return Choice(chosen.temperature, tuple(reasons))
 
 
-def probe_digest(config: TrainConfig) -> str:
-    """Return a digest of the keys that decide a probe: another model, other problems or sampling need another."""
-    values = config.model_dump(mode="json")
-    keys = ("model", "problems", "prompt", "rollout", "seed")
-    return hashlib.sha256(json.dumps({key: values[key] for key in keys}, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def choose_tasks(config: TrainConfig, tasks: Sequence[Task]) -> list[Task]:
     """Return the training problems that a probe asks, the same for the same seed."""
     settings = config.rollout.temperature
@@ -131,16 +120,9 @@ def choose_tasks(config: TrainConfig, tasks: Sequence[Task]) -> list[Task]:
     return random.Random(f"probe-{config.seed}").sample(list(tasks), min(settings.num_problems, len(tasks)))
 
 
-def write_probe(
-    run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint], *, digest: str
-) -> Probe:
-    """Choose a temperature, write the probe, and return it; `digest` as `probe_digest` makes it."""
-    probe = Probe(
-        digest=digest,
-        points=tuple(points),
-        choice=choose_temperature(points, settings),
-        converged_diversity=settings.converged_diversity,
-    )
+def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint]) -> Probe:
+    """Choose a temperature, write the probe, and return it."""
+    probe = Probe(tuple(points), choose_temperature(points, settings), settings.converged_diversity)
     write_json(run.probe, asdict(probe))
     return probe
 
@@ -151,11 +133,6 @@ def read_probe(run: RunDirectory) -> Probe:
     record["points"] = tuple(ProbePoint(**point) for point in record["points"])
     record["choice"] = Choice(record["choice"]["temperature"], tuple(record["choice"]["reasons"]))
     return Probe(**record)
-
-
-def has_probe(run: RunDirectory, digest: str) -> bool:
-    """Return whether the run directory holds the probe of a `probe_digest`."""
-    return run.probe.exists() and read_probe(run).digest == digest
 
 
 def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:

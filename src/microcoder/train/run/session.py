@@ -21,7 +21,6 @@ from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read
 from microcoder.train.run.failures import check_room, explain_failures
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.manifest import ROUNDING_KEYS, build_manifest, changed_keys, describe_changes
-from microcoder.train.run.probe import Probe, has_probe, probe_digest, read_probe
 from microcoder.train.run.tasks import EngineInputs, load_engine, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -111,29 +110,6 @@ def _run(
     return read_json(run.summary, what="run summary")
 
 
-def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -> Probe:
-    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` uses it."""
-    if config.rollout.temperature.kind != "diversity":
-        raise ConfigError(
-            f'rollout.temperature.kind = "{config.rollout.temperature.kind}" needs no probe; type '
-            "--rollout.temperature.kind diversity"
-        )
-    run = RunDirectory(run_directory)
-    check_run_directory(run, config)
-    if has_probe(run, probe_digest(config)):
-        return read_probe(run)
-    tasks = load_tasks(config)
-    engine = load_engine(config)
-    policy = engine.load_policy(config, observer=observer)
-    with (
-        explain_failures(config, run),
-        open_judge(config.evaluator, tasks.problems) as (judge, _),
-        run.lock() if engine.is_main_process() else nullcontext(),
-    ):
-        engine.probe(EngineInputs(config, policy, tasks, judge, run, observer))
-    return read_probe(run)
-
-
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     """Check that the folder is empty or holds this run, and is writable."""
     if run.has_begun:
@@ -148,7 +124,7 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
         return
     check_writable(run.root, TrainingError)
     ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.logs)}
-    ours |= {run.trl.name, "verl"}  # left by a probe, or an engine that failed before it had begun
+    ours |= {run.trl.name, "verl"}  # left by an engine that failed before it had begun
     if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
         raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
 

@@ -13,7 +13,7 @@ from transformers.utils import logging as transformers_logging
 from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import is_disk_full
-from microcoder.judge.core.types import Prompt, Rollout
+from microcoder.judge.core.types import Rollout
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 
 
@@ -96,17 +96,10 @@ def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping
     )
 
 
-def encode_prompts(
-    tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt], options: Mapping[str, Any]
-) -> list[list[int]]:
-    """Return the token ids of each prompt, as a chat where the tokenizer has a template."""
-    return encode_chats(tokenizer, [prompt.as_chat() for prompt in prompts], options)
-
-
 def encode_chats(
     tokenizer: PreTrainedTokenizerBase, chats: Sequence[Chat], options: Mapping[str, Any]
 ) -> list[list[int]]:
-    """Return the token ids of each chat, see `encode_prompts`."""
+    """Return the token ids of each chat, by the tokenizer's template where it has one."""
     if tokenizer.chat_template is None:
         texts = [render_chat(tokenizer, chat, options) for chat in chats]
         return [list(ids) for ids in tokenizer(text=texts)["input_ids"]]

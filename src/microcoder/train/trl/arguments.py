@@ -64,7 +64,6 @@ def build_arguments(
         lr_scheduler_kwargs=dict(optimizer.schedule_options),
         warmup_steps=optimizer.warmup_steps * batches.updates_per_step,
         weight_decay=optimizer.weight_decay,
-        adam_beta1=optimizer.beta1,
         adam_beta2=optimizer.beta2,
         max_grad_norm=optimizer.max_grad_norm,
         gradient_checkpointing=model.gradient_checkpointing,

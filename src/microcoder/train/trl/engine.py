@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,11 +23,11 @@ from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.tasks import EngineInputs, Tasks
 from microcoder.train.run.warm import find_model
-from microcoder.train.run.weights import check_options, encode_prompts, load_checkpoint, silence_transformers
+from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
 from microcoder.train.runs import RunDirectory
 from microcoder.train.trl.arguments import build_arguments
 from microcoder.train.trl.sampling import check_model_length, check_sampler_logps, name_lost_server, require_vllm
-from microcoder.train.trl.trainer import MicroCoderTrainer, ProbeMade
+from microcoder.train.trl.trainer import MicroCoderTrainer
 
 
 def _processes() -> PartialState:
@@ -106,15 +105,6 @@ def train(
             )
 
 
-def probe(inputs: EngineInputs) -> None:
-    """Probe the untrained model and record the temperature that was chosen; train nothing."""
-    trainer = build_trainer(inputs, RunClock())
-    trainer.ends_after_probe = True
-    # As training begins, and only then, the model is wrapped as it will be trained: precision, shards, sampler.
-    with suppress(ProbeMade), name_lost_server(inputs.config):
-        trainer.train()
-
-
 def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
     """Return the trainer of a run, its sampler loaded and checked."""
     config, policy = inputs.config, inputs.policy
@@ -153,8 +143,8 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
 def _longest_prompt_tokens(config: TrainConfig, policy: Policy, tasks: Tasks) -> int:
     if config.rollout.backend != "vllm":
         return 0  # transformers makes room as it goes
-    prompts = [task.prompt for task in (*tasks.train, *tasks.heldout)]
-    return max(map(len, encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)))
+    prompts = [task.prompt.as_chat() for task in (*tasks.train, *tasks.heldout)]
+    return max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
 
 
 def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:

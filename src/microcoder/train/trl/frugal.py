@@ -23,7 +23,9 @@ _PER_ROW_EXTRAS = (
     "sampling_per_token_logps",
     "tool_mask",
 )
-_ROWS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", *_PER_ROW_EXTRAS)
+PLACE = "place"
+"""Column of each row's place in the step, which TRL shuffles."""
+_ROWS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", PLACE, *_PER_ROW_EXTRAS)
 
 
 class FrugalGRPOTrainer(GRPOTrainer):
@@ -82,11 +84,15 @@ class FrugalGRPOTrainer(GRPOTrainer):
         # TRL gathers a figure a row from every process, so all must keep equally many.
         is_alone = self.accelerator.num_processes == 1
         if not is_proportional or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
-            return super()._compute_loss(model, inputs)
+            return self.loss_of_rows(model, inputs)
         if not bool(teaches.any()):
             teaches[0] = True
         kept = {name: inputs[name][teaches] for name in _ROWS if isinstance(inputs.get(name), torch.Tensor)}
-        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
+        return self.loss_of_rows(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
+
+    def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        """Return TRL's loss of the rows that are left."""
+        return super()._compute_loss(model, inputs)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:
         if self.loss_type in ("dapo", "cispo"):

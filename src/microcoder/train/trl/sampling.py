@@ -180,9 +180,10 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
         "vllm_mode": vllm.mode,
         "vllm_importance_sampling_correction": rollout.corrects_mismatch,
         # The weights are ours (`mismatch.py`); set all the same, for TRL's log.
-        "vllm_importance_sampling_mode": f"{'token' if mismatch.correction == 'off' else mismatch.correction}_"
+        "vllm_importance_sampling_mode": f"{'token' if mismatch.correction in ('off', 'token') else 'sequence'}_"
         f"{mismatch.mode}",
         "vllm_importance_sampling_clip_max": mismatch.threshold,
+        "vllm_importance_sampling_clip_min": mismatch.lower_threshold or None,
     }
     if vllm.mode == "server":
         return shared | {"vllm_server_base_url": vllm.server_url}

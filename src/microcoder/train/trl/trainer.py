@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, TypeVar
 
+import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
@@ -30,11 +31,12 @@ from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.run.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
+from microcoder.train.run.probe import choose_tasks, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
 from microcoder.train.run.tasks import EngineInputs, Task
 from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
-from microcoder.train.trl.frugal import FrugalGRPOTrainer
+from microcoder.train.trl.clipping import clipped_shares, note_clipped
+from microcoder.train.trl.frugal import PLACE, FrugalGRPOTrainer
 from microcoder.train.trl.sampling import (
     SampledGroup,
     apart,
@@ -58,12 +60,11 @@ OPTIMIZER_METRICS = {
 }
 
 
-class ProbeMade(Exception):
-    """Ends a run after its probe is recorded."""
-
-
 class MicroCoderTrainer(FrugalGRPOTrainer):
     """TRL's GRPO loop; sampling, scoring, metrics and checkpoints go through MicroCoder's own modules."""
+
+    _logps: torch.Tensor
+    """Of the latest forward pass (rows, tokens)."""
 
     def __init__(
         self,
@@ -96,11 +97,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
         self.stop_requested = False
-        self.ends_after_probe = False
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
         self._updates: list[dict[str, float]] = []
+        self._clipped: dict[int, float] = {}
         super().__init__(
             model=inputs.policy.model,
             args=arguments,
@@ -162,6 +163,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         samples = [sample for group in self._scored_P_G for sample in group]
         theirs = output["advantages"]
         output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
+        output[PLACE] = torch.arange(len(samples), device=theirs.device)
         if self.config.algorithm.leaves_denominator:
             counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
@@ -170,6 +172,20 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if self.config.evaluation.continue_truncated:
             self._continue_truncated()
         return output
+
+    def _get_per_token_logps_and_entropies(self, *arguments: Any, **options: Any) -> Any:
+        found = super()._get_per_token_logps_and_entropies(*arguments, **options)
+        self._logps = found[0].detach()
+        return found
+
+    def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        """Note what the clip takes of the rows of a pass; in the first update of a step nothing."""
+        loss, old = super().loss_of_rows(model, inputs), inputs.get("old_per_token_logps")
+        if old is not None and PLACE in inputs:
+            mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
+            shares = clipped_shares(self.config.algorithm.loss, self._logps - old, inputs["advantages"], mask)
+            self._clipped |= zip(inputs[PLACE].tolist(), shares.tolist(), strict=True)
+        return loss
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
         """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
@@ -317,7 +333,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         with self.clock.phase("probe"):
             points = measure_grid(settings, sample)
         if self.accelerator.is_main_process:
-            self.observer.probe(write_probe(self.run, settings, points, digest=probe_digest(self.config)))
+            self.observer.probe(write_probe(self.run, settings, points))
         self.accelerator.wait_for_everyone()
 
     def _sample_apart(
@@ -380,6 +396,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
+        self._scored_P_G, self._clipped = note_clipped(self._scored_P_G, self._clipped), {}
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
             metrics = summarise_step(
@@ -446,10 +463,8 @@ class _StepBoundary(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
         trainer, config = self.trainer, self.trainer.config
-        if config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, probe_digest(config)):
+        if config.rollout.temperature.kind == "diversity" and not trainer.run.probe.exists():
             trainer.probe_temperatures()
-        if trainer.ends_after_probe:
-            raise ProbeMade
         if state.global_step == 0:
             trainer.evaluate_policy()
             trainer.clock.read()

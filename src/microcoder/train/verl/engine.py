@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -41,16 +40,6 @@ POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 20.0
 """For verl's processes to end by themselves."""
 SOURCE = "microcoder"
-_TEXT = pa.string()
-_SCHEMA = pa.schema(
-    {
-        "data_source": _TEXT,
-        "prompt": pa.list_(pa.struct({"role": _TEXT, "content": _TEXT})),
-        "ability": _TEXT,
-        "reward_model": pa.struct({"style": _TEXT, "ground_truth": _TEXT}),
-        "extra_info": pa.struct({"index": pa.int64(), "problem_id": _TEXT, "language": _TEXT, "split": _TEXT}),
-    }
-)
 
 
 def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
@@ -68,8 +57,8 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     if isinstance(config.algorithm.problem_choice, ActiveChoice):
         order += sorted(set(range(len(tasks.train))) - set(order))  # all can be chosen
     folder.mkdir(parents=True, exist_ok=True)
-    write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"), _SCHEMA)
-    write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"), _SCHEMA)
+    write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"))
+    write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"))
     with (folder / "problems.jsonl").open("w", encoding="utf-8") as file:
         for problem in tasks.problems:
             file.write(problem.model_dump_json() + "\n")
@@ -162,11 +151,6 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
         raise TrainingError(
             f"verl failed: {cause}; its log is {log_file}; the same command resumes from the last checkpoint"
         )
-
-
-def probe(inputs: EngineInputs) -> None:
-    """Refuse: verl would be started for it alone."""
-    raise ConfigError('engine verl probes as a run begins; use engine = "trl" for a probe alone')
 
 
 def export_model(config: TrainConfig, *, policy: str, checkpoint: Path, target: Path) -> None:

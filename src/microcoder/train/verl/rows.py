@@ -20,10 +20,10 @@ from tensordict import TensorDict
 from verl.utils.config import omega_conf_to_dataclass
 
 from microcoder.judge.core.extract import Extractor
-from microcoder.judge.core.rewards import Reward, score_verdict
+from microcoder.judge.core.rewards import Reward
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.masking import draw_uniform
-from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group
+from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group, score_apart
 from microcoder.train.metrics import ScoredRollout
 from microcoder.train.run.weights import RolloutReader, end_token_ids, opens_thinking
 from microcoder.train.verl.names import COLUMN, problem_name
@@ -178,22 +178,10 @@ def decide(
     return decided_P_G
 
 
-def score_apart(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:
-    """Return held-out samples with their rewards, but no advantages: nothing is learnt from them."""
+def score_sessions(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:
+    """Return held-out samples in the order of the data, with their rewards."""
     return [
-        [
-            ScoredRollout(
-                session.rollout,
-                session.program,
-                session.judged.verdict,
-                score_verdict(session.judged.verdict),
-                0.0,
-                "",
-                session.judged.tier,
-                session.index,
-            )
-            for session in group
-        ]
+        [score_apart(one.rollout, one.program, one.judged.verdict, one.judged.tier, one.index) for one in group]
         for group in sorted(groups, key=lambda group: group[0].row)
     ]
 

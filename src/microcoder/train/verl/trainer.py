@@ -43,7 +43,7 @@ from microcoder.train.verl.rows import (
     decide,
     read_rows,
     read_sessions,
-    score_apart,
+    score_sessions,
     session_of,
     sort_rows,
     write_columns,
@@ -294,7 +294,7 @@ class MicroCoder(PPOTrainer):
             metrics = super()._validate()
         finally:
             self.replay_buffer.sample = take
-        return metrics, score_apart(seen)
+        return metrics, score_sessions(seen)
 
     def _probe(self, settings: DiversityTemperature) -> None:
         """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
@@ -310,7 +310,7 @@ class MicroCoder(PPOTrainer):
 
         with self._asking_training_problems(settings.num_problems):
             points = measure_grid(settings, sample)
-        write_probe(self.run, settings, points, digest="")
+        write_probe(self.run, settings, points)
 
     @contextmanager
     def _asking_training_problems(self, number: int) -> Any:

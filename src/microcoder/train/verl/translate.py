@@ -319,7 +319,7 @@ def _optimizer(config: TrainConfig) -> dict[str, Any]:
     found: dict[str, Any] = {
         "optimizer_impl": module,
         "optimizer": name,
-        "betas": [optimizer.beta1, optimizer.beta2],
+        "betas": [0.9, optimizer.beta2],
         "lr_scheduler_type": "cosine" if optimizer.schedule.startswith("cosine") else "constant",
         "min_lr_ratio": options.get("min_lr_rate", options.get("min_lr", 0.0) / optimizer.learning_rate),
         "num_cycles": options.get("num_cycles", 0.5),

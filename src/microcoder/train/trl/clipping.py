@@ -1,0 +1,58 @@
+"""What the clip of a loss takes of each response's advantage: the dose that TRL counts in tokens alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+
+from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, GspoLoss, Loss, LuspoLoss, SapoLoss, TwoSidedLoss
+from microcoder.train.metrics import ScoredRollout
+
+
+def clipped_shares(loss: Loss, log_ratios: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return the share of each response's gradient that a loss takes from the plain one, w A: the mean over its tokens.
+
+    A clip stops a token whole. CISPO bounds its weight, and SAPO's gate lowers it, so these take a part.
+
+    Args:
+        loss: which, and its options.
+        log_ratios: log-probs now less those when sampled (rows, tokens).
+        advantages: one a row.
+        mask: 1 at the response's tokens, 0 at padding.
+    """
+    num_tokens = mask.sum(1, keepdim=True).clamp(min=1)
+    if isinstance(loss, GspoLoss | LuspoLoss):
+        log_ratios = ((log_ratios * mask).sum(1, keepdim=True) / num_tokens).expand_as(log_ratios)
+    ratios, is_credit = log_ratios.exp(), advantages[:, None] > 0
+    if isinstance(loss, CispoLoss):
+        taken = 1 - (loss.max_ratio / ratios).clamp(max=1)
+    elif isinstance(loss, SapoLoss):
+        tau = torch.where(is_credit, loss.temperature_positive, loss.temperature_negative)
+        gate = torch.sigmoid(tau * (ratios - 1))
+        taken = 1 - 4 * gate * (1 - gate)
+    else:
+        assert isinstance(loss, ClippedLoss)
+        bound = loss.dual_clip if isinstance(loss, TwoSidedLoss) and loss.dual_clip else torch.inf
+        is_stopped = (ratios < 1 - loss.clip_low) | (ratios > bound)
+        taken = torch.where(is_credit, ratios > 1 + loss.clip_high, is_stopped).to(ratios.dtype)
+    return (taken * mask).sum(1) / num_tokens[:, 0]
+
+
+def note_clipped(
+    scored_P_G: Sequence[Sequence[ScoredRollout]], shares: Mapping[int, float]
+) -> list[list[ScoredRollout]]:
+    """Return the rollouts with what the clip took of what masks and corrections had left of their advantages.
+
+    `shares` are those of `clipped_shares` by place in the step; what has none was clipped nowhere.
+    """
+    place, noted_P_G = 0, []
+    for group in scored_P_G:
+        noted = []
+        for sample in group:
+            taken = shares.get(place, 0.0) * (sample.advantage - sample.lost.get("mismatch", 0.0))
+            noted.append(replace(sample, lost={**sample.lost, "clip": taken}) if taken else sample)
+            place += 1
+        noted_P_G.append(noted)
+    return noted_P_G
