@@ -106,6 +106,11 @@ def write_recipe(wishes: Wishes) -> str:
     if memory_gb is None:
         return count(Setting(True, min(512, (context or 1024) // 2), False, usual, 8))[0]
     limits = [tokens for tokens in (8192, 4096, 2048, 1024) if tokens + 1024 <= (context or tokens + 1024)]
+    if not limits:
+        raise ConfigError(
+            f"{wishes.model} takes {context} tokens; a prompt and a response of 1024 each need 2048; "
+            "choose another model, or a trial run on the CPU: --gpu cpu"
+        )
     long = [tokens for tokens in limits if tokens >= 4096]
     turns = [(False, usual), (True, usual), (True, "adamw_8bit")] if is_trl else [(False, usual), (False, "adamw_8bit")]
     shares = _SHARES if is_trl else _SHARES[-1:]

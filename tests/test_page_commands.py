@@ -1,0 +1,186 @@
+"""The commands of the hand-written pages, typed in the order of the pages where a reader would be.
+
+Tutorials, docs/judging.md and docs/integrations.md have tests of their own. A line of a page is typed as it stands, but
+for what `FILLED` puts in the place of something large; `ELSEWHERE` says where others are run, or why they are not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from completions_server import completion, serve
+from published import make_row, write_rows
+
+from doc_pages import DOCS, ROOT, blocks_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+PAIRS = [(1, 2), (7, 7), (30, 4), (0, 9), (100, 51), (12, 96)]
+STORIES: dict[str, tuple[str, str, Callable[[int, int], int]]] = {
+    "ferry": (
+        "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it carries.",
+        "a + b",
+        lambda a, b: a + b,
+    ),
+    "tower": (
+        "Two masons stack their blocks beside each other, a and b of them. Print the height of the taller stack.",
+        "max(a, b)",
+        max,
+    ),
+    "garden": (
+        "The park's new rectangular bed is a steps long and b wide, a tulip on each square step. Count the tulips.",
+        "a * b",
+        lambda a, b: a * b,
+    ),
+    "train": (
+        "The conductor counts a passengers who get on and b who get off. Print by how many the two counts differ.",
+        "abs(a - b)",
+        lambda a, b: abs(a - b),
+    ),
+}
+SMALL = (
+    " --num_steps 1 --cpu_threads 1 --batch.train_batch_size 2 --batch.ppo_mini_batch_size 1 --rollout.num_samples 2"
+    " --batch.micro_batch_rollouts 2 --rollout.max_response_tokens 16 --evaluation.max_response_tokens 16"
+)
+# Written on the page -> typed.
+FILLED = {
+    "Qwen/Qwen3-1.7B": "tiny",
+    "--gpu h100": "--gpu cpu",  # tests/cli/test_init.py writes and plans the recipe for a GPU
+    "train -c recipe.toml\n": f"train -c recipe.toml {SMALL} --run-dir runs/one\n",
+    ".kind diversity\n": f".kind diversity {SMALL} --run-dir runs/two\n",
+    "--problems.train CORPUS\n": f"--problems.train CORPUS {SMALL} --run-dir runs/three\n",
+    "CORPUS": "corpora/mine",
+    "SOURCE --format FORMAT": "train.jsonl --format microcoder",
+    "http://localhost:8000/v1": "$MODEL_URL",
+    "--against runs/qwen3-4b": "--against runs/one",
+    "runs/trained": "runs/two",
+    "runs/demo runs/other": "runs/one runs/two --port 0",
+    "runs/demo": "runs/one",
+    "--host 0.0.0.0": "--port 0",
+    "judge --judge examples/judges/peers.py:livecodebench=../LiveCodeBench --judge": "judge --judge",
+    "less": "head",
+    "microcoder audit-judge": "microcoder audit-judge --most 1",
+}
+# What a line holds -> why it is not typed here.
+ELSEWHERE = {
+    "pip install": "every gate installs",
+    "git clone": "every gate's checkout is one",
+    "python3 -m venv": "every gate makes one",
+    "docker ": "needs a daemon; tests/judge/serve reads the Containerfile and installs what it copies",
+    "PISTON_ENDPOINTS": "a variable of another program; tests/judge/serve speaks its routes",
+    "-c RECIPE ": "tests/train/verl",
+    "main_ppo": "tests/train/verl",
+    "backend vllm": "tests/train/vllm_backend",
+    "vllm serve": "tests/train/vllm_backend",
+    "accelerate launch": "tests/train/test_processes.py starts two on CPUs; FSDP wants GPUs",
+    "data push": "uploads; tests/data pushes to a stand-in of the Hub",
+    "study --all --quick\n": "hours",
+    "study --all --report": "hours",
+    "study 005_context\n": "half an hour",
+    "data audit mine": "the same verb as the line before it",
+}
+CORPUS = """
+name = "mine"
+output = "corpora/mine"
+[[sources]]
+name = "mine"
+path = "problems.jsonl"
+format = "microcoder"
+licence = "MIT"
+"""
+PAGES = (
+    *("install", "training", "resources", "algorithms", "cluster", "dataset", "dataset-audit", "evaluation", "viewer"),
+    *("insights", "judges", "serving", "verl"),
+)
+
+
+def lines_of(page: str) -> list[str]:
+    """Return the command lines of a page, without prompts, remarks and what they print."""
+    lines = []
+    for block in blocks_of((DOCS / f"{page}.md").read_text(encoding="utf-8")):
+        if block.language == "console":
+            text = re.sub(r"\\\n\s*", " ", block.text).splitlines()
+            typed = [line.removeprefix("$ ") for line in text if line.startswith("$ ")] or text
+            lines += [re.sub(r"\s+#.*", "", line) for line in typed]
+    return lines
+
+
+def test_every_page_with_commands_is_run_by_some_test() -> None:
+    with_commands = {path.stem for path in DOCS.glob("*.md") if lines_of(path.stem)}
+    assert with_commands == {*PAGES, "judging", "integrations", "commands"}
+
+
+def fill(line: str) -> str:
+    line += "\n"
+    for written, typed in FILLED.items():
+        line = line.replace(written, typed)
+    return line.strip()
+
+
+@pytest.fixture
+def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[dict[str, str]]:
+    """The variables of a reader's shell, beside the files that the pages name."""
+    rows: list[dict[str, Any]] = [
+        {
+            "id": name,
+            "statement": f"{story} The first line of the input holds two integers, a and b (0 <= a, b <= 100).",
+            "tests": [{"input": f"{a} {b}\n", "output": f"{count(a, b)}\n"} for a, b in PAIRS],
+            "reference": f"a, b = map(int, input().split())\nprint({rule})",
+        }
+        for name, (story, rule, count) in STORIES.items()
+    ]
+    (tmp_path / "data").mkdir()  # where the recipes look
+    for folder in (tmp_path, tmp_path / "data"):
+        write_rows(folder / "train.jsonl", rows[:3])
+        write_rows(folder / "heldout.jsonl", rows[3:])
+    write_rows(tmp_path / "problems.jsonl", rows)
+    question = {"task_id": "HumanEval/0", "prompt": 'def f(n: int) -> int:\n    """Return n."""\n', "entry_point": "f"}
+    check = "def check(candidate):\n    assert candidate(1) == 1\n"
+    write_rows(tmp_path / "HumanEval.jsonl", [{**question, "canonical_solution": "    return n\n", "test": check}])
+    subprocess.run(["gzip", "HumanEval.jsonl"], cwd=tmp_path, check=True)
+    (tmp_path / "code_generation_lite").mkdir()
+    for number in ("", 2, 3, 4, 5, 6):
+        write_rows(tmp_path / "code_generation_lite" / f"test{number}.jsonl", [make_row(f"q{number}")])
+    (tmp_path / "corpus.toml").write_text(CORPUS)
+    (tmp_path / "my_judge.py").write_text("def judge(task):\n    return False\n")
+    for name, target in (("examples", ROOT / "examples"), ("tiny", tiny_checkpoint)):
+        (tmp_path / name).symlink_to(target)
+    pair = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=judge -keyout privkey.pem -out fullchain.pem"
+    subprocess.run(pair.split(), cwd=tmp_path, capture_output=True, check=True)
+    with serve(lambda asked, number: completion("```python\nprint(3)\n```")) as model:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        yield {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "MODEL_URL": model.url}
+
+
+def test_the_commands_of_the_pages_run(here: dict[str, str], tmp_path: Path) -> None:
+    for page in PAGES:
+        for line in lines_of(page):
+            if not any(word in f"{line}\n" for word in ELSEWHERE):
+                is_server = line.startswith(("microcoder serve", "microcoder view")) and "--bundle" not in line
+                (serve_a_while if is_server else type_in)(fill(line), tmp_path, here)
+
+
+def type_in(line: str, folder: Path, here: dict[str, str]) -> None:
+    done = subprocess.run(["bash", "-e", "-c", line], cwd=folder, env=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+
+
+def serve_a_while(line: str, folder: Path, here: dict[str, str]) -> None:
+    """Start a server, wait until it says where it listens, and end it as Ctrl-C does."""
+    out = folder / "server.log"
+    with out.open("w") as log:
+        server = subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=folder, env=here, stdout=log, stderr=log)
+        while server.poll() is None and not re.search(r"https?://127\.0\.0\.1:\d+", out.read_text()):
+            time.sleep(0.1)
+        server.send_signal(signal.SIGINT)
+        assert server.wait() in (0, 130), f"{line}\n{out.read_text()[-3000:]}"
+    assert "http" in out.read_text(), f"{line}\n{out.read_text()[-3000:]}"
