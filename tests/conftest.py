@@ -71,7 +71,9 @@ APART = (
 
 
 TRAINS = re.compile(
-    r"\btiny_checkpoint\b|^(import|from) (torch|transformers|trl|microcoder\.train\.(trl|run\.mismatch))\b", re.M
+    r"\btiny_checkpoint\b|importorskip\(.verl|"
+    r"^(import|from) (torch|transformers|trl|microcoder\.train\.(trl|run\.mismatch))\b",
+    re.M,
 )
 """Text of a file whose tests train: to import what they need takes a worker many seconds, so that two do it for all."""
 NUM_TRAINING_WORKERS = 2
