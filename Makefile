@@ -45,9 +45,9 @@ demo: $(TRAINS)
 
 # LONG= runs the long ones too: more kills, Ray, two processes, other users, mutants of the pure modules (minutes).
 LONG ?= -m 'not long'
-# Twice the two cores that this is measured on: tests of limits and of services wait much of their time.
-WORKERS ?= 4
-# A file a worker, so that its fixtures are made once; tests/conftest.py has those that take longest begin first.
+# Three times the two cores that this is measured on: tests of limits and of services wait much of their time.
+WORKERS ?= 6
+# A file a worker, so that its fixtures are made once; tests/conftest.py says which begin first, and where.
 # ROOM=judge runs the tests of one room.
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(if $(ROOM),tests/$(ROOM)) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/train/verl --ignore tests/train/vllm_backend $(LONG)

@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -142,14 +143,16 @@ def test_trl(folder: Path, tiny_checkpoint: Path) -> None:
     assert any("rewards/CodeReward/mean" in entry or "reward" in entry for entry in names["trainer"].state.log_history)
 
 
-@pytest.mark.slow
-def test_verl(folder: Path) -> None:
-    """The command is verl's, and its keys are composed into verl's own configuration."""
+def test_verl() -> None:
+    """The keys of the command are composed into verl's own configuration, as its `hydra.main` does."""
     needs("transfer_queue")
-    line = command(block("verl", "console").text, "python -m verl.trainer.main_ppo", {"...": "--cfg job"})
-    shown = type_in(line, folder)
-    assert "path: pkg://microcoder.integrations.verl" in shown
-    assert "workers: 2" in shown
+    from hydra import compose, initialize_config_module
+
+    line = command(block("verl", "console").text, "python -m verl.trainer.main_ppo", {"...": ""})
+    with initialize_config_module(version_base=None, config_module="verl.trainer.config"):
+        given = compose("ppo_trainer", overrides=shlex.split(line)[3:]).reward.custom_reward_function
+    assert given.path == "pkg://microcoder.integrations.verl"
+    assert given.reward_kwargs.workers == 2
 
 
 def test_livecodebench() -> None:

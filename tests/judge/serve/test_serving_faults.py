@@ -301,10 +301,8 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
             wait_for(lambda: client.outages[liar])
         assert asked == [1, 1]
         assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
-        with (
-            JudgeClient(liar, patience_seconds=_PATIENCE_SECONDS) as client,
-            pytest.raises(EvaluatorFault, match=rf"no judge for {_PATIENCE_SECONDS} s: .*FALSE verdicts: accepted"),
-        ):
+        # At once, and not after the patience: it does not come back.
+        with JudgeClient(liar) as client, pytest.raises(EvaluatorFault, match=r"no judge left: .*FALSE verdicts: acc"):
             client.judge([Program(ADD)], [PROBLEM])
     # One that begins to lie is found by the next programs that it is asked about.
     monkeypatch.setattr(judge_client, "_KNOWN_EVERY_SECONDS", 0.1)
@@ -313,10 +311,7 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
     def begin_to_lie(number: int, found: list[Verdict]) -> list[Verdict | None]:
         return accept_all(number, found) if lies else list(found)
 
-    with (
-        stub_judge(judge, begin_to_lie) as (url, asked),
-        JudgeClient(url, patience_seconds=_PATIENCE_SECONDS) as client,
-    ):
+    with stub_judge(judge, begin_to_lie) as (url, asked), JudgeClient(url) as client:
         assert client.judge([Program("print(4)  # begins")], [PROBLEM])[0].outcome is Outcome.WRONG_ANSWER
         lies.append(1)
         wait_for(lambda: client.outages[url])

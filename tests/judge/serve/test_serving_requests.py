@@ -260,7 +260,7 @@ def test_values_are_counted_the_same_however_a_body_is_cut(value: object, chance
 
 def test_what_a_request_holds_in_memory_is_counted_by_its_values(judge: Judge) -> None:
     problem = {"id": "sum", "tests": SUM["tests"] * 1000}
-    request = {"problems": [problem] * 9, "programs": [{"problem": n, "code": "x"} for n in range(9)]}
+    request = {"problems": [problem] * 9, "programs": [{"problem": n, "code": "x("} for n in range(9)]}
     with serving(judge, max_total_body_mib=4, grace_seconds=0) as running:
         assert running.post("/v1/judge", request).status_code == 429
         while running.service.metrics.body_bytes._value.get():  # given back once the answer is sent

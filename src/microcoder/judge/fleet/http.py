@@ -11,7 +11,7 @@ Each service is given as many programs as it has workers, and some to wait there
 | a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
 | verdicts that are late, another service idle    | nothing: it is asked as well, and what comes first counts    |
 | a false verdict on a program that is known      | nothing: the service is left out for good, and named         |
-| no verdict comes for the patience               | `EvaluatorFault` that says what each of them did             |
+| no verdict for the patience, or none is left    | `EvaluatorFault` that says what each of them did             |
 | 401, 403, 404                                   | `ConfigError`                                                |
 | any other 4xx                                   | `DataError` with the service's words                         |
 """
@@ -290,10 +290,13 @@ class JudgeClient(RemoteJudge[_Service]):
                 if item.work.is_wanted()
             ]
             patience = max(self._patience_seconds, *longest, 0.0)
+            # None that said what is false is asked again.
+            are_false = all(service.is_false for service in services)
             if not self._queue and not longest:
                 self._heard = now
-            elif now - self._heard > patience:
-                fault = EvaluatorFault(f"no judge for {patience:g} s: {self._troubles()}; start one again")
+            elif are_false or now - self._heard > patience:
+                since = "left" if are_false else f"for {patience:g} s"
+                fault = EvaluatorFault(f"no judge {since}: {self._troubles()}; start one again")
                 self._answer(lambda item, fault=fault: item.work.finish(fault), *services)
                 self._heard = time.monotonic()
 
