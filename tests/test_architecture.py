@@ -21,7 +21,7 @@ BUDGETS = {
     "judge/compare": 1260,
     "judge/languages": 1060,
     "judge/run": 5370,
-    "judge/fleet": 2410,
+    "judge/fleet": 2420,
     "judge/serve": 1290,
     "judge": 60,
     "data/formats": 5100,
