@@ -52,9 +52,9 @@ WORKERS ?= 6
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(if $(ROOM),tests/$(ROOM)) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/train/verl --ignore tests/train/vllm_backend $(LONG)
 
-# Every tutorial as it is written, also those that train for minutes.
+# Every tutorial as it is written, also those that train for minutes, and the commands of the other pages.
 test-tutorials: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_tutorials.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/test_tutorials.py tests/test_page_commands.py
 
 # Compiled, unlike the rest: Ray's processes start together, and would each compile it all.
 $(VERL): $(STAMP)

@@ -76,7 +76,6 @@ ELSEWHERE = {
     "git clone": "every gate's checkout is one",
     "python3 -m venv": "every gate makes one",
     "docker ": "needs a daemon; tests/judge/serve reads the Containerfile and installs what it copies",
-    "PISTON_ENDPOINTS": "a variable of another program; tests/judge/serve speaks its routes",
     "-c RECIPE ": "tests/train/verl",
     "main_ppo": "tests/train/verl",
     "backend vllm": "tests/train/vllm_backend",

@@ -102,7 +102,7 @@ def test_figures_and_tables_are_of_the_finished_runs(
 def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
     file = load_study(path)
     runs = plan_runs(file, scale=MICRO, root=tmp_path)
-    assert len({run.folder for run in runs}) == len(runs) == 3 * len(file.study.levels)
+    assert len({run.folder for run in runs}) == len(runs) == len(file.study.seeds) * len(file.study.levels)
     for run in runs:
         rewards = build_rewards(run.config.rewards)
         assert (rewards.parts[0][0].label == "all_tests") == (run.name == file.study.reference)
