@@ -45,8 +45,8 @@ demo: $(TRAINS)
 
 # LONG= runs the long ones too: more kills, Ray, two processes, other users, mutants of the pure modules (minutes).
 LONG ?= -m 'not long'
-# Three times the two cores that this is measured on: tests of limits and of services wait much of their time.
-WORKERS ?= 6
+# Twice the two cores that this is measured on: tests of limits and of services wait. Six were slower than four.
+WORKERS ?= 4
 # A file a worker, so that its fixtures are made once; tests/conftest.py says which begin first, and where.
 # ROOM=judge runs the tests of one room.
 test: setup
