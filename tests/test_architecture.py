@@ -18,7 +18,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 BUDGETS = {
     "judge/core": 2500,
     "judge/sandbox": 3830,
-    "judge/compare": 1260,
+    "judge/compare": 1270,
     "judge/languages": 1060,
     "judge/run": 5370,
     "judge/fleet": 2420,

@@ -147,6 +147,13 @@ def test_any_order_within_a_tolerance_is_a_perfect_pairing(rows: tuple[list[int]
     assert compare_output(lines[0], lines[1], checker).accepted is pairs
 
 
+def test_permutations_of_real_numbers_in_any_order_are_right() -> None:
+    """All have one sum: by it alone each could be any other, and the work would end before they are paired."""
+    expected = [[item / 10 for item in row] for row in permutations(range(1, 8))]
+    value = [[item + 1e-9 for item in row] for row in reversed(expected)]
+    assert compare_value(value, expected, UNORDERED).accepted
+
+
 def test_many_alike_items_in_any_order_are_refused_after_bounded_work() -> None:
     value = [[1.0, float(i)] for i in range(2000)]
     expected = [[1.0, i + 0.5] for i in range(2000)]

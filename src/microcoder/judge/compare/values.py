@@ -190,24 +190,31 @@ def show(value: object) -> str:
 _LARGEST = 1e150
 """Beyond it, sums may overflow: the number is left out of the sum."""
 _SLACK = 1e-9
+_GOLDEN = 0.6180339887498949
 _MOST_OF_A_TEXT = 1_000_003
 
 
-def _total(value: object, tolerance: Tolerance) -> tuple[float, float]:
-    """Return a sum over a value, whatever its order, and by how much that of a value that agrees may differ."""
-    if isinstance(value, ReturnedSet):
-        value = value.items
-    if isinstance(value, (list, tuple)):
-        parts = [_total(item, tolerance) for item in value]
-        return sum(total for total, _ in parts), sum(error for _, error in parts)
+def _total(value: object, rules: ValueRules) -> tuple[float, float]:
+    """Return a weighted sum over a value, and by how much that of a value that agrees may differ.
+
+    Items of a list are weighted by their place, where it matters: permutations of one another have other sums.
+    """
+    if isinstance(value, (list, tuple, ReturnedSet)):
+        is_ordered = not (rules.is_nested or isinstance(value, ReturnedSet))
+        total = error = 0.0
+        for index, item in enumerate(value.items if isinstance(value, ReturnedSet) else value):
+            weight = 1 + (index * _GOLDEN) % 1 if is_ordered else 1.0
+            part = _total(item, rules)
+            total, error = total + weight * part[0], error + weight * part[1]
+        return total, error
     if isinstance(value, str):
         number = float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
         return number, _SLACK * number
     if not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
         return 0.0, 0.0
     # The tolerance is of the expected number, which may be larger than the one found.
-    error = allowed_error(float(value) / (1 - tolerance.relative), tolerance)
-    return float(value), error * (1 + tolerance.relative) + _SLACK * abs(value)
+    error = allowed_error(float(value) / (1 - rules.tolerance.relative), rules.tolerance)
+    return float(value), error * (1 + rules.tolerance.relative) + _SLACK * abs(value)
 
 
 TOLERANCE = 1e-5
@@ -342,9 +349,9 @@ def _difference_within_tolerance(items: Sequence[object], expected: Sequence[obj
     def agree(mine: object, theirs: object) -> bool:
         return not _difference(mine, theirs, inner)
 
-    wanted = sorted((_total(item, inner.tolerance)[0], index) for index, item in enumerate(expected))
+    wanted = sorted((_total(item, inner)[0], index) for index, item in enumerate(expected))
     windows = []
-    for total, error in (_total(item, inner.tolerance) for item in items):
+    for total, error in (_total(item, inner) for item in items):
         low, high = bisect_left(wanted, (total - error, -1)), bisect_left(wanted, (total + error, len(wanted)))
         windows.append([index for _, index in wanted[low:high]])
     unpaired = match_all(items, expected, agree, windows.__getitem__)
