@@ -55,7 +55,8 @@ class Series:
         self._is_right = is_right
         self.has_wrong = False
         """Whether the last one that was looked at is not right."""
-        self._has_ended = False
+        self.has_ended = False
+        """Whether the process ended by itself, between two tests."""
         self._num_clean = 0
         self._position = self._num_questions = 0
         self._files: list[int] = []
@@ -70,7 +71,7 @@ class Series:
     @property
     def has_lost(self) -> bool:
         """Whether the process ended during a test behind the first, which then left nothing to look at."""
-        return self.num_ended > 0 and not self.has_wrong and not self._has_ended
+        return self.num_ended > 0 and not self.has_wrong and not self.has_ended
 
     @property
     def is_out_of_time(self) -> bool:
@@ -83,7 +84,7 @@ class Series:
         The first test's output is in `stdout`, or in its frame if that is -1.
         """
         self.first, self.num_ended, self.result = None, 0, None
-        self.has_wrong = self._has_ended = False
+        self.has_wrong = self.has_ended = False
         self._num_clean = self._position = self._num_questions = 0
         self._asked, theirs = socket.socketpair()
         self._stdout = stdout
@@ -140,12 +141,12 @@ class Series:
         content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
         for status, output in unpack_frames(content):
             self._position += HEAD_BYTES + len(output)
-            if self._has_ended:
+            if self.has_ended:
                 return
             if status & CLEAN:
                 self._num_clean = self.num_ended
-            self._has_ended = status | CLEAN == ENDED | CLEAN
-            if self._has_ended or self.has_wrong or self.num_ended > len(self._later_inputs):
+            self.has_ended = status | CLEAN == ENDED | CLEAN
+            if self.has_ended or self.has_wrong or self.num_ended > len(self._later_inputs):
                 continue
             if not self.num_ended:
                 if self._stdout >= 0:

@@ -205,7 +205,7 @@ class Session:
         """Return the next tests, if they may share a process and that pays."""
         is_plain = isinstance(trial.loaded, LoadedProgram) and not (trial.reads_by_name or trial.writes_by_name)
         num_done = len(tries.results)
-        if not is_plain or (num_done and tries.results[-1].verdict is not Outcome.ACCEPTED):
+        if not is_plain or tries.is_apart or (num_done and tries.results[-1].verdict is not Outcome.ACCEPTED):
             return ()
         # A test that was lost before is not to cost those before it their process again.
         end = min((test - 1 for test in tries.losses if test > num_done + 1), default=len(trial.problem.tests))
@@ -234,6 +234,7 @@ class Session:
             tries.add(result)
         self._sharing.note(together, 1 + len(later))
         lost = tries.next_test + together.num_unchecked
+        tries.is_apart = together.series.has_ended and together.num_unchecked > 0
         tries.uncounted += [UncountedRun(test, Repeat.SHARED_UNCHECKED) for test in range(tries.next_test, lost)]
         if together.loss is not None:
             tries.lose(together.loss, lost)

@@ -64,6 +64,8 @@ class Tries:
     """The others."""
     is_doubtful: bool = False
     """Whether a test failed and was then accepted, in a way that the program could have caused."""
+    is_apart: bool = False
+    """Whether the program changed the library: each further test has a process of its own."""
     losses: dict[int, Loss] = field(default_factory=dict)
     """Why earlier runs of tests to come do not count, by the test's number."""
 

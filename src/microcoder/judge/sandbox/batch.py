@@ -138,6 +138,8 @@ class Library:
             copy.copy(node_class())
         packages = [sys.modules[name] for name in PACKAGES if name in sys.modules]
         for module in [*map(importlib.import_module, MODULES), *packages, nodes, builtins]:
+            for name in getattr(module, "__all__", ()):
+                getattr(module, name)  # Some are made when they are first asked for, as `typing.Match` since 3.13.
             self._spaces.append(vars(module))
             self._note_all(vars(module))
         self._spaces.append(prelude)
