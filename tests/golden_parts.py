@@ -305,7 +305,7 @@ def train_verl(folder: Path) -> Values:
         raise Skipped("verl is not installed; type: make test-verl")
     from verl_runs import train
 
-    changes = {"num_steps": "2", "evaluation.every_steps": "2", "problems.world": "chains"}
+    changes = {"num_steps": "2", "evaluation.every_steps": "2"}
     return say_run(train(warm_model(), folder / "run", **changes))
 
 
