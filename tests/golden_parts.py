@@ -329,7 +329,6 @@ def evaluate(folder: Path) -> Values:
             rows = [without_measures(json.loads(line)) for line in path.read_text().splitlines()]
             rows.sort(key=lambda row: json.dumps(row, sort_keys=True))
             found |= {f"{path.name} row {place}": digest(row) for place, row in enumerate(rows)}
-    found["eval_all.json"] = digest(without_measures(json.loads((folder / "run" / "eval_all.json").read_text())))
     return found
 
 
