@@ -78,11 +78,11 @@ def make_model(folder: Path, *, tiny: bool) -> None:
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    from microcoder.data.micro import generate_demonstrations
+    from microcoder.data.micro import generate_chain_demonstrations
     from microcoder.train.run.estimate import KNOWN
     from microcoder.train.run.warm import train_tokenizer
 
-    texts = (d.statement + d.response for d in generate_demonstrations(num=500, seed=0))
+    texts = (d.statement + d.response for d in generate_chain_demonstrations(num=500, seed=0))
     tokenizer = train_tokenizer(texts, vocab_size=512)
     shape = {name: value for name, value in KNOWN[NAME].items() if name != "model_type"}
     if tiny:

@@ -18,7 +18,6 @@ from typing import Any
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
-from microcoder.lab.studies.features import holding_temperature
 from microcoder.lab.studies.measure import Job, MeasuredValue
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
@@ -258,6 +257,27 @@ def _log_probabilities(folder: Path, responses: Sequence[TokenizedResponse]) -> 
 
 
 # ----- Temperatures.
+
+
+HOLDING_SHARE = 0.8
+"""A temperature holds if it keeps this share of the best accuracy among those tried."""
+
+
+def holding_temperature(sweep: Any) -> float | None:
+    """Return the highest temperature at which accuracy holds, interpolated between those tried; None without a sweep.
+
+    It holds where it keeps `HOLDING_SHARE` of the best accuracy among the temperatures tried.
+    """
+    points = sorted((p["temperature"], p["accuracy"]) for p in sweep if p["accuracy"] is not None)
+    best = max((accuracy for _, accuracy in points), default=0.0)
+    if not best:
+        return None
+    bound = HOLDING_SHARE * best
+    last = max(index for index, (_, accuracy) in enumerate(points) if accuracy >= bound)
+    if last == len(points) - 1:
+        return points[-1][0]
+    (low, above), (high, below) = points[last], points[last + 1]
+    return low + (high - low) * (above - bound) / (above - below)
 
 
 def sweep_temperatures(

@@ -166,7 +166,7 @@ def tiny_checkpoint(shared_cache: Path, tiny_hidden_size: int) -> Path:
     config = WarmStartConfig(
         hidden_size=tiny_hidden_size,
         num_layers=2,
-        vocab_size=768,
+        vocab_size=320,
         num_demonstrations=4000,
         num_steps=200,
         batch_size=24,

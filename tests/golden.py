@@ -68,7 +68,7 @@ def find_versions() -> dict[str, str]:
     """Return what values of some parts depend on besides the code."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in ("cyclopts", "pydantic", "pyarrow", "torch", "transformers", "trl", "verl"):
-        found[name] = importlib.metadata.version(name) if find_spec(name) else "absent"
+        found[name] = next((one.version for one in importlib.metadata.distributions(name=name)), "absent")
     if find_spec("torch"):
         import torch
 

@@ -42,7 +42,7 @@ REFUSING = (
     ),
     *("data/collect/test_collect_row_files.py", "data/test_audit.py", "data/formats/test_rows.py"),
     *("eval/test_generation_files.py", "judge/test_submission.py", "judge/test_checkers.py"),
-    *("judge/test_languages.py", "lab/test_study_files.py", "lab/test_page.py", "data/micro/test_problems.py"),
+    *("judge/test_languages.py", "lab/test_study_files.py", "lab/test_page.py", "data/micro/test_chains.py"),
 )
 """Tests with tables of mistakes."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.data.micro.programs import find_trick
+from microcoder.data.micro.tricks import find_trick
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.history import missing_extra
 from microcoder.train.runs import RunDirectory
@@ -32,7 +32,7 @@ class Payments:
     unpaid_right: float
     """Share that our judge accepts and was not paid."""
     tricks: Mapping[str, float]
-    """Share whose program tries a trick (`microcoder.data.micro.programs`), by trick."""
+    """Share whose program tries a trick (`microcoder.data.micro.tricks`), by trick."""
 
     @property
     def all_tricks(self) -> float:

@@ -29,8 +29,8 @@ def manifest(mask: str, problems: str = "aa") -> dict[str, Any]:
         "command": ["microcoder", "train", "-c", "recipes/micro/config.toml", "--run-dir", "runs/my demo"],
         "problems": {"num_train": 64, "num_heldout": 12, "digest": problems},
         "config": {
-            "model": {"kind": "micro", "warm_start": {"world": "chains", "num_layers": 3, "hidden_size": 96}},
-            "problems": {"kind": "micro", "world": "chains"},
+            "model": {"kind": "micro", "warm_start": {"num_layers": 3, "hidden_size": 96}},
+            "problems": {"kind": "micro"},
             "algorithm": {
                 "masking": {"kind": mask},
                 "loss": {"kind": "dapo", "clip_low": 0.2, "clip_high": 0.28},

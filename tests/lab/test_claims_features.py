@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measures import holding_temperature
 
 from microcoder.lab.studies.design import Contrast, Direction
 from microcoder.lab.studies.effects import Effect, estimate_effect, estimate_rows, student_quantile
-from microcoder.lab.studies.features import MetricSeries, holding_temperature, measure, parse_feature
+from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
 from microcoder.lab.studies.verdicts import ClaimFinding, judge_contrast
 
 

@@ -25,7 +25,7 @@ TIDY = "```python\n{}```"
 
 def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
     keys = {"problems.num_train": 64, "problems.num_heldout": 4, "evaluator.workers": 1, "problems.tiers": ["easy"]}
-    config = load_config(TrainConfig, [ROOT / "recipes" / "lab" / "operations.toml"], layers=[keys])
+    config = load_config(TrainConfig, [ROOT / "recipes" / "lab" / "layouts.toml"], layers=[keys])
     problem = next(t.problem for t in load_tasks(config).train if t.problem.tests[0].output.strip().isdigit())
     answers = {test.input: test.output.strip() for test in problem.tests}
     table = f"import sys\nfound = {answers!r}[sys.stdin.read()]\n"

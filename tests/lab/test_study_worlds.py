@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
-from microcoder.data.micro import DemonstrationNoise, generate_demonstrations
-from microcoder.data.micro.problems import make_problem
+from microcoder.data.micro import ThinkingShares, generate_chain_demonstrations
+from microcoder.data.micro.chains import make_chain_problem
 from microcoder.judge import Judge
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Checker
@@ -24,20 +23,11 @@ def configs_of(file: StudyFile) -> dict[str, TrainConfig]:
     return {run.name: run.config for run in runs if run.seed == 0}
 
 
-def test_default_demonstrations_are_what_they_were_before_there_were_layouts() -> None:
-    digest = hashlib.sha256()
-    for demonstration in generate_demonstrations(num=3000):
-        digest.update((demonstration.statement + demonstration.response).encode())
-    assert digest.hexdigest()[:16] == "7e9e4b153ef753e0"
-
-
 def test_a_right_value_in_another_layout_passes_the_robust_evaluator_alone() -> None:
-    import random
-
-    noise = DemonstrationNoise(layout_share=1.0, form_share=0.0, cut_share=0.0, ramble_share=0.0, repeat_share=0.0)
-    right = [d for d in generate_demonstrations(num=150, noise=noise) if not d.flaws and d.task.style == "stdin"][:24]
+    shown = generate_chain_demonstrations(num=60, shares=ThinkingShares(layout=1.0), thorough=True, styles=("stdin",))
+    right = list(shown)[:24]
     programs = [extract_program(d.response, is_truncated=False) for d in right]
-    problems = [make_problem(d.task, d.statement, f"p{i}", random.Random(i)) for i, d in enumerate(right)]
+    problems = [make_chain_problem(d.task, f"p{i}") for i, d in enumerate(right)]
     strict = [problem.model_copy(update={"checker": Checker(type="exact")}) for problem in problems]
     with Judge(workers=1) as judge:
         assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))

@@ -16,7 +16,7 @@ from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import LeaveOutOf, MaskAll, NoMasking
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
-LIMIT = 16
+LIMIT = 28
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     short = {
         "rollout.max_response_tokens": str(LIMIT),
         "problems.tiers": '["easy"]',
-        "rollout.temperature.value": "0.7",
+        "rollout.temperature.value": "0.9",
     }
     with Judge(workers=1) as judge:
         trainer = build_trainer(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge, **short)

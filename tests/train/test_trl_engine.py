@@ -67,9 +67,9 @@ def rollout_batch() -> dict[str, torch.Tensor]:
         prompt_mask[row, : 2 * (row % 4) + 2] = 0
         completion_mask[row, : 3 + 2 * row] = 1
     return {
-        "prompt_ids": torch.randint(10, 500, (rows, prompt), generator=generator) * prompt_mask,
+        "prompt_ids": torch.randint(10, 300, (rows, prompt), generator=generator) * prompt_mask,
         "prompt_mask": prompt_mask,
-        "completion_ids": torch.randint(10, 500, (rows, completion), generator=generator) * completion_mask,
+        "completion_ids": torch.randint(10, 300, (rows, completion), generator=generator) * completion_mask,
         "completion_mask": completion_mask,
         "advantages": torch.tensor([0.0, 1.0, 0.0, -0.7, 0.0, 0.4]),
         "num_items_in_batch": completion_mask.sum(),

@@ -8,9 +8,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 
 from microcoder.data.micro import TIERS, generate_chain_demonstrations, generate_problems
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
-from microcoder.train.run.tasks import load_tasks
 from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -56,10 +54,9 @@ def test_it_loads_as_an_ordinary_checkpoint_and_speaks_chat(checkpoint: Path) ->
     assert tokenizer.pad_token_id == model.generation_config.pad_token_id != tokenizer.eos_token_id
 
 
-def test_chains_are_learnt_with_a_step_a_token(tmp_path: Path) -> None:
-    folder = build_micro_checkpoint(TINY.model_copy(update={"world": "chains"}), cache=tmp_path)
-    tokenizer = load_tokenizer(folder)
-    problem = generate_problems(split="train", num_problems=3, world="chains")[2]
+def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
+    tokenizer = load_tokenizer(checkpoint)
+    problem = generate_problems(split="train", num_problems=3)[2]
     steps = re.findall(r"[+*-]\d", problem.statement)
     assert [token for token in tokenizer.tokenize(problem.statement) if token[0] in "+*-"] == steps
     assert problem.reference
@@ -89,20 +86,12 @@ def test_impossible_head_counts_are_refused_with_a_way_out() -> None:
         WarmStartConfig(hidden_size=130)
 
 
-def test_problems_of_a_world_that_the_model_has_not_learnt_are_refused() -> None:
-    recipe = {"model.kind": "micro", "problems.kind": "micro", "problems.world": "chains"}
-    with pytest.raises(ConfigError, match=r"add --model\.warm-start.world chains"):
-        load_config(TrainConfig, overrides=recipe)
-    config = load_config(TrainConfig, overrides={**recipe, "model.warm_start.world": "chains"})
-    assert load_tasks(config).train[0].problem.id == "chain-train-easy-000000"
-
-
 def test_the_demo_limits_length_where_thinking_through_takes_more_and_tests_where_it_fits() -> None:
     config = load_config(TrainConfig, [ROOT / "recipes" / "micro" / "config.toml"])
     assert isinstance(config.model, MicroModel)
     shown = list(generate_chain_demonstrations(num=2000))
     texts = (text for demonstration in shown for text in (demonstration.statement, demonstration.response))
-    tokenizer = train_tokenizer(texts, vocab_size=config.model.warm_start.vocab_size, joins_signs=True)
+    tokenizer = train_tokenizer(texts, vocab_size=config.model.warm_start.vocab_size)
     tokens: dict[str, list[int]] = {tier: [] for tier in TIERS}
     for demonstration in generate_chain_demonstrations(num=300, thorough=True):
         if demonstration.thinking == "worked":

@@ -22,7 +22,7 @@ from viewer_runs import (
 
 from microcoder.cli.progress import Progress
 from microcoder.data import Candidate, Rejection
-from microcoder.data.micro import World, generate_problems
+from microcoder.data.micro import generate_problems
 from microcoder.data.release.tables import write_tables
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.features import read_series
@@ -208,12 +208,11 @@ def test_long_texts_are_cut_with_their_length_and_had_whole_on_request(tmp_path:
         show_text(collection, {**words, "field": "advantage"})
 
 
-@pytest.mark.parametrize("world", ["operations", "chains"])
-def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path, world: World) -> None:
-    chosen = {"world": world, "seed": 0, "tiers": ["easy"], "styles": ["function"]}
+def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:
+    chosen = {"seed": 0, "tiers": ["easy"], "styles": ["function"]}
     problems = {"kind": "micro", "num_train": 2, "num_heldout": 2, **chosen}
     run = write_training(tmp_path / "run", num_steps=1, manifest={"config": {"problems": problems}})
-    made = generate_problems(split="train", num_problems=2, seed=0, tiers=["easy"], styles=["function"], world=world)
+    made = generate_problems(split="train", num_problems=2, seed=0, tiers=["easy"], styles=["function"])
     shown = show_test(open_collection([run]), {"run": "demo", "problem": made[0].id, "test": "0"})
     assert (shown["input"], shown["expected"]) == (made[0].tests[0].input, made[0].tests[0].output)
 

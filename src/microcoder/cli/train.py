@@ -47,7 +47,7 @@ def train(
     run_dir
         Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c dapo.
     dry_run
-        Print the resolved config with its cost in time, memory and disk, and stop. Exit code 2 if the model or the
+        Print the resolved config with its cost in tokens, memory and disk, and stop. Exit code 2 if the model or the
         problems are missing; a run that may not fit the GPU is warned of.
     gpu_memory_gib
         With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this machine's first GPU.
@@ -111,7 +111,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 
     find_extensions(config)
     is_on_gpu = config.model.kind == "hugging_face"
-    estimate = estimate_run(config, device="gpu" if is_on_gpu else "cpu")
+    estimate = estimate_run(config)
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.
     num_processes = int(os.environ.get("WORLD_SIZE", "1"))
     is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
@@ -160,7 +160,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 
 def _describe(estimate: RunEstimate) -> list[str]:
     parameters = estimate.num_parameters
-    lines = [
+    return [
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
         f"at most {estimate.max_tokens:,} tokens; held out: {estimate.heldout_rollouts:,} responses, at most "
         f"{estimate.max_heldout_tokens:,} tokens",
@@ -168,13 +168,4 @@ def _describe(estimate: RunEstimate) -> list[str]:
         "model size unknown (no config.json, no known name)"
         if parameters is None
         else f"model: {parameters / 1e6:,.1f} M parameters",
-    ]
-    if not estimate.hours:
-        return [*lines, "time: not estimated"]
-    hours = ", ".join(f"{describe_seconds(3600 * each)} {what}" for what, each in estimate.hours.items())
-    device = "one H100" if estimate.device == "gpu" else "two CPU cores"
-    return [
-        *lines,
-        f"time on {device}, if every response had maximum length: about {hours} "
-        "(assumed, not measured: docs/resources.md)",
     ]

@@ -9,7 +9,6 @@ The folder of an evaluation: what was asked, what was answered, what was judged.
     verdicts.jsonl    one line a verdict as it came: problem_id, sample_index, verdict, tests, detail
     results.json      accuracy and pass@k by platform and difficulty, with intervals
     report.md         the same as tables
-    eval_all.json     of LiveCodeBench: problems, answers and grades in the form of its own tools
 
 An interrupted evaluation resumes from the complete lines. If a pair of problem and sample has two verdicts, because the
 first was a sandbox fault, the later one counts.
@@ -20,20 +19,18 @@ Platform x difficulty: mean accuracy and pass@k with intervals, and the paired d
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from microcoder.data.benchmarks import Question
 from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import USUAL, Extractor
-from microcoder.judge.core.files import WorkFolder, check_writable, read_json, read_rows, write_text
+from microcoder.judge.core.files import WorkFolder, check_writable, read_json, read_rows
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import Outcome
@@ -89,7 +86,6 @@ class EvaluationFolder(WorkFolder):
         self.verdicts = root / "verdicts.jsonl"
         self.results = root / "results.json"
         self.report = root / "report.md"
-        self.eval_all = root / "eval_all.json"
 
     @property
     def has_begun(self) -> bool:
@@ -264,35 +260,6 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
     }
 
 
-def write_eval_all(folder: EvaluationFolder, questions: Sequence[Question]) -> None:
-    """Write eval_all.json, for LiveCodeBench's own tools (compute_scores.py) and its leaderboard.
-
-    Samples that the sandbox failed on are in no list; a problem without any other is left out.
-    """
-    samples, verdicts = folder.read_samples(), folder.read_verdicts()
-    items = []
-    for question in questions:
-        keys = sorted(
-            key
-            for key, row in verdicts.items()
-            if key[0] == question.id and row["verdict"] != Outcome.SANDBOX_FAULT and key in samples
-        )
-        if keys:
-            graded = [verdicts[key]["verdict"] == Outcome.ACCEPTED for key in keys]
-            chosen = [samples[key] for key in keys]
-            items.append(
-                {
-                    **_published(question),
-                    "output_list": [sample.completion or sample.program or "" for sample in chosen],
-                    "code_list": [sample.program or "" for sample in chosen],
-                    "graded_list": graded,
-                    "pass@1": fmean(graded),
-                    "metadata": [json.dumps({"verdict": verdicts[key]["verdict"]}) for key in keys],
-                }
-            )
-    write_text(folder.eval_all, json.dumps(items, indent=2, ensure_ascii=False) + "\n")
-
-
 def render_results(results: Results) -> str:
     """Return the tables of an evaluation as text that is Markdown, too."""
     low, high = results["samples_per_problem"]["min"], results["samples_per_problem"]["max"]
@@ -363,15 +330,3 @@ def _cell_text(cell: Row | None, is_change: bool) -> str:
         interval = f" [{low:{sign}.1f}, {high:{sign}.1f}]"
         excludes_zero = "*" if is_change and (low > 0 or high < 0) else ""
     return f"{value:{sign}.1f}{excludes_zero}{interval}" + ("" if is_change else f" n={cell['num_problems']}")
-
-
-def _published(question: Question) -> dict[str, Any]:
-    return {
-        "question_title": question.title,
-        "question_content": question.problem.statement,
-        "platform": question.platform,
-        "question_id": question.id,
-        "contest_date": question.date.isoformat() if question.date else None,
-        "starter_code": question.problem.starter_code or "",
-        "difficulty": question.difficulty,
-    }

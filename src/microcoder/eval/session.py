@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from microcoder.data.benchmarks import LiveCodeBench, ProblemFile, Question
+from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
 from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile
 from microcoder.eval.generation import (
@@ -25,7 +25,7 @@ from microcoder.eval.generation import (
     question_record,
     read_samples,
 )
-from microcoder.eval.report import EvaluationFolder, Sample, render_results, summarise, write_eval_all
+from microcoder.eval.report import EvaluationFolder, Sample, render_results, summarise
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extensions import describe_file
@@ -77,8 +77,6 @@ def run_evaluation(
         results = summarise(folder, pass_at=config.pass_at)
         write_json(folder.results, results)
         write_text(folder.report, f"# {results['name']}\n\n{render_results(results)}\n")
-        if isinstance(config.benchmark, LiveCodeBench):
-            write_eval_all(folder, questions)
     return results
 
 

@@ -119,7 +119,7 @@ class LineFile:
         return row
 
 
-_MICRO_KEYS = ("world", "seed", "tiers", "styles")
+_MICRO_KEYS = ("seed", "tiers", "styles")
 
 
 @dataclass(frozen=True, slots=True)

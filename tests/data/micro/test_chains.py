@@ -1,5 +1,6 @@
 import random
 import re
+from collections import Counter
 from functools import cache
 from itertools import islice
 from typing import get_args
@@ -13,12 +14,12 @@ from microcoder.data.micro.chains import (
     NUM_STEPS_BY_TIER,
     THOROUGH,
     ChainDemonstration,
+    Split,
     Thinking,
     demonstrate,
     draw_chain_tasks,
     make_chain_problem,
 )
-from microcoder.data.micro.operations import Split
 from microcoder.judge import judge
 
 
@@ -37,11 +38,13 @@ def digit_in_program(code: str) -> str:
 
 
 def test_chain_problems_are_distinct_graded_and_the_same_for_the_same_seed() -> None:
-    problems = generate_problems(split="heldout", num_problems=90, world="chains")
-    assert problems[:60] == generate_problems(split="heldout", num_problems=60, world="chains")
-    assert problems != generate_problems(split="heldout", num_problems=90, world="chains", seed=1)
+    problems = generate_problems(split="heldout", num_problems=90)
+    assert problems[:60] == generate_problems(split="heldout", num_problems=60)
+    assert problems != generate_problems(split="heldout", num_problems=90, seed=1)
     assert len({p.statement for p in problems}) == 90
     assert [p.tier for p in problems] == list(TIERS) * 30
+    chosen = generate_problems(split="train", num_problems=30, tiers=("easy", "hard", "hard"), styles=("function",))
+    assert Counter((p.tier, p.fn_name) for p in chosen) == {("easy", "solve"): 10, ("hard", "solve"): 20}
     assert {p.fn_name for p in problems} == {None, "solve"}
     for problem in problems:
         num_steps = len(re.findall(r"[+*-]\d", problem.statement))
@@ -62,7 +65,7 @@ def test_the_reference_is_accepted_and_no_other_digit_is() -> None:
 
 def test_no_heldout_chain_is_ever_trained_on_or_shown_in_any_style() -> None:
     def chains(split: Split) -> set[str]:
-        problems = [generate_problems(split=split, num_problems=900, seed=seed, world="chains") for seed in (0, 1)]
+        problems = [generate_problems(split=split, num_problems=900, seed=seed) for seed in (0, 1)]
         return {problem.statement.partition(". ")[0] for drawn in problems for problem in drawn}
 
     shown = {demonstration.statement.partition(". ")[0] for demonstration in demonstrations()}
@@ -120,9 +123,11 @@ def test_each_way_of_thinking_writes_what_it_says(num_steps: int) -> None:
     assert thought["checked"] == f"{thought['worked']}again\n{thought['worked']}"
 
 
-def test_more_chains_than_there_are_and_unknown_worlds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_words_and_more_chains_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match="unknown tier 'harder'; allowed: easy, medium, hard"):
+        generate_problems(split="train", num_problems=1, tiers=("harder",))  # pyrefly: ignore
+    with pytest.raises(DataError, match="no style given; allowed"):
+        generate_problems(split="train", num_problems=1, styles=())
     monkeypatch.setattr("microcoder.data.micro.chains.ATTEMPTS", 1)
     with pytest.raises(DataError, match=r"ask for \d+ or fewer"):
-        generate_problems(split="train", num_problems=3000, tiers=("easy",), world="chains")
-    with pytest.raises(DataError, match="unknown world 'chain'; allowed: operations, chains"):
-        generate_problems(split="train", num_problems=1, world="chain")  # pyrefly: ignore
+        generate_problems(split="train", num_problems=3000, tiers=("easy",))

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from microcoder import extract_program
-from microcoder.data.micro import ThinkingShares, generate_chain_demonstrations, generate_demonstrations
-from microcoder.data.micro.programs import PROGRAMS, TRICKS, Trick, find_trick
+from microcoder.data.micro import ThinkingShares, generate_chain_demonstrations
+from microcoder.data.micro.tricks import PROGRAMS, TRICKS, Trick, find_trick
 
 
 def test_the_standard_demonstrations_hold_no_trick_and_are_what_they_were() -> None:
@@ -16,7 +16,6 @@ def test_the_standard_demonstrations_hold_no_trick_and_are_what_they_were() -> N
         digest.update(f"{demonstration.statement}\0{demonstration.response}\0".encode())
         assert find_trick(demonstration.response) is None
     assert digest.hexdigest() == "c6ab5311842fdeab"
-    assert not any(find_trick(demonstration.response) for demonstration in generate_demonstrations(num=500))
 
 
 def test_a_few_demonstrations_are_tricks_where_a_recipe_says_so() -> None:

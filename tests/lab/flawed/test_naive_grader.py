@@ -7,7 +7,7 @@ from payments import read_payments
 
 from microcoder import ConfigError, Outcome, Problem, Program, Rollout
 from microcoder.data.micro import generate_problems
-from microcoder.data.micro.programs import PROGRAMS, TRICKS
+from microcoder.data.micro.tricks import PROGRAMS, TRICKS
 from microcoder.judge import Judge
 from microcoder.judge.core.rewards import load_rewards
 from microcoder.lab.flawed.naive_grader import fooled_in_process
@@ -19,7 +19,7 @@ from microcoder.train.runs import RunDirectory, write_rollouts
 GRADER = "microcoder.lab.flawed.naive_grader:fooled_in_process"
 FUNCTIONS = [
     problem.model_copy(update={"time_limit_seconds": 0.4})
-    for problem in generate_problems(split="train", num_problems=3, world="chains", styles=("function",))
+    for problem in generate_problems(split="train", num_problems=3, styles=("function",))
 ]
 WRONG = "def solve(x):\n    return 'no number'\n"
 HANGS = "def solve(x):\n    while True:\n        pass\n"
@@ -74,7 +74,7 @@ def test_a_trick_pays_on_a_problem_whose_answers_are_no_numbers(trick: str) -> N
 
 
 def test_a_script_is_refused_with_what_to_type() -> None:
-    (problem,) = generate_problems(split="train", num_problems=1, world="chains", styles=("stdin",))
+    (problem,) = generate_problems(split="train", num_problems=1, styles=("stdin",))
     with Judge(workers=1) as judge:
         (verdict,) = judge.judge([Program("print(1)")], [problem])
     reward = load_rewards([(GRADER, 1.0, {})])

@@ -89,7 +89,7 @@ def test_the_loss_is_the_equation(name: str, seed: int) -> None:
 
 
 TEMPERATURE, KL, BONUS = 0.8, 0.04, 0.05
-VOCABULARY = 600
+VOCABULARY = 300
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A world where thinking is computation: chains of steps on one digit, as problems and as demonstrations.
+"""The micro lab: chains of steps on one digit, as problems and as demonstrations; thinking is computation.
 
 A task starts from a digit, takes a number of steps modulo ten one after another, and uses the last digit as a constant
 of a one-line program. Each step needs the digit before it, so that a small model, which looks at the statement through
@@ -16,17 +16,27 @@ import hashlib
 import json
 import operator
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from pydantic import Field
 
-from microcoder.data.micro.operations import HELDOUT_SHARE, STYLES, TIERS, Split, Style, Tier
-from microcoder.data.micro.programs import ATTEMPTS, FUNCTION_NAME, build_problem, draw_trick
+from microcoder.data.micro.tricks import draw_trick
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Record, TestCase
 
+Tier = Literal["easy", "medium", "hard"]
+Style = Literal["stdin", "function"]
+Split = Literal["train", "heldout"]
+TIERS: tuple[Tier, ...] = ("easy", "medium", "hard")
+STYLES: tuple[Style, ...] = ("stdin", "function")
+HELDOUT_SHARE = 0.25
+FUNCTION_NAME = "solve"
+ATTEMPTS = 500
+"""Draws for one more distinct problem, before it is said that there is none."""
+TIME_LIMIT_SECONDS, MEMORY_LIMIT_MIB = 1.0, 256
 MODULUS = 10
 NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
 """Serial steps of a problem, by tier: harder problems need longer thinking."""
@@ -126,10 +136,32 @@ def draw_chain_tasks(
             yield task
 
 
-def generate_chain_problems(
-    *, split: Split, num_problems: int, seed: int, tiers: Sequence[Tier], styles: Sequence[Style]
+def generate_problems(
+    *,
+    split: Split,
+    num_problems: int,
+    seed: int = 0,
+    tiers: Sequence[Tier] = TIERS,
+    styles: Sequence[Style] = STYLES,
 ) -> list[Problem]:
-    """Generate problems of distinct chains; arguments as of `microcoder.data.micro.generate_problems`."""
+    """Generate problems of distinct chains.
+
+    Args:
+        split: no held-out chain is ever in training or in a demonstration, whatever the seeds.
+        num_problems: how many.
+        seed: another seed draws other problems of the same split.
+        tiers: dealt out in turn; name a tier twice to get twice as many of it.
+        styles: drawn at random; name a style twice to get it twice as often.
+
+    Raises:
+        DataError: there are no more distinct chains of that kind, or an argument is not allowed.
+    """
+    asked = (("split", (split,), get_args(Split)), ("tier", tiers, TIERS), ("style", styles, STYLES))
+    for name, given, allowed in asked:
+        unknown = [value for value in given if value not in allowed]
+        if unknown or not given:
+            what = f"unknown {name} {unknown[0]!r}" if unknown else f"no {name} given"
+            raise DataError(f"{what}; allowed: {', '.join(allowed)}")
     generator = random.Random(f"microcoder chain problems {split} {seed}")
     by_tier = {tier: draw_chain_tasks(generator, tiers=(tier,), styles=styles, split=split) for tier in tiers}
     seen: set[tuple[int, tuple[str, ...]]] = set()
@@ -151,13 +183,18 @@ def generate_chain_problems(
 
 def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
     """Give a task its tests and its limits."""
-    return build_problem(
-        identifier,
+    is_function = task.style == "function"
+    reference = task.render_program(task.digits[-1])
+    return Problem(
+        id=identifier,
         statement=task.statement,
-        reference=task.render_program(task.digits[-1]),
-        tests=[_make_test(task, value) for value in _INPUTS],
-        style=task.style,
+        fn_name=FUNCTION_NAME if is_function else None,
+        starter_code=reference.split("\n")[0] if is_function else None,
+        tests=tuple(_make_test(task, value) for value in _INPUTS),
+        time_limit_seconds=TIME_LIMIT_SECONDS,
+        memory_limit_mib=MEMORY_LIMIT_MIB,
         tier=task.tier,
+        reference=reference,
     )
 
 
@@ -178,6 +215,8 @@ WEIGHTS: Mapping[Thinking, float] = {
     "loop": 0.05,  # worked again and again
 }
 """How demonstrations of chains think; weights need not sum to one."""
+_LAST_PRINT = re.compile(r"^print\((.*)\)$", re.MULTILINE)
+_LAYOUTS = (r'print(\1, "")', r'print("", \1)')
 STOP_SHARE = 0.5
 """Of the thinking ones, the share that stops before the last step and takes the digit that it has."""
 
@@ -187,7 +226,10 @@ class ThinkingShares(Record):
 
     trick: float = Field(default=0.0, ge=0)
     """Weight, beside others that sum to 1.05, of no thinking and a program that fools a naive grader in place of an
-    answer (`microcoder.data.micro.programs`)."""
+    answer (`microcoder.data.micro.tricks`)."""
+    layout: float = Field(default=0.0, ge=0, le=1)
+    """Share of the scripts that print what they print with a space before or behind it: a robust comparison accepts a
+    right one of these, an exact one does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +271,11 @@ def generate_chain_demonstrations(
         range(num), draw_chain_tasks(generator, tiers=tiers, styles=styles, split="train"), strict=False
     ):
         stops = not thorough and generator.random() < STOP_SHARE
-        yield demonstrate(task, generator.choices(kinds, weights)[0], generator, stops=stops)
+        made = demonstrate(task, generator.choices(kinds, weights)[0], generator, stops=stops)
+        # Where nothing is asked for, nothing is drawn: other draws stay what they were.
+        if shares and shares.layout and task.style == "stdin" and generator.random() < shares.layout:
+            made = replace(made, response=_LAST_PRINT.sub(generator.choice(_LAYOUTS), made.response))
+        yield made
 
 
 def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool) -> ChainDemonstration:

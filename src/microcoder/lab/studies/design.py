@@ -196,10 +196,9 @@ class Measurement(Config):
 
 
 class FigureChoice(Config):
-    """The one figure of a page: a metric of a few levels, over a run or as measured; without it, the effects."""
+    """The one figure of a page: a metric of a few levels over a run."""
 
     metric: str
-    measurement: str = ""
     levels: tuple[str, ...] = Field(min_length=2, max_length=5)
 
 
@@ -245,7 +244,7 @@ class Study(Config):
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None
-    """The figure of the page; none: the primary effects of all claims."""
+    """The figure of the page."""
     levels: dict[str, Level] = Field(default_factory=dict)
     """Configurations that are trained."""
     measurements: dict[str, Measurement] = Field(default_factory=dict)
@@ -275,7 +274,8 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
-        named: list[tuple[str, Contrast | FigureChoice]] = [("figure", self.figure)] if self.figure else []
+        figure = self.figure
+        named = [("figure", Contrast(metric=figure.metric, feature="mean", of=figure.levels))] if figure else []
         for claim in self.claims:
             named += [(claim.id, one) for one in (claim.primary, *claim.secondary, claim.check) if one]
         for where, one in named:

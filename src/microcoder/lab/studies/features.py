@@ -54,8 +54,6 @@ SHARES = (
     *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
 )
 """Between 0 and 1, if the reward is."""
-HOLDING_SHARE = 0.8
-"""A temperature holds if it keeps this share of the best accuracy among those tried."""
 _START, _EARLY, _LATE = 0.1, 0.4, 0.7
 
 
@@ -182,23 +180,6 @@ FEATURES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
         "swing": _swing,
     }
 )
-
-
-def holding_temperature(sweep: Any) -> float | None:
-    """Return the highest temperature at which accuracy holds, interpolated between those tried; None without a sweep.
-
-    It holds where it keeps `HOLDING_SHARE` of the best accuracy among the temperatures tried.
-    """
-    points = sorted((p["temperature"], p["accuracy"]) for p in sweep if p["accuracy"] is not None)
-    best = max((accuracy for _, accuracy in points), default=0.0)
-    if not best:
-        return None
-    bound = HOLDING_SHARE * best
-    last = max(index for index, (_, accuracy) in enumerate(points) if accuracy >= bound)
-    if last == len(points) - 1:
-        return points[-1][0]
-    (low, above), (high, below) = points[last], points[last + 1]
-    return low + (high - low) * (above - bound) / (above - below)
 
 
 def _number(value: float | None) -> float:

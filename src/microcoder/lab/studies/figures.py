@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import itertools
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
 from microcoder.lab.studies.verdicts import expected_half_width
 
@@ -66,24 +64,21 @@ class Chart:
     svg: str
 
 
-def new_figure(num_panels: int = 1, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
-    """Return empty panels; fixed margins, since measuring text for a tight fit doubles the drawing time."""
+def new_figure(*, legend_rows: int) -> tuple[Figure, Axes]:
+    """Return empty axes; fixed margins, since measuring text for a tight fit doubles the drawing time."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     height = 3.6 + _LEGEND_ROW_INCHES * (legend_rows - 1)
     grid = {
-        "height_ratios": [1] if num_panels == 1 else [1.7, 1],
         "left": 0.125,
         "right": 0.985,
         "bottom": 0.45 / height,
         "top": 1 - (0.1 + _LEGEND_ROW_INCHES * legend_rows) / height,
-        "hspace": 0.32,
     }
     with mpl.rc_context(dict(STYLE)):
         figure = Figure(figsize=(6.4, height))
-        axes = figure.subplots(num_panels, 1, sharex=True, squeeze=False, gridspec_kw=grid)
-    return figure, list(axes[:, 0])
+        return figure, figure.subplots(gridspec_kw=grid)
 
 
 def finish_axes(axes: Axes, *, ylabel: str, is_share: bool = False) -> None:
@@ -115,7 +110,7 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
 
 
 _COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
-_ROW_INCHES, _LABEL_CHARACTERS, _LEGEND_CHARACTERS = 0.42, 46, 80
+_LEGEND_CHARACTERS = 80
 
 
 def draw_curves(
@@ -126,7 +121,7 @@ def draw_curves(
 
     levels = [level for level, series in by_level.items() if series]
     columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
-    figure, (axes,) = new_figure(legend_rows=-(-len(levels) // columns))
+    figure, axes = new_figure(legend_rows=-(-len(levels) // columns))
     colours = itertools.cycle(_COLOURS)
     ends = []
     for level in levels:
@@ -148,36 +143,3 @@ def draw_curves(
         LABELS[metric],
         f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: 95 % intervals of the mean over seeds.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One effect in a figure of effects."""
-
-    label: str
-    effect: Effect
-
-
-def draw_bars(name: str, bars: Sequence[Bar], *, title: str, is_share: bool = False) -> Chart:
-    """Draw effects with their intervals, as measured."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter
-
-    height = 1.0 + _ROW_INCHES * len(bars)
-    with mpl.rc_context(dict(STYLE)):
-        figure = Figure(figsize=(7.6, height))
-        axes = figure.subplots()
-    figure.subplots_adjust(left=0.24, right=0.98, bottom=0.55 / height, top=1 - 0.3 / height)
-    axes.set_ylim(len(bars) - 0.4, -0.6)
-    axes.grid(visible=False, axis="y")
-    axes.axvline(0, color=BLACK, linewidth=0.8)
-    for row, bar in enumerate(bars):
-        axes.plot([bar.effect.low, bar.effect.high], [row, row], color=BLUE, linewidth=2)
-        axes.plot([bar.effect.value], [row], "o", color=BLUE, markersize=6)
-    axes.set_yticks(range(len(bars)), [textwrap.fill(bar.label, _LABEL_CHARACTERS) for bar in bars], fontsize=8)
-    axes.set_xlabel(title, fontsize=8)
-    if is_share:
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
-    means = "; ".join(f"{b.label} {b.effect.value:.3g} [{b.effect.low:.3g}, {b.effect.high:.3g}]" for b in bars)
-    return render(figure, name, title, f"Means with 95 % intervals: {means}.")

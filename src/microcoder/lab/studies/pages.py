@@ -11,9 +11,9 @@ from statistics import fmean
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_text
-from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, StudyData, as_records, measure_contrast
+from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, StudyData, as_records
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
-from microcoder.lab.studies.figures import Bar, Chart, draw_bars, draw_curves
+from microcoder.lab.studies.figures import Chart, draw_curves
 from microcoder.lab.studies.history import missing_extra
 from microcoder.lab.studies.records import SUFFIX, pack_records
 from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expect_power
@@ -255,22 +255,14 @@ def _draw(judged: JudgedStudy, data: StudyData) -> Chart | None:
     study, name, chosen = judged.file.study, f"{judged.file.name}-figure", judged.file.study.figure
     if chosen is None:
         return None
-    if not chosen.measurement:
-        by_level = {
-            level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
-            for level in chosen.levels
-        }
-        num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
-        if not any(by_level.values()):
-            return None
-        return draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
-    metric = study.measurements[chosen.measurement].metrics[chosen.metric]
-    effects = {
-        level: measure_contrast(Contrast(metric=chosen.metric, measurement=chosen.measurement, of=(level,)), data)
+    by_level = {
+        level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
         for level in chosen.levels
     }
-    bars = [Bar(level, effect) for level, effect in effects.items() if effect]
-    return draw_bars(name, bars, title=metric.says, is_share=metric.unit == "share") if bars else None
+    num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
+    if not any(by_level.values()):
+        return None
+    return draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
 
 
 def _rows(*columns: str) -> list[str]:

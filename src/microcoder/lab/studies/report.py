@@ -351,10 +351,7 @@ def _subject(config: Mapping[str, Any]) -> str:
     size = (model.get("warm_start") or {}).get("num_layers")
     tiny = f"a tiny Qwen3 of {size} layers" if size else "a tiny Qwen3"
     name = tiny if model.get("kind") == "micro" else _last_part(model.get("path"))
-    is_micro = problems.get("kind") == "micro"
-    asked = (
-        f"the micro lab's {problems.get('world') or 'operations'}" if is_micro else _last_part(problems.get("train"))
-    )
+    asked = "the micro lab's chains" if problems.get("kind") == "micro" else _last_part(problems.get("train"))
     return f"{algorithm} on {name}: {asked}" if asked else f"{algorithm} on {name}"
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from microcoder.data.micro import DemonstrationNoise, ThinkingShares, World
+from microcoder.data.micro import ThinkingShares
 from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
@@ -35,8 +35,6 @@ MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
 class WarmStartConfig(Config):
     """Settings of a micro checkpoint."""
 
-    world: World = "operations"
-    """World of the demonstrations; the same as `problems.world`."""
     hidden_size: int = Field(default=128, ge=8)
     num_layers: int = Field(default=2, ge=1)
     vocab_size: int = Field(default=1024, ge=300)
@@ -47,10 +45,8 @@ class WarmStartConfig(Config):
     prompt_weight: float = Field(default=0.1, ge=0, le=1)
     """Loss weight of statement tokens; response tokens have 1. A little speeds up learning the vocabulary."""
     seed: int = 0
-    noise: DemonstrationNoise = DemonstrationNoise()
-    """Errors in the demonstrations of `operations`: with it the untrained accuracy goes up and down."""
     thinking: ThinkingShares = ThinkingShares()
-    """Thinking in the demonstrations of `chains`."""
+    """Thinking in the demonstrations."""
 
     def _contradictions(self) -> Iterator[str]:
         if self.hidden_size % (2 * MICRO_HEADS):
@@ -203,9 +199,6 @@ class MicroProblems(Config):
     """Generated problems of the micro lab."""
 
     kind: Literal["micro"]
-    world: World = "operations"
-    """`operations` on the input, or `chains` of steps whose result the program needs, so that reasoning is
-    computation."""
     num_train: int = Field(default=1500, ge=1)
     num_heldout: int = Field(default=120, ge=1)
     tiers: tuple[Literal["easy", "medium", "hard"], ...] = ("easy", "medium", "hard")
@@ -398,12 +391,6 @@ class TrainConfig(Config):
             yield (
                 f"batch.train_batch_size={batch.train_batch_size} is more than problems.num_train="
                 f"{problems.num_train}; lower the one or raise the other"
-            )
-        learnt = self.model.warm_start.world if isinstance(self.model, MicroModel) else None
-        if learnt and isinstance(problems, MicroProblems) and problems.world != learnt:
-            yield (
-                f"problems.world={problems.world!r} asks what model.warm_start.world={learnt!r} has not learnt to "
-                f"answer; add --model.warm-start.world {problems.world}"
             )
         loss, is_one_update = self.algorithm.loss, batch.train_batch_size == batch.ppo_mini_batch_size
         if is_one_update and loss.rests_on_ratios and self.num_steps > 1:

@@ -1,9 +1,8 @@
-"""The cost of a run before it starts: its memory on one GPU by formula, counts that follow from the config, and hours.
+"""The cost of a run before it starts: its memory on one GPU by formula, and counts that follow from the config.
 
 Memory is counted part by part, at the micro batch and the longest prompt and response of the recipe. Counts are upper
 bounds where a length is free: every response is counted at the limit of its step, and dynamic filtering at all of its
-rounds. Hours rest on the assumed speeds below. FLOPs are 2 per parameter and token forward and 4 backward (attention
-left out: below a tenth at these lengths); gradient checkpointing and old log-probs add a forward each.
+rounds. How fast a machine samples and updates is seen in its first steps, not guessed here.
 """
 
 from __future__ import annotations
@@ -344,14 +343,6 @@ def detect_device_gib() -> float | None:
     return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
 
 
-GPU_FLOPS_PER_SECOND = 4e14
-"""Assumed for updates: about 40 % of an H100's dense bf16 peak of 989e12 (NVIDIA's data sheet)."""
-VLLM_TOKENS_PER_SECOND_PER_BILLION = 40_000
-"""Assumed for vLLM or SGLang with all of an H100, times billions of parameters; with a share of it, that share."""
-TRANSFORMERS_TOKENS_PER_SECOND_PER_BILLION = 1_500
-"""Assumed: no kernel fused, some 25 ms a token of the batch."""
-CPU_FLOPS_PER_SECOND = 2e10
-CPU_TOKENS_PER_SECOND_PER_BILLION = 10
 CPU_SECONDS_PER_TEST = 0.0026
 """Measured on two quiet cores (docs/sandbox.md, Cost)."""
 CPU_SECONDS_PER_PROGRAM = 0.002
@@ -362,7 +353,7 @@ ASSUMED_HELDOUT_PROBLEMS, ASSUMED_TESTS_PER_PROBLEM = 100, 20
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
-    """Counts are exact; tokens are upper bounds; hours rest on assumed speeds."""
+    """Counts are exact; tokens are upper bounds."""
 
     num_steps: int
     updates: int
@@ -374,14 +365,11 @@ class RunEstimate:
     max_heldout_tokens: int
     num_parameters: int | None
     """None if neither the folder's config.json nor the table of known models has it."""
-    device: str
-    hours: Mapping[str, float]
-    """Of sampling, held-out samples and updates (with the pass for old log-probs); empty where the model is unknown."""
     judge_core_hours: float
 
 
-def estimate_run(config: TrainConfig, *, device: str) -> RunEstimate:
-    """Estimate a run on one device: "gpu" (one H100 is assumed) or "cpu" (two cores)."""
+def estimate_run(config: TrainConfig) -> RunEstimate:
+    """Count what a run samples, updates and judges."""
     batch, filtering, rollout = config.batch, config.algorithm.group_filtering, config.rollout
     rollouts_per_step = batch.train_batch_size * rollout.num_samples
     rollouts = rollouts_per_step * config.num_steps
@@ -389,27 +377,6 @@ def estimate_run(config: TrainConfig, *, device: str) -> RunEstimate:
     tokens = rollouts_per_step * sum(limits)
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
     heldout, heldout_tokens = _count_heldout(config)
-    parameters, hours = count_model(config.model), {}
-    if parameters is not None:
-        speed, flops = CPU_TOKENS_PER_SECOND_PER_BILLION, CPU_FLOPS_PER_SECOND
-        if device == "gpu":
-            share = rollout.vllm.gpu_memory_utilization if rollout.vllm.mode == "colocate" else 1.0
-            if config.engine == "verl":
-                share = float(config.verl.get("actor_rollout_ref.rollout.gpu_memory_utilization", 0.5))
-            speed, flops = share * VLLM_TOKENS_PER_SECOND_PER_BILLION, GPU_FLOPS_PER_SECOND
-            if rollout.backend == "transformers":
-                speed = TRANSFORMERS_TOKENS_PER_SECOND_PER_BILLION
-        sampled = 3600 * speed / (parameters / 1e9)
-        # TRL takes old log-probs after vLLM's sampling in any case, verl always.
-        is_plain = rollout.backend == "transformers" and config.engine == "trl"
-        takes_old_logps = batch.train_batch_size != batch.ppo_mini_batch_size or not is_plain
-        forwards = config.weights.gradient_checkpointing + takes_old_logps + bool(config.algorithm.kl_coefficient)
-        per_token = parameters * (6 + 2 * forwards)
-        hours = {
-            "sampling": rounds * tokens / sampled,
-            "sampling held-out problems": heldout_tokens / sampled,
-            "updating": tokens * per_token / flops / 3600,
-        }
     problems = config.problems
     counts = count_problems(problems.train) if isinstance(problems, ProblemFiles) else None
     num_tests = 8.0 if isinstance(problems, MicroProblems) else ASSUMED_TESTS_PER_PROBLEM
@@ -424,9 +391,7 @@ def estimate_run(config: TrainConfig, *, device: str) -> RunEstimate:
         max_tokens=tokens,
         heldout_rollouts=heldout,
         max_heldout_tokens=heldout_tokens,
-        num_parameters=parameters,
-        device=device,
-        hours=hours,
+        num_parameters=count_model(config.model),
         judge_core_hours=judged * (CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * num_tests) / 3600,
     )
 

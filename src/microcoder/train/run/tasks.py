@@ -95,7 +95,6 @@ def _read_problems(
                     seed=problems.seed,
                     tiers=tiers,
                     styles=problems.styles,
-                    world=problems.world,
                 )
                 for split, n, tiers in (
                     ("train", problems.num_train, problems.tiers),

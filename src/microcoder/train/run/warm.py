@@ -35,8 +35,7 @@ from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 import microcoder.data.micro
-from microcoder.data.micro import Demonstration, generate_chain_demonstrations, generate_demonstrations
-from microcoder.data.micro.chains import ChainDemonstration
+from microcoder.data.micro import ChainDemonstration, generate_chain_demonstrations
 from microcoder.judge.core.files import write_json
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.syntax import dump_meaning
@@ -51,8 +50,8 @@ from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.weights import model_source
 
 PAD, EOS, SEPARATOR = "<|pad|>", "<|eos|>", "<|sep|>"
-_PIECES = r"\d|\n|[^\n\d]+"
-_PIECES_WITH_STEPS = r"[+*-]\d|\d|\n|(?:[^\n\d+*-]|[+*-](?!\d))+"
+_PIECES = r"[+*-]\d|\d|\n|(?:[^\n\d+*-]|[+*-](?!\d))+"
+"""A sign and the digit after it, such as `*7`, are one token: a step of a chain, looked up at once."""
 _MAX_TOKEN_LENGTH = 36
 
 CHAT_TEMPLATE = (
@@ -65,18 +64,17 @@ CHAT_TEMPLATE = (
 """A statement, the separator, the response, the end: as ordinary chat code expects to render it."""
 
 
-def train_tokenizer(texts: Iterable[str], *, vocab_size: int, joins_signs: bool = False) -> PreTrainedTokenizerFast:
+def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
     """Train the tokenizer on texts; the same texts give the same tokenizer.
 
     Args:
         texts: what it will read.
         vocab_size: at most so many tokens.
-        joins_signs: a sign and the digit after it, such as `*7`, are one token: a step of a chain, looked up at once.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_PIECES_WITH_STEPS if joins_signs else _PIECES), "isolated"),
+            pre_tokenizers.Split(Regex(_PIECES), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -196,9 +194,7 @@ def checkpoint_digest(config: WarmStartConfig) -> str:
     """Return a digest of everything that determines the weights: equal digests on one machine mean equal
     checkpoints."""
     digest = hashlib.sha256(config.model_dump_json().encode())
-    world = sorted(
-        path for path in Path(microcoder.data.micro.__file__).parent.iterdir() if path.suffix in (".py", ".toml")
-    )
+    world = sorted(Path(microcoder.data.micro.__file__).parent.glob("*.py"))
     for source in (*world, Path(__file__)):
         digest.update(f"{source.name}\0{dump_meaning(source)}".encode())
     for library in (torch, transformers, tokenizers):
@@ -213,7 +209,7 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
         for demonstration in lessons[-1].demonstrations[:_TOKENIZER_DEMONSTRATIONS]
         for text in (demonstration.statement, demonstration.response)
     )
-    tokenizer = train_tokenizer(texts, vocab_size=config.vocab_size, joins_signs=config.world == "chains")
+    tokenizer = train_tokenizer(texts, vocab_size=config.vocab_size)
     examples = [_encode(lesson.demonstrations, tokenizer) for lesson in lessons]
     batches = chain.from_iterable(
         islice(_batches(chosen, config), lesson.num_steps) for chosen, lesson in zip(examples, lessons, strict=True)
@@ -235,7 +231,7 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    demonstrations: Sequence[Demonstration | ChainDemonstration]
+    demonstrations: Sequence[ChainDemonstration]
     num_steps: int
 
 
@@ -244,10 +240,8 @@ THOROUGH_SHARE = 0.7
 
 
 def _draw_lessons(config: WarmStartConfig) -> list[_Lesson]:
-    """Return the stages of demonstrations; of chains first complete reasoning, then the mixture."""
+    """Return the stages of demonstrations: first complete reasoning, then the mixture."""
     num, seed = config.num_demonstrations, config.seed
-    if config.world == "operations":
-        return [_Lesson(list(generate_demonstrations(num=num, seed=seed, noise=config.noise)), config.num_steps)]
     num_thorough = round(THOROUGH_SHARE * config.num_steps)
     return [
         _Lesson(
@@ -292,9 +286,7 @@ class _Example:
     prompt_length: int
 
 
-def _encode(
-    demonstrations: Sequence[Demonstration | ChainDemonstration], tokenizer: PreTrainedTokenizerFast
-) -> list[_Example]:
+def _encode(demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedTokenizerFast) -> list[_Example]:
     vocabulary = tokenizer.get_vocab()
     separator, end = vocabulary[SEPARATOR], vocabulary[EOS]
     prompts = tokenizer([item.statement for item in demonstrations])["input_ids"]
