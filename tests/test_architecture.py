@@ -19,9 +19,9 @@ BUDGETS = {
     "judge/core": 2500,
     "judge/sandbox": 3830,
     "judge/compare": 1270,
-    "judge/languages": 1060,
-    "judge/run": 5370,
-    "judge/fleet": 2420,
+    "judge/languages": 950,
+    "judge/run": 5280,
+    "judge/fleet": 2380,
     "judge/serve": 1290,
     "judge": 60,
     "data/formats": 5100,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1930,
     "integrations": 970,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2310,
+    "cli": 2300,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
