@@ -18,7 +18,6 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from golden_parts import (
@@ -68,8 +67,12 @@ def find_versions() -> dict[str, str]:
     """Return what values of some parts depend on besides the code."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in ("cyclopts", "pydantic", "pyarrow", "torch", "transformers", "trl", "verl"):
-        found[name] = next((one.version for one in importlib.metadata.distributions(name=name)), "absent")
-    if find_spec("torch"):
+        # Not by `find_spec`: folders of the tests have the names of packages.
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "absent"
+    if found["torch"] != "absent":
         import torch
 
         found["processor"] = torch.backends.cpu.get_cpu_capability()

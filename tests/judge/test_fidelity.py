@@ -13,7 +13,6 @@ import pytest
 
 import microcoder
 from microcoder.judge import Judge
-from microcoder.judge.languages.interpreter import current_interpreter
 from microcoder.judge.languages.packages import PROFILES, provide_packages
 from microcoder.judge.run.session import NAMES_INPUT, NAMES_OUTPUT
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox
@@ -28,7 +27,7 @@ PACKAGES = ("numpy", "sortedcontainers")
 
 @pytest.fixture(scope="module")
 def sandboxes() -> Iterator[dict[str, Sandbox]]:
-    packages = provide_packages(PROFILES["standard"], current_interpreter()).folder
+    packages = provide_packages(PROFILES["standard"]).folder
     if not packages:
         pytest.skip("the packages that programs may import are not installed")
     sandboxes = {"": Sandbox(packages=packages), "numpy": Sandbox(packages=packages, preload=["numpy"])}

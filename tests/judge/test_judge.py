@@ -98,7 +98,6 @@ def test_wrong_arguments(judge_one: Judge, programs: list[Program], problems: li
     [
         ({"workers": 0}, "workers = 0"),
         ({"time_scale": 0}, "time_scale = 0"),
-        ({"max_waiting": 0}, "max_waiting = 0"),
         ({"checker_seconds": 0}, "checker_seconds = 0; use more than 0, at most 3600"),
         ({"build_seconds": float("nan")}, "build_seconds = nan; use more than 0, at most 3600"),
         ({"stop": "first"}, "first_failure, first_limit, never"),

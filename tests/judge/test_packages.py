@@ -10,7 +10,6 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome
-from microcoder.judge.languages.interpreter import current_interpreter
 from microcoder.judge.languages.packages import (
     PROFILES,
     ROOT_VARIABLE,
@@ -104,8 +103,8 @@ def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog:
         assert run(judging, USES["sortedcontainers"], SUM).is_accepted
         assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR
     assert caplog.text.count("installing the packages") == 1
-    provided = provide_packages(load_profile(pins), current_interpreter())
-    assert provided.folder == str(index / "packages" / folder_digest(provided.profile, current_interpreter()))
+    provided = provide_packages(load_profile(pins))
+    assert provided.folder == str(index / "packages" / folder_digest(provided.profile))
     assert caplog.text.count("installing the packages") == 1
     # A program runs as a user of its own.
     assert all(path.stat().st_mode & 0o004 for path in Path(provided.folder).rglob("*"))
@@ -123,15 +122,15 @@ def test_what_programs_could_not_import_is_refused(index: Path, wheel: str, need
     make_wheel(index, wheel, "1.0", "", needs=needs)
     profile = load_profile(pin(index, "thing==1.0"))
     with pytest.raises(EvaluatorFault, match=message):
-        install_packages(profile, current_interpreter())
-    assert find_folder(profile, current_interpreter()) is None
+        install_packages(profile)
+    assert find_folder(profile) is None
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "file" / "packages"))
     with pytest.raises(EvaluatorFault, match=f"set {ROOT_VARIABLE} to a folder that can"):
-        install_packages(PROFILES["standard"], current_interpreter())
+        install_packages(PROFILES["standard"])
 
 
 def test_where_folders_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +226,7 @@ def test_a_judge_goes_on_when_its_packages_are_taken_away(index: Path) -> None:
     pins = pin(index, "sortedcontainers==2.4.0")
     with Judge(workers=1, time_scale=1, packages=pins, renew_after=1) as judging:
         assert run(judging, PLAIN, SUM).is_accepted
-        os.rename(index / "packages" / folder_digest(load_profile(pins), current_interpreter()), index / "away")
+        os.rename(index / "packages" / folder_digest(load_profile(pins)), index / "away")
         verdict = run(judging, PLAIN + "  ", SUM)
     assert verdict.outcome is Outcome.SANDBOX_FAULT
     assert "is gone; type `microcoder packages standard`" in verdict.detail

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from microcoder.judge.languages import LANGUAGES, find_language
-from microcoder.judge.languages.interpreter import CURRENT_VERSION, find_interpreter
+from microcoder.judge.languages.interpreter import CURRENT_VERSION
 from microcoder.judge.languages.packages import (
     PROFILES,
     find_folder,
@@ -22,7 +22,6 @@ def packages(
     profile: str = "",
     /,
     *,
-    python: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     headers: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
 ) -> None:
     """Install and list the third-party packages that programs may import.
@@ -35,8 +34,6 @@ def packages(
     ----------
     profile
         One of standard, atcoder, none, or the path of a file of pinned packages (.txt or .toml).
-    python
-        Versions of Python to install for, such as 3.13; by default the one that MicroCoder runs on.
     headers
         Precompile common headers of these languages, such as cpp17 cpp20, or of `all` with such headers, as a judge
         does at the fifth program that includes one. Programs then build in about a quarter of the time. The headers are
@@ -44,9 +41,8 @@ def packages(
     """
     if profile:
         chosen = load_profile(profile)
-        for version in python or (CURRENT_VERSION,):
-            folder = install_packages(chosen, find_interpreter(version)) if chosen.packages else "nothing to install"
-            print(f"{chosen.label} for Python {version}: {folder}")
+        folder = install_packages(chosen) if chosen.packages else "nothing to install"
+        print(f"{chosen.label} for Python {CURRENT_VERSION}: {folder}")
     elif not headers:
         _list_profiles()
     known = [name for name, language in LANGUAGES.items() if language.precompiled]
@@ -61,9 +57,8 @@ def packages(
 
 
 def _list_profiles() -> None:
-    interpreter = find_interpreter(CURRENT_VERSION)
     for profile in PROFILES.values():
-        folder = find_folder(profile, interpreter) if profile.packages else "needs nothing"
+        folder = find_folder(profile) if profile.packages else "needs nothing"
         print(f"{profile.label}: {folder or f'not installed; type: microcoder packages {profile.name}'}")
         for pin in profile.pins:
             print(f"  {pin}")

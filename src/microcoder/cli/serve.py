@@ -81,7 +81,7 @@ def serve(
     for name in require:
         if problem := find_language(name).find_problem():
             raise ConfigError(f"--require {name}: {problem}")
-    with options.open(max_waiting=limits.max_queued, cache_size=_CACHE_SIZE, renew_after=renew_after) as judge:
+    with options.open(cache_size=_CACHE_SIZE, renew_after=renew_after) as judge:
         failed = [finding for finding in run_probes(judge) if not finding.is_ok] if self_test else []
         if failed:
             found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)

@@ -189,7 +189,7 @@ class Problem(Record):
     language: str = "python"
     """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
     language_version: str = ""
-    """Which version of it, such as `3.13` of Python or `23` of C++; empty for the usual one (docs/languages.md)."""
+    """Which version of it, such as `23` of C++; empty for the usual one (docs/languages.md)."""
     fn_name: str | None = None
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
     `"call": {"style": "design"}` a class of this name."""

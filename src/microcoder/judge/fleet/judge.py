@@ -20,7 +20,7 @@ from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language, language_of
 from microcoder.judge.languages.environment import JudgingEnvironment, describe_environment
-from microcoder.judge.languages.packages import PackageShelf, load_profile
+from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
@@ -28,7 +28,6 @@ from microcoder.judge.run.verdicts import Statistics
 from microcoder.judge.run.workers import (
     Key,
     KnownProblem,
-    Slots,
     VerdictCache,
     Work,
     Workers,
@@ -81,26 +80,25 @@ class Judge(Judging):
             raise ConfigError(f"processes = {self.processes}; use 0 to {self.workers}, the number of workers")
         self.stop: StopRule = options.stop
         self._is_closed = False
-        self._room = Slots(options.max_waiting)
         self._lock = threading.Lock()
         self._in_flight: dict[Key, _Job] = {}
         self._running: set[Future[Execution]] = set()
         self._cache = VerdictCache(options.cache_size)
         self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
-        shelf = PackageShelf(load_profile(options.packages))
+        packages = provide_packages(load_profile(options.packages))
         if self.processes:
             from microcoder.judge.fleet.pipe import Processes  # a judge of few workers starts without it
 
             self._pool = Processes(self.processes, self.workers, options)
         else:
-            self._pool = Workers(self.workers, options, shelf)
+            self._pool = Workers(self.workers, options, packages)
         try:
             self.isolation, self.time_scale = self._pool.open()
             """The isolation of programs, and the factor on CPU limits."""
         except BaseException:
             self.close()
             raise
-        self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
+        self.environment: JudgingEnvironment = describe_environment(packages, self._pool.call_stack)
         """The environment of programs: default Python version, and packages."""
         self._shelf = open_shelf(
             time_scale=self.time_scale, checker_seconds=options.checker_seconds, most_mib=options.tests_mib
@@ -130,35 +128,39 @@ class Judge(Judging):
         """Judge one program in the background; a cancelled future is dropped if queued, or stops after its current
         test.
 
-        Blocks while `max_waiting` programs are queued or running.
-
         Raises:
             DataError: the problem's tests cannot be read.
             EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
         known = self._prepare(program, problem, "the program")
-        self._room.enter().result()
-        return self._enter(program, known)
-
-    async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine, such as when a rollout arrives; waits and raises like `submit`."""
-        import asyncio  # only callers that have an event loop pay for it
-
-        known = self._prepare(program, problem, "the program")
-        await self._room.enter_async()
-        return await asyncio.wrap_future(self._enter(program, known))
+        future: Future[Verdict] = Future()
+        self._enqueue(program, known, future)
+        return future
 
     def submit_run(self, invocation: Invocation) -> Future[Execution]:
-        """Run one program in the background without judging it; waits like `submit`.
+        """Run one program in the background without judging it.
 
         Raises:
             DataError: it cannot be run; why.
             EvaluatorFault: there is no compiler for its language, or the judge is closed.
         """
-        self._check_open()
         invocation.check()
-        self._room.enter().result()
-        return self._enter_run(invocation)
+        future: Future[Execution] = Future()
+
+        def finish(execution: Verdict | Execution | None) -> None:
+            with self._lock:
+                self._runs += execution is not None
+                # Closing the judge may have answered it already.
+                is_open = future in self._running
+                self._running.discard(future)
+            if isinstance(execution, Execution) and is_open:
+                _settle([future], execution)
+
+        with self._lock:
+            self._check_open()
+            self._running.add(future)
+        self._pool.put(Work(invocation.program, None, invocation, lambda: not future.cancelled(), finish))
+        return future
 
     def run(self, invocation: Invocation) -> Execution:
         """Run one program and return the result; raises like `submit_run`."""
@@ -168,10 +170,7 @@ class Judge(Judging):
         """Run one program from a coroutine; raises like `submit_run`."""
         import asyncio
 
-        self._check_open()
-        invocation.check()
-        await self._room.enter_async()
-        return await asyncio.wrap_future(self._enter_run(invocation))
+        return await asyncio.wrap_future(self.submit_run(invocation))
 
     def close(self) -> None:
         """End all sandboxes at once; programs still being judged get a sandbox fault."""
@@ -206,17 +205,6 @@ class Judge(Judging):
         for index in sorted(range(len(programs)), key=lambda index: -known[index].expected_seconds):
             self._enqueue(programs[index], known[index], futures[index])
         return futures
-
-    def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
-        """Judge a program that has a queue place."""
-        future: Future[Verdict] = Future()
-        future.add_done_callback(lambda _: self._room.leave())
-        try:
-            self._enqueue(program, problem, future)
-        except EvaluatorFault:
-            future.cancel()
-            raise
-        return future
 
     def _enqueue(self, program: Program, problem: KnownProblem, future: Future[Verdict]) -> None:
         """Start judging a program unless its verdict is known or on its way."""
@@ -269,31 +257,6 @@ class Judge(Judging):
         elif job.work is not None:
             # Another caller has joined in the meantime.
             self._pool.put(job.work)
-
-    def _enter_run(self, invocation: Invocation) -> Future[Execution]:
-        """Run a program that has a queue place."""
-        future: Future[Execution] = Future()
-        future.add_done_callback(lambda _: self._room.leave())
-
-        def finish(execution: Verdict | Execution | None) -> None:
-            with self._lock:
-                self._runs += execution is not None
-                # Closing the judge may have answered it already.
-                is_open = future in self._running
-                self._running.discard(future)
-            if isinstance(execution, Execution) and is_open:
-                _settle([future], execution)
-
-        try:
-            with self._lock:
-                self._check_open()
-                self._running.add(future)
-        except EvaluatorFault:
-            future.cancel()
-            raise
-        work = Work(invocation.program, None, invocation, lambda: not future.cancelled(), finish)
-        self._pool.put(work)
-        return future
 
 
 def _settle(futures: Iterable[Future[T]], result: T) -> None:

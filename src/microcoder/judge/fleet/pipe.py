@@ -38,7 +38,7 @@ from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Program, Verdict
 from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
-from microcoder.judge.languages.packages import PackageShelf, load_profile
+from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
@@ -137,7 +137,7 @@ class JudgeProcess:
         """Start the workers, pass them the incoming work, and end them."""
         options, pace = self._setup.options, self._setup.pace
         try:
-            packages = PackageShelf(load_profile(options.packages))
+            packages = provide_packages(load_profile(options.packages))
             self._workers = Workers(self._setup.num_workers, options, packages, gate=self._gate, pace=Pace(pace))
         except Exception as error:
             self._fail(error)

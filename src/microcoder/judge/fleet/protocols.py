@@ -74,9 +74,11 @@ class Judging(ABC):
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background."""
 
-    @abstractmethod
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine."""
+        """Judge one program from a coroutine, such as when a rollout arrives; raises like `judge`."""
+        import asyncio  # only callers that have an event loop pay for it
+
+        return await asyncio.wrap_future(self.submit(program, problem))
 
     @abstractmethod
     def close(self) -> None:

@@ -59,7 +59,6 @@ _START_SECONDS = 120.0
 """How long there may be no actor before programs get `sandbox_fault`."""
 _MOST_LOSSES = 3
 """Actors that may be lost with a program before it gets `sandbox_fault`."""
-_NO_LIMIT = 1 << 20
 _LOG = logging.getLogger(__name__)
 
 
@@ -67,8 +66,8 @@ class NodeJudge:
     """What runs on a node: a judge with so many workers, or one for each of the node's processors."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        """Start the judge; how many programs come at a time is decided by who sends them."""
-        self._judge = Judge(**(options | {"max_waiting": _NO_LIMIT}))
+        """Start the judge."""
+        self._judge = Judge(**(options))
         self._problems: dict[int, Problem] = {}
         self._landed: SimpleQueue[tuple[int, JudgeAnswer]] = SimpleQueue()
 

@@ -103,10 +103,6 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         (future,) = self._enqueue([QueuedProgram(program, self._know(problem))])
         return future
 
-    async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine; raises like `judge`."""
-        return await asyncio.wrap_future(self.submit(program, problem))
-
     def close(self) -> None:
         """Give up what is on its way: it gets `sandbox_fault`."""
         with self._lock:

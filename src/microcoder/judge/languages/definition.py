@@ -10,13 +10,16 @@ from pathlib import Path
 
 from pydantic import Field, field_validator, model_validator
 
-from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.types import Record
-from microcoder.judge.languages.interpreter import Interpreter, find_interpreter
+from microcoder.judge.languages.interpreter import CURRENT_VERSION
 
 _FLAGS, _HEADERS = "{flags}", "{headers}"
 _STAND_IN_PLACES = ("/proc/", "/sys/", "/etc/")
 _OWN_PLACES = ("/proc/self/fd", "/proc/self/fd/")
+_OTHER_PYTHON = (
+    f"no Python {{}} here: programs run on the Python that MicroCoder runs on, {CURRENT_VERSION}; judge them where "
+    "MicroCoder is installed for that one, on this machine or by `microcoder serve` there"
+)
 _FILLED = {"build": ("compiler", "home"), "run": ("runtime", "home", "memory_mib"), "": ("runtime", "home")}
 
 
@@ -165,18 +168,10 @@ class Language(Record):
         """Return the path of the compiler to use, or None if there is none."""
         return _find_command(self.compilers)
 
-    def find_interpreter(self) -> Interpreter:
-        """Return the interpreter of a language that is not built."""
-        return find_interpreter(self.version)
-
     def find_problem(self) -> str:
         """Return why programs of this language cannot be judged here; empty if they can."""
         if not self.is_built:
-            try:
-                self.find_interpreter()
-            except MicroCoderError as error:
-                return str(error)
-            return ""
+            return "" if self.version == CURRENT_VERSION else _OTHER_PYTHON.format(self.version)
         if not self.find_compiler():
             return self._missing("compiler", self.compilers)
         if self.runtime is not None and not self.runtime.find_command():

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.types import Problem
-from microcoder.judge.languages import LANGUAGES, find_language, language_of
-from microcoder.judge.languages.interpreter import CURRENT_VERSION, current_interpreter
-from microcoder.judge.languages.packages import PackageProfile, PackageShelf
-
-PYTHON = "python"
+from microcoder.judge.languages import LANGUAGES, language_of
+from microcoder.judge.languages.interpreter import current_interpreter
+from microcoder.judge.languages.packages import PackageProfile, ProvidedPackages
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +17,7 @@ class JudgingEnvironment:
     """The Python and packages that programs run with."""
 
     python: str
-    """Python version for problems that do not name one."""
+    """The Python that MicroCoder runs on."""
     profile: PackageProfile
     missing: str = ""
     """Why the packages are missing, and what to type; empty if they are installed."""
@@ -50,11 +47,10 @@ class JudgingEnvironment:
         }
 
 
-def describe_environment(packages: PackageShelf, call_stack: str) -> JudgingEnvironment:
-    """Return what programs of a judge run on; its packages are installed first if they are not there."""
-    provided = packages.provide(current_interpreter())
+def describe_environment(packages: ProvidedPackages, call_stack: str) -> JudgingEnvironment:
+    """Return what programs of a judge run on."""
     version = current_interpreter().version
-    return JudgingEnvironment(version, packages.profile, provided.problem, digest_languages(), call_stack)
+    return JudgingEnvironment(version, packages.profile, packages.problem, digest_languages(), call_stack)
 
 
 def digest_languages() -> dict[str, str]:
@@ -63,14 +59,7 @@ def digest_languages() -> dict[str, str]:
 
 
 def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> dict[str, str]:
-    """Return what verdicts on these problems are tied to, in words: packages, and each Python that is asked for."""
-    asked = {(language.name, language.version) for language in map(language_of, problems)}
-    versions = {CURRENT_VERSION} | {version for name, version in asked if name == PYTHON}
-    pythons = {}
-    for version in sorted(versions):
-        try:
-            pythons[version] = find_language(PYTHON, version).find_interpreter().version
-        except MicroCoderError:
-            pythons[version] = f"{version}, missing"
-    own = {name: digest for name, digest in digest_languages().items() if name in {name for name, _ in asked}}
-    return {"Python": ", ".join(pythons.values()), "packages": profile.label, **own}
+    """Return what verdicts on these problems are tied to, in words: Python, packages, languages of the user's own."""
+    asked = {language_of(problem).name for problem in problems}
+    own = {name: digest for name, digest in digest_languages().items() if name in asked}
+    return {"Python": current_interpreter().version, "packages": profile.label, **own}

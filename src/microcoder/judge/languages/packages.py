@@ -1,12 +1,13 @@
 """Which third-party packages programs may import: profiles of pinned packages, one file each in `profiles/`.
 
 A program's verdict must not depend on what happens to be installed beside MicroCoder, so programs see the packages of
-a profile and no others. Where those are kept, and how they come there: `PackageShelf`.
+a profile and no others.
 
-Where the packages of a profile are: in a folder of their own for each Python, apart from the host's environment.
+Where packages are kept, and precompiled headers (`builds`), which a judge makes when it first needs them:
 
     <root>/<digest>/             one profile for one Python: what is imported from, and `profile.json`, which says so
-    <root>/.<digest>.lock        held while it is made
+    <root>/headers/<digest>/     one header for one compiler
+    .<digest>.lock               beside each; held while it is made
 
 The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in the user's cache
 (~/.cache/microcoder/packages) and then where root puts them for everybody (/var/cache/microcoder/packages).
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,13 +41,12 @@ from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Record
-from microcoder.judge.languages.interpreter import Interpreter
+from microcoder.judge.languages.interpreter import CURRENT_VERSION, current_interpreter
 
 ROOT_VARIABLE = "MICROCODER_PACKAGES"
 """Environment variable: where packages are kept, such as a folder that all nodes of a cluster see."""
 
 _FOR_EVERYBODY = Path("/var/cache/microcoder/packages")
-_MARKER = "profile.json"
 _SECONDS = 900.0
 _OPTIONS = ("--only-binary", ":all:", "--no-deps", "--quiet")
 _PIP_OPTIONS = ("--no-compile", "--no-input", "--retries", "1", "--timeout", "15", "--disable-pip-version-check")
@@ -56,7 +56,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProvidedPackages:
-    """The installed packages of a profile for one Python."""
+    """The installed packages of a profile; what a judge finds at its start holds for its whole life."""
 
     profile: PackageProfile
     folder: str
@@ -83,69 +83,93 @@ def find_roots() -> tuple[Path, ...]:
     return (own, _FOR_EVERYBODY) if own.is_absolute() else (_FOR_EVERYBODY,)
 
 
-def folder_digest(profile: PackageProfile, interpreter: Interpreter) -> str:
-    """Return the name of a profile's folder: pins, Python version and platform decide it."""
-    content = [profile.pins, interpreter.short_version, interpreter.abi]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+def find_kept(places: Sequence[Path], digest: str) -> Path | None:
+    """Return the folder of a digest in one of these places; None if it was not made yet."""
+    return next((place / digest for place in places if (place / digest).is_dir()), None)
 
 
-def find_folder(profile: PackageProfile, interpreter: Interpreter) -> Path | None:
-    """Return the folder of a profile that is installed already."""
-    digest = folder_digest(profile, interpreter)
-    return next((root / digest for root in find_roots() if (root / digest / _MARKER).is_file()), None)
+def keep_folder(places: Sequence[Path], digest: str, make: Callable[[Path], object], *, waits: bool = True) -> Path:
+    """Return the folder of a digest, filled first if it is in none of these places: whole or not at all, in the first.
 
-
-def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
-    """Return the folder of a profile, made first if it is not there yet."""
-    found = find_folder(profile, interpreter)
-    if found is not None:
+    Raises:
+        BlockingIOError: another process fills it, and this one does not wait.
+        EvaluatorFault: the place cannot be written, or what `make` raises.
+    """
+    if (found := find_kept(places, digest)) is not None:
         return found
-    root, digest = find_roots()[0], folder_digest(profile, interpreter)
+    place = places[0]
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with (root / f".{digest}.lock").open("a") as lock:
-            lock_file(lock, waits=True)
-            found = find_folder(profile, interpreter)
-            return found if found is not None else _make(root / digest, profile, interpreter)
+        open_place(place)
+        with (place / f".{digest}.lock").open("a") as lock:
+            lock_file(lock, waits=waits)
+            if (found := find_kept(places, digest)) is not None:
+                return found
+            for left_by_a_kill in place.glob(f".{digest}-*"):
+                shutil.rmtree(left_by_a_kill, ignore_errors=True)
+            staging = Path(tempfile.mkdtemp(prefix=f".{digest}-", dir=place))
+            try:
+                make(staging)
+                # Programs and compilers run as users of their own, whatever the umask.
+                for path in (staging, *staging.rglob("*")):
+                    path.chmod(0o755 if path.is_dir() else 0o644)
+                return staging.rename(place / digest)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+    except BlockingIOError:
+        raise
     except OSError as error:
         raise EvaluatorFault(
-            f"{root} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
+            f"{place} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
         ) from None
 
 
-def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Path:
-    """Make a folder, whole or not at all; its lock is held."""
-    _LOG.warning(
-        "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
-        ", ".join(profile.pins),
-        interpreter.short_version,
-        target,
-    )
-    for left_by_a_kill in target.parent.glob(f".{target.name}-*"):
-        shutil.rmtree(left_by_a_kill, ignore_errors=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        _run_installer(staging, profile.pins, interpreter)
-        shutil.rmtree(staging / "bin", ignore_errors=True)
-        _check(staging, profile)
+def open_place(place: Path) -> None:
+    """Make the folder that others are kept in; everybody may enter it, whatever the umask."""
+    if not place.is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        place.chmod(0o755)
+
+
+def folder_digest(profile: PackageProfile) -> str:
+    """Return the name of a profile's folder: pins, Python version and platform decide it."""
+    content = [profile.pins, CURRENT_VERSION, current_interpreter().abi]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def find_folder(profile: PackageProfile) -> Path | None:
+    """Return the folder of a profile that is installed already."""
+    return find_kept(find_roots(), folder_digest(profile))
+
+
+def install_packages(profile: PackageProfile) -> Path:
+    """Return the folder of a profile, made first if it is not there yet."""
+
+    def fill(folder: Path) -> None:
+        _LOG.warning(
+            "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
+            ", ".join(profile.pins),
+            CURRENT_VERSION,
+            folder.parent,
+        )
+        interpreter = current_interpreter()
+        _run_installer(folder, profile.pins, interpreter.executable)
+        shutil.rmtree(folder / "bin", ignore_errors=True)
+        _check(folder, profile)
         # Bytecode is trusted unread, since nobody changes the folder; not every file of a package compiles.
         options = ("-q", "-x", "/tests?/", "--invalidation-mode", "unchecked-hash")
-        subprocess.run([interpreter.executable, "-I", "-m", "compileall", *options, str(staging)], capture_output=True)
+        subprocess.run([interpreter.executable, "-I", "-m", "compileall", *options, str(folder)], capture_output=True)
         about = {"profile": profile.name, "pins": profile.pins, "python": interpreter.version, "abi": interpreter.abi}
-        (staging / _MARKER).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        open_to_everybody(staging)
-        staging.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return target
+        (folder / "profile.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+    return keep_folder(find_roots(), folder_digest(profile), fill)
 
 
-def _run_installer(folder: Path, pins: Sequence[str], interpreter: Interpreter) -> None:
+def _run_installer(folder: Path, pins: Sequence[str], python: str) -> None:
     """Install wheels by pip, as it is configured on this machine; without it by uv."""
     if importlib.util.find_spec("pip") is not None:
-        command = [sys.executable, "-I", "-m", "pip", "--python", interpreter.executable, "install", *_PIP_OPTIONS]
+        command = [sys.executable, "-I", "-m", "pip", "--python", python, "install", *_PIP_OPTIONS]
     elif (uv := shutil.which("uv")) is not None:
-        command = [uv, "pip", "install", "--python", interpreter.executable]
+        command = [uv, "pip", "install", "--python", python]
     else:
         raise EvaluatorFault(f"there is neither pip nor uv; type `{sys.executable} -m ensurepip`")
     # A host's own rules for pip (only in a virtual environment, into the user's folder) do not fit a folder of its own.
@@ -180,50 +204,24 @@ def _check(folder: Path, profile: PackageProfile) -> None:
                 raise EvaluatorFault(f"{found.name} needs {name}, which is not pinned; add a line {name}==VERSION")
 
 
-def open_to_everybody(folder: Path) -> None:
-    """Let programs read it, which run as a user of their own, whatever the umask."""
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-class PackageShelf:
-    """The packages of one judge, by Python; what was found first holds for its whole life.
-
-    An answer that changed would meet sandboxes that were started under the earlier one.
-    """
-
-    def __init__(self, profile: PackageProfile) -> None:
-        self.profile = profile
-        self._lock = threading.Lock()
-        self._provided: dict[str, ProvidedPackages] = {}
-
-    def provide(self, interpreter: Interpreter) -> ProvidedPackages:
-        """Return what programs of this Python may import, installed first if it is not there; it never raises."""
-        with self._lock:
-            key = interpreter.executable
-            if key not in self._provided:
-                self._provided[key] = provide_packages(self.profile, interpreter)
-            return self._provided[key]
-
-
 _missing: dict[str, str] = {}
 """Folders that could not be made by this process, which tries once: why, and what to type."""
 _missing_lock = threading.Lock()
 
 
-def provide_packages(profile: PackageProfile, interpreter: Interpreter) -> ProvidedPackages:
+def provide_packages(profile: PackageProfile) -> ProvidedPackages:
     """Return what there is of a profile, installed first if it is not there; a failure is loud, and no exception."""
     if not profile.packages:
         return ProvidedPackages(profile, "")
-    digest = folder_digest(profile, interpreter)
+    digest = folder_digest(profile)
     with _missing_lock:
-        found = find_folder(profile, interpreter)
+        found = find_folder(profile)
         if found is None and digest not in _missing:
             try:
-                found = install_packages(profile, interpreter)
+                found = install_packages(profile)
             except EvaluatorFault as fault:
                 _missing[digest] = (
-                    f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: "
+                    f"the packages of profile {profile.name} are missing for Python {CURRENT_VERSION}: "
                     "programs that import them stay unscored; type "
                     f"`microcoder packages {profile.path or profile.name}` ({fault})"
                 )

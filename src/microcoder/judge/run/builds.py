@@ -4,10 +4,9 @@ Headers kept precompiled, so that a compiler need not read the standard library 
 
     <root>/headers/<digest>/bits/stdc++.h.gch   what g++ takes if a program includes that header before all else
     <root>/headers/<digest>/bits/stdc++.h       leads to the header itself, for a second include of it
-    <root>/headers/.<digest>.lock               held while it is made
 
-<root> is where packages are kept; a compiler's version, with the package that it is from, a header and the flags have a
-folder of their own. A program sees no other names with the header than without: it has included it.
+<root> is where packages are kept, too; a compiler's version, with the package that it is from, a header and the flags
+have a folder of their own. A program sees no other names with the header than without: it has included it.
 g++ ignores a precompiled header that does not fit the program (macros or pragmas before it, other flags).
 """
 
@@ -21,9 +20,7 @@ import logging
 import os
 import platform
 import re
-import shutil
 import subprocess
-import tempfile
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection
@@ -31,9 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.machine import count_processors, lock_file
+from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages import Language
-from microcoder.judge.languages.packages import ROOT_VARIABLE, find_roots, open_to_everybody
+from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied, TestTask
 from microcoder.judge.run.timing import Limits
 from microcoder.judge.sandbox.layers import LAYERS
@@ -208,14 +205,13 @@ def find_toolchain(language: Language) -> tuple[str, ...]:
         return language.find_readable()
     places = find_places()
     with contextlib.suppress(OSError):
-        _open_place(places[0])
+        open_place(places[0])
     return (*language.find_readable(), *(str(place) for place in places if place.is_dir()))
 
 
 def find_header(language: Language, header: str) -> Path | None:
     """Return the folder of a header that is kept already."""
-    digest = _digest(language, header)
-    return next((place / digest for place in find_places() if (place / digest).is_dir()), None)
+    return find_kept(find_places(), _digest(language, header))
 
 
 def list_headers(language: Language) -> dict[str, Path | None]:
@@ -234,54 +230,24 @@ def make_header(
 
     It is made in a sandbox of its own, from the system's files alone: no program has been there.
     """
-    found = find_header(language, header)
-    if found is not None:
-        return found
-    place, digest = find_places()[0], _digest(language, header)
-    try:
-        _open_place(place)
-        with (place / f".{digest}.lock").open("a") as lock:
-            lock_file(lock, waits=waits)
-            return find_header(language, header) or _make(place / digest, language, header, layers, nice)
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        raise EvaluatorFault(
-            f"{place} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
-        ) from None
 
-
-def _open_place(place: Path) -> None:
-    """Make the folder of all headers; builds, which run as a user of their own, enter it whatever the umask."""
-    if not place.is_dir():
-        place.mkdir(parents=True, exist_ok=True)
-        place.chmod(0o755)
-
-
-def _make(target: Path, language: Language, header: str, layers: Collection[str], nice: int) -> Path:
-    _LOG.warning("microcoder: precompiling <%s> for %s into %s, once", header, language.label, target)
-    for left in target.parent.glob(f".{target.name}-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    command, source = language.precompile_command(require_compiler(language)), f"#include <{header}>\n"
-    sandbox = Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
-    try:
-        with contextlib.closing(sandbox):
-            made = run_compiler(sandbox, language, command, source, max_bytes=_MAX_BYTES)
-    except SandboxDied as died:
-        raise EvaluatorFault(f"<{header}> cannot be precompiled: {died}") from None
-    if not made.is_built:
-        raise EvaluatorFault(f"<{header}> cannot be precompiled: {made.message}")
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        path = staging / f"{header}.gch"
+    def fill(folder: Path) -> None:
+        _LOG.warning("microcoder: precompiling <%s> for %s into %s, once", header, language.label, folder.parent)
+        command = language.precompile_command(require_compiler(language))
+        try:
+            sandbox = Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
+            with contextlib.closing(sandbox):
+                made = run_compiler(sandbox, language, command, f"#include <{header}>\n", max_bytes=_MAX_BYTES)
+        except SandboxDied as died:
+            raise EvaluatorFault(f"<{header}> cannot be precompiled: {died}") from None
+        if not made.is_built:
+            raise EvaluatorFault(f"<{header}> cannot be precompiled: {made.message}")
+        path = folder / f"{header}.gch"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(made.binary)
-        (staging / header).write_text(f"#include_next <{header}>\n", encoding="utf-8")
-        open_to_everybody(staging)
-        staging.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return target
+        (folder / header).write_text(f"#include_next <{header}>\n", encoding="utf-8")
+
+    return keep_folder(find_places(), _digest(language, header), fill, waits=waits)
 
 
 def _digest(language: Language, header: str) -> str:

@@ -41,8 +41,6 @@ class JudgeOptions(Config):
     """When a program's remaining tests are skipped."""
     time_scale: float | None = _option(None, "0.1 to 100, or leave it out to have it measured", ge=0.1, le=100)
     """Factor on CPU limits; by default measured (see `timing`)."""
-    max_waiting: int = _option(1024, "1 or more", ge=1)
-    """Queued and running programs beyond which `submit` and `judge_async` block."""
     cache_size: int = _option(4096, "0 or more", ge=0)
     """Verdicts to keep for identical pairs of program and problem; 0 judges each anew."""
     renew_after: int = _option(0, "0 or more", ge=0)

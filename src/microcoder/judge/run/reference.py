@@ -34,7 +34,7 @@ from microcoder.judge.compare.values import MalformedWire, decode_value, write_j
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
-from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_profile
+from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run.builds import require_compiler, run_compiler
 from microcoder.judge.run.problem import read_test
 from microcoder.judge.run.runtimes import Loaded, LoadedRuntime, find_room
@@ -98,7 +98,8 @@ def judge_by_reference(
     results: list[TestResult] = []
     try:
         with contextlib.ExitStack() as opened:
-            for result in _judge_tests(opened, program.code, problem, time_scale, PackageShelf(load_profile(packages))):
+            provided = provide_packages(load_profile(packages))
+            for result in _judge_tests(opened, program.code, problem, time_scale, provided):
                 results.append(result)
                 is_broken = result.verdict is Outcome.SANDBOX_FAULT and result.detail.startswith(CHECKER_FAULT)
                 is_limit = stop == "first_limit" and result.verdict in _LIMITS
@@ -114,7 +115,7 @@ def judge_by_reference(
 
 
 def _judge_tests(
-    opened: contextlib.ExitStack, answer: str, problem: Problem, time_scale: float, packages: PackageShelf
+    opened: contextlib.ExitStack, answer: str, problem: Problem, time_scale: float, packages: ProvidedPackages
 ) -> Iterator[TestResult]:
     """Yield the result of each test, in order, or the one result of a program that cannot be run."""
     checking = None
@@ -175,7 +176,7 @@ def _load(
     code: str,
     cpu_seconds: float,
     memory_mib: int,
-    packages: PackageShelf,
+    packages: ProvidedPackages,
     answer: str = "",
     fn_name: str = "",
     build_scale: float = 1.0,
@@ -184,14 +185,14 @@ def _load(
 ) -> _Ready | str:
     """Return a program ready to run in a sandbox of its own, or the compiler's message."""
     limits = Limits(cpu_seconds, 2 * cpu_seconds + 1, (memory_mib + SPARE_MEMORY_MIB) << 20, output_mib << 20)
+    if trouble := language.find_problem():
+        raise EvaluatorFault(trouble)
     if not language.is_built:
-        interpreter = language.find_interpreter()
-        provided = packages.provide(interpreter)
         for source in (code, answer):
-            if missing := provided.find_problem(source, is_function=bool(fn_name)):
+            if missing := packages.find_problem(source, is_function=bool(fn_name)):
                 raise EvaluatorFault(missing)
-        preload = packages.profile.preload_for(code) if provided.folder else ()
-        sandbox = Sandbox(interpreter=interpreter, packages=provided.folder, preload=preload, scratch_mib=scratch_mib)
+        preload = packages.profile.preload_for(code) if packages.folder else ()
+        sandbox = Sandbox(packages=packages.folder, preload=preload, scratch_mib=scratch_mib)
         loaded: Loaded = opened.enter_context(contextlib.closing(LoadedProgram(code)))
     else:
         limited = language.model_copy(update={"build_seconds": language.build_seconds * build_scale})

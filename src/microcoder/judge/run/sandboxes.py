@@ -16,8 +16,7 @@ from typing import TypeVar
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.judge.languages import find_language
-from microcoder.judge.languages.interpreter import CURRENT_VERSION, find_interpreter
-from microcoder.judge.languages.packages import STANDARD, PackageShelf, load_profile
+from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import find_toolchain
 from microcoder.judge.run.options import JudgeOptions
@@ -52,8 +51,6 @@ T = TypeVar("T")
 class SandboxKind:
     """The kind of a sandbox; runs that need the same kind share one."""
 
-    version: str = CURRENT_VERSION
-    """Version of Python."""
     preload: tuple[str, ...] = ()
     """Packages that are loaded before the program starts."""
     is_large: bool = False
@@ -71,11 +68,11 @@ class Sandboxes:
         self,
         options: JudgeOptions | None = None,
         *,
-        packages: PackageShelf | None = None,
+        packages: ProvidedPackages | None = None,
         turn: WorkerTurn | None = None,
     ) -> None:
         """Start none yet."""
-        self.packages = packages or PackageShelf(load_profile(STANDARD))
+        self.packages = packages or provide_packages(load_profile(STANDARD))
         self._options = options or JudgeOptions()
         self._turn = turn or WorkerTurn()
         self._started: dict[SandboxKind, Sandbox] = {}
@@ -152,10 +149,8 @@ class Sandboxes:
         raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: SandboxKind) -> Sandbox:
-        interpreter = find_interpreter(kind.version)
         sandbox = Sandbox(
-            interpreter=interpreter,
-            packages="" if kind.builds else self.packages.provide(interpreter).folder,
+            packages="" if kind.builds else self.packages.folder,
             preload=kind.preload,
             toolchain=find_toolchain(find_language(kind.builds)) if kind.builds else None,
             runtime=find_room(find_language(kind.runs)).as_message() if kind.runs else NO_RUNTIME,

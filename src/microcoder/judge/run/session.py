@@ -21,8 +21,7 @@ from microcoder.judge.core.types import (
     Verdict,
 )
 from microcoder.judge.languages import Language, find_language, language_of
-from microcoder.judge.languages.interpreter import CURRENT_VERSION
-from microcoder.judge.languages.packages import PackageShelf
+from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import checkers, executions, verdicts
 from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, require_compiler
 from microcoder.judge.run.checkers import CheckerFailed
@@ -96,7 +95,7 @@ class Session:
         gate: Gate | None = None,
         builds: BuildCache | None = None,
         pace: Pace | None = None,
-        packages: PackageShelf | None = None,
+        packages: ProvidedPackages | None = None,
         headers: HeaderShelf | None = None,
     ) -> None:
         self._options = options = options or JudgeOptions()
@@ -161,8 +160,8 @@ class Session:
         if loaded is None:
             return verdicts.build_error(message)
         # The same parse serves the screen of programs whose tests may share a process.
-        is_ours = not language.is_built and language.version == CURRENT_VERSION
-        if is_ours and self._sharing.is_on and len(prepared.tests) > 1 and (message := find_syntax_error(code)):
+        is_screened = not language.is_built and self._sharing.is_on and len(prepared.tests) > 1
+        if is_screened and (message := find_syntax_error(code)):
             return verdicts.build_error(message)
         reads_by_name, writes_by_name = bool(NAMES_INPUT.search(code)), bool(NAMES_OUTPUT.search(code))
         largest = max(len(test.stdin) for test in prepared.tests)
@@ -362,8 +361,10 @@ class Session:
     ) -> tuple[Loaded | None, str]:
         """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text."""
         if not language.is_built:
-            provided = self._sandboxes.packages.provide(language.find_interpreter())
-            problems = (provided.find_problem(source, is_function=is_function) for source in (code, answer))
+            if trouble := language.find_problem():
+                raise EvaluatorFault(trouble)
+            find_problem = self._sandboxes.packages.find_problem
+            problems = (find_problem(source, is_function=is_function) for source in (code, answer))
             if problem := next(filter(None, problems), ""):
                 self.record.missing_packages += 1
                 raise EvaluatorFault(problem)
@@ -388,9 +389,8 @@ class Session:
         """Return what sandbox a program runs in."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=_runtime_of(language))
-        has_packages = self._sandboxes.packages.provide(language.find_interpreter()).folder
-        preload = self._sandboxes.packages.profile.preload_for(code) if has_packages else ()
-        return SandboxKind(language.version, preload, is_large)
+        packages = self._sandboxes.packages
+        return SandboxKind(packages.profile.preload_for(code) if packages.folder else (), is_large)
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
         """Judge by a checker program; if it also fails on the problem's own answer, the program gets no verdict.

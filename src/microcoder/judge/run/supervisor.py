@@ -20,7 +20,7 @@ from typing import Any, TypedDict, Unpack
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import require_linux
-from microcoder.judge.languages.interpreter import STANDARD_PRELOAD, Interpreter, current_interpreter
+from microcoder.judge.languages.interpreter import STANDARD_PRELOAD, current_interpreter
 from microcoder.judge.run import isolation, watch
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series, make_memory_file
@@ -188,7 +188,6 @@ class Sandbox:
     def __init__(
         self,
         *,
-        interpreter: Interpreter | None = None,
         packages: str = "",
         preload: Sequence[str] = (),
         layers: Collection[str] = LAYERS,
@@ -202,7 +201,6 @@ class Sandbox:
         """Start it.
 
         Args:
-            interpreter: the Python that runs the programs; this process's own if left out.
             packages: folder of the third-party packages that programs may import; empty for none.
             preload: packages to import besides the standard library's.
             layers: the layers of isolation to put on.
@@ -225,7 +223,7 @@ class Sandbox:
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
         """A descriptor to name if a task has no source."""
-        interpreter = interpreter or current_interpreter()
+        interpreter = current_interpreter()
         self._folder = isolation.reserve_name()
         self._process, self._socket = _spawn(interpreter.executable, self._log)
         config = {

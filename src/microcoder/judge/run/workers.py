@@ -1,17 +1,14 @@
 """The threads that judge: each with warm sandboxes of its own, all of them in one process.
 
 What a judge remembers between programs: prepared problems, and verdicts by program and problem.
-
-A bounded number of queue places, for threads and coroutines.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import count
 from queue import SimpleQueue
@@ -19,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.languages.packages import PackageShelf
+from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import BuildCache, HeaderShelf
 from microcoder.judge.run.checkers import CPU_SECONDS
@@ -140,48 +137,6 @@ class VerdictCache:
             self._verdicts.popitem(last=False)
 
 
-class Slots:
-    """A fair semaphore for threads and coroutines."""
-
-    def __init__(self, size: int) -> None:
-        self._lock = threading.Lock()
-        self._free = size
-        self._waiting: deque[Future[None]] = deque()
-
-    def enter(self) -> Future[None]:
-        """Return a future that is done once a place is free for it."""
-        future: Future[None] = Future()
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                future.set_result(None)
-            else:
-                self._waiting.append(future)
-        return future
-
-    def leave(self) -> None:
-        """Give a place back."""
-        with self._lock:
-            while self._waiting:
-                future = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():
-                    future.set_result(None)
-                    return
-            self._free += 1
-
-    async def enter_async(self) -> None:
-        """Wait for a place without blocking the event loop."""
-        import asyncio  # only callers that have an event loop pay for it
-
-        future = self.enter()
-        try:
-            await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            if not future.cancel():
-                self.leave()
-            raise
-
-
 _JOIN_SECONDS = 10.0
 _MOST_THREADS = 8
 """Beyond that a process is busy with its own threads: 4 of them have 1,300 tests a second, 16 only 2,500."""
@@ -218,7 +173,7 @@ class Workers:
         self,
         size: int,
         options: JudgeOptions,
-        packages: PackageShelf,
+        packages: ProvidedPackages,
         *,
         gate: Gate | None = None,
         pace: Pace | None = None,

@@ -82,7 +82,7 @@ class JudgeServer(uvicorn.Server):
             self._connections,
             host=host,
             port=port,
-            http=cast(type[asyncio.Protocol], partial(Connection, self._connections)),
+            http="h11",
             ws="none",
             loop="asyncio",
             ssl_certfile=tls[0] if tls else None,
@@ -95,6 +95,9 @@ class JudgeServer(uvicorn.Server):
             timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
+        config.load()
+        reading = partial(Connection, self._connections, config.http_protocol_class)
+        config.http_protocol_class = cast(type[asyncio.Protocol], reading)
         super().__init__(config)
 
     @property

@@ -16,15 +16,15 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import math
 import os
 import resource
 import socket
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.reading import BYTES_PER_VALUE, Refused, ValueCounter
@@ -271,61 +271,55 @@ class Connections:
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
         self._app, self._metrics, self._most = app, metrics, most
         self._settings = settings
-        self._waiting: dict[Connection, float] = {}
-        """Connections without a request under way and until when one has to come; the longest waiting first."""
-        self._busy: set[Connection] = set()
+        self._open: dict[Connection, float] = {}
+        """Connections, and until when a request has to come; infinite while one is under way. The one that waits for
+        the longest comes first of those that wait."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its connection is busy meanwhile."""
         connection: Connection | None = scope.get("state", {}).get("connection")
-        if connection is None:
-            await self._app(scope, receive, send)
-            return
 
         async def note_and_send(message: Message) -> None:
             # Before it is sent: the next request may come before this call is over.
             if message["type"] == "http.response.body" and not message.get("more_body", False):
-                self.note_waiting(connection, self._settings.idle_seconds + self._settings.head_seconds)
+                self.note(connection, self._settings.idle_seconds + self._settings.head_seconds)
             await send(message)
 
-        self.forget(connection)
-        if not connection.transport.is_closing():
-            self._busy.add(connection)
+        self.note(connection, math.inf)
         await self._app(scope, receive, note_and_send)
 
     async def watch(self) -> None:
         """End connections that wait for too long; one that trickles in has no more time than one that does not come."""
         while True:
             await asyncio.sleep(self._settings.head_seconds / 10)
-            for connection in [one for one, give_up in self._waiting.items() if give_up < time.monotonic()]:
+            for connection in [one for one, give_up in self._open.items() if give_up < time.monotonic()]:
                 self._end(connection, "no_head")
 
     def admit(self, connection: Connection) -> bool:
         """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
-        is_full = len(self._waiting) + len(self._busy) >= self._most
-        if is_full and self._waiting:
-            self._end(next(iter(self._waiting)), "no_room")
-        elif is_full:
-            self._metrics.connections_closed.labels("no_room").inc()
-            return False
-        self.note_waiting(connection, self._settings.head_seconds)
+        if len(self._open) >= self._most:
+            waiting = next((one for one, give_up in self._open.items() if give_up < math.inf), None)
+            if waiting is None:
+                self._metrics.connections_closed.labels("no_room").inc()
+                return False
+            self._end(waiting, "no_room")
+        self._open[connection] = math.inf
+        self.note(connection, self._settings.head_seconds)
         # What is not taken for so long is reset.
         not_read = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self._settings.body_seconds))
         connection.transport.get_extra_info("socket").setsockopt(*not_read)
         return True
 
-    def note_waiting(self, connection: Connection, seconds: float) -> None:
-        """Wait for a request of a connection that is open."""
-        self.forget(connection)
-        if not connection.transport.is_closing():
-            self._waiting[connection] = time.monotonic() + seconds
-            self._metrics.connections.set(len(self._waiting) + len(self._busy))
+    def note(self, connection: Connection | None, seconds: float) -> None:
+        """Wait so long for the next request of a connection that is open."""
+        if connection is not None and self._open.pop(connection, None) is not None:
+            self._open[connection] = time.monotonic() + seconds
+            self._metrics.connections.set(len(self._open))
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out; one that was not taken, or was counted out already, changes nothing."""
-        self._waiting.pop(connection, None)
-        self._busy.discard(connection)
-        self._metrics.connections.set(len(self._waiting) + len(self._busy))
+        self._open.pop(connection, None)
+        self._metrics.connections.set(len(self._open))
 
     def _end(self, connection: Connection, why: str) -> None:
         self._metrics.connections_closed.labels(why).inc()
@@ -333,16 +327,22 @@ class Connections:
         connection.transport.abort()
 
 
-class Connection(H11Protocol):
-    """A connection that is counted; HTTP is read by uvicorn."""
+class Connection(asyncio.Protocol):
+    """A connection that is counted; what comes and goes over it is for the protocol of the server."""
 
-    def __init__(self, known: Connections, *, app_state: dict[str, Any], **options: Any) -> None:
-        super().__init__(app_state={**app_state, "connection": self}, **options)
+    def __init__(
+        self, known: Connections, read_http: Callable[..., Any], *, app_state: dict[str, Any], **of: Any
+    ) -> None:
         self._known = known
+        self._http: asyncio.Protocol = read_http(app_state={**app_state, "connection": self}, **of)
+        self.data_received, self.eof_received = self._http.data_received, self._http.eof_received
+        self.pause_writing, self.resume_writing = self._http.pause_writing, self._http.resume_writing
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, if there is room."""
-        super().connection_made(transport)
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._http.connection_made(transport)
         if not self._known.admit(self):
             transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
             transport.close()
@@ -350,4 +350,4 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._known.forget(self)
-        super().connection_lost(exc)
+        self._http.connection_lost(exc)
