@@ -100,7 +100,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         make_app()
     (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "a", "tests": [{"input": "", "output": "1"}]}))
     monkeypatch.setenv("MICROCODER_CORPUS", str(tmp_path / "rows.jsonl"))
-    with pytest.raises(DataError, match=r"rows.jsonl:1: problem 'a' has no statement"):
+    with pytest.raises(DataError, match=r"rows.jsonl: problem 'a' has no statement"):
         make_app()
     monkeypatch.setenv("MICROCODER_JUDGE", "workers")
     with pytest.raises(ConfigError, match="MICROCODER_JUDGE is not a JSON object"):
