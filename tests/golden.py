@@ -68,7 +68,11 @@ def find_versions() -> dict[str, str]:
     """Return what values of some parts depend on besides the code."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in ("cyclopts", "pydantic", "pyarrow", "torch", "transformers", "trl", "verl"):
-        found[name] = importlib.metadata.version(name) if find_spec(name) else "absent"
+        # By its distribution: tests/train/verl is a folder of this name, and not the package.
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "absent"
     if find_spec("torch"):
         import torch
 
