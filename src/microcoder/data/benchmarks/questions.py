@@ -188,7 +188,7 @@ class LiveCodeBench(Benchmark):
                 )
         elif self.release is not None:
             raise ConfigError(
-                f"release {self.release!r} is a choice of files, but {self.path} is no folder; leave the release out"
+                f"release {self.release!r} is a choice of files, but {self.path} is not a folder; leave the release out"
             )
         yield from ((row, None) for file in files for row in read_file(file, self.noun))
 
@@ -248,7 +248,7 @@ def _read_date(row: Row) -> datetime:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
-        detail = f"contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00"
+        detail = f"contest_date {text!r} is not an ISO date such as 2025-01-18T00:00:00"
         raise Malformed("wrong_value", detail) from None
 
 
