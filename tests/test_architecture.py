@@ -47,11 +47,11 @@ BUDGETS = {
     "lab/flawed": 160,
     "lab/yardstick": 1200,
     "lab/studies": 3300,
-    "eval": 1030,
+    "eval": 1020,
     "view": 1930,
     "integrations": 930,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2300,
+    "cli": 2290,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

@@ -22,7 +22,7 @@ from published import make_row, write_rows
 
 from doc_pages import DOCS, ROOT, blocks_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 PAIRS = [(1, 2), (7, 7), (30, 4), (0, 9), (100, 51), (12, 96)]
 STORIES: dict[str, tuple[str, str, Callable[[int, int], int]]] = {

@@ -11,7 +11,8 @@ from doc_pages import DOCS, do_tutorial, stand_in
 from microcoder.train.runs import RunDirectory
 
 TUTORIALS = DOCS / "tutorials"
-pytestmark = pytest.mark.slow
+# Trainings of minutes, side by side, on machines that do other things as well.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture

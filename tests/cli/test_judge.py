@@ -144,6 +144,23 @@ def test_saved_answers_are_judged_in_one_command(
     assert {(cell["difficulty"], cell["value"]) for cell in results["cells"]} == {("easy", 1.0), ("all", 1.0)}
 
 
+def test_saved_answers_are_counted_by_the_difficulty_that_rows_of_any_format_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows of LeetCodeDataset are named by `task_id`, and by a number: answers may use either."""
+    levels = ["Hard", "Easy", "Medium", "insane"]
+    rows: list[dict[str, Any]] = [{"id": level, "tests": TESTS, "difficulty": level} for level in levels]
+    rows.append({"id": 17, "task_id": "add-two", "tests": TESTS, "difficulty": "Easy", "note": "more"})
+    problems = write(tmp_path / "problems.jsonl", *rows)
+    named = [*({"problem_id": row["id"]} for row in rows[:-1]), {"task_id": "add-two"}, {"id": 17}]
+    answers = write(tmp_path / "answers.jsonl", *({**name, "response": FENCED} for name in named))
+    command.judge(problems=problems, responses=answers, output=tmp_path / "run", json=True)
+    results = json.loads(capsys.readouterr().out)
+    counted = [(cell["difficulty"], cell["num_problems"]) for cell in results["cells"] if cell["k"] == 1]
+    assert counted == [("Easy", 2), ("Medium", 1), ("Hard", 1), ("insane", 1), ("all", 5)]
+    assert results["num_samples"] == 6
+
+
 def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     problems = write(tmp_path / "problems.jsonl", PROBLEM, {**PROBLEM, "id": "other"})
     answers = write(
@@ -154,8 +171,7 @@ def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     words = ["judge", "--problems", str(problems), "--responses", str(answers), "-o", str(tmp_path / "run")]
     program = f"import sys; sys.modules['numpy'] = None; from microcoder.cli import main; main({words!r})"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "no intervals: they need numpy" in result.stdout
-    assert "| 50.0 n=2 |" in result.stdout
+    assert "| 50.0 [0.0, 100.0] n=2 |" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -398,9 +398,9 @@ def test_an_archive_is_a_source_and_its_links_are_left_out(
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"../outside.jsonl": b"{}"}, "is no plain file or folder inside the archive"),
-        ({"set/../../outside.jsonl": b"{}"}, "is no plain file or folder inside the archive"),
-        ({"/outside.jsonl": b"{}"}, "is no plain file or folder inside the archive"),
+        ({"../outside.jsonl": b"{}"}, "is not a plain file or folder inside the archive"),
+        ({"set/../../outside.jsonl": b"{}"}, "is not a plain file or folder inside the archive"),
+        ({"/outside.jsonl": b"{}"}, "is not a plain file or folder inside the archive"),
         ({"bomb.jsonl": bytes(70 << 20)}, "unpack to more than 67,108,864; if that is right, unpack it by hand"),
         ({f"{number}.jsonl": b"" for number in range(9)}, "more than 8 members"),
     ],

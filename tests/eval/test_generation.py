@@ -122,7 +122,7 @@ def test_what_came_before_an_error_is_kept() -> None:
 
 
 def test_an_address_that_is_none_is_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match=r"is no address \(.*port.*; write one such as http://localhost:8000/v1"):
+    with pytest.raises(ConfigError, match=r"is not an address \(.*port.*; write one such as http://localhost:8000/v1"):
         list(ask_endpoint(config("http://localhost:80a0/v1"), requests(1), SAMPLING))
 
 

@@ -126,7 +126,7 @@ def test_a_search_narrows_the_list_quotes_and_marks_what_it_found(page: Chromium
     assert page.text(".quote").startswith("program: ")
     page.open(f"{url}#view=rollouts&run=one&text=(&regex=yes")
     page.wait("!document.getElementById('alarm').hidden")
-    assert "no regular expression" in page.text("#alarm")
+    assert "not a regular expression" in page.text("#alarm")
     page.events.clear()  # The refused request is an error of the log, and meant.
 
 

@@ -51,7 +51,7 @@ def test_a_needle_is_found_where_it_stands(needle: Needle, found: list[int]) -> 
 
 
 def test_a_bad_expression_is_told() -> None:
-    with pytest.raises(DataError, match="no regular expression"):
+    with pytest.raises(DataError, match="not a regular expression"):
         Searcher().find([part(TEXTS)], Needle("(", is_regex=True))
 
 

@@ -131,7 +131,7 @@ def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
     assert len(ids(collection, run="demo", split="train")) == 48
     last.write_bytes(kept[:100])
     assert len(ids(collection, run="demo", split="train")) == 48
-    assert any("step_000003.parquet is no readable Parquet" in n for n in list_runs(collection, {})[0]["notices"])
+    assert any("step_000003.parquet is not readable Parquet" in n for n in list_runs(collection, {})[0]["notices"])
     last.write_bytes(kept)
     assert len(ids(collection, run="demo", split="train")) == 72
 
@@ -220,12 +220,12 @@ def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["missing", "empty"])
 def test_what_is_no_run_is_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=rf"{name} is no run: it has no manifest.json; name a folder"):
+    with pytest.raises(DataError, match=rf"{name} is not a run: it has no manifest.json; name a folder"):
         open_collection([tmp_path / name])
 
 
 def test_a_file_without_verdicts_is_refused(shelf: Path) -> None:
-    with pytest.raises(DataError, match=r"problems\.jsonl is no file of verdicts: .* `microcoder judge` wrote"):
+    with pytest.raises(DataError, match=r"problems\.jsonl is not a file of verdicts: .* `microcoder judge` wrote"):
         open_collection([shelf / "problems.jsonl"])
 
 

@@ -93,7 +93,7 @@ class Endpoint:
             httpx.URL(self._url)
         except httpx.InvalidURL as fault:
             raise ConfigError(
-                f"{self.settings.base_url!r} is no address ({fault}); write one such as http://localhost:8000/v1"
+                f"{self.settings.base_url!r} is not an address ({fault}); write one such as http://localhost:8000/v1"
             ) from None
         key = os.environ.get(self.settings.api_key_env)
         return httpx.Client(

@@ -101,7 +101,7 @@ def _unpack(archive: Path, folder: Path) -> int:
     for number, member in enumerate(_read_zip(archive) if archive.suffix == ".zip" else _read_tar(archive), 1):
         name = PurePosixPath(member.name)
         if not member.is_plain or name.is_absolute() or ".." in name.parts:
-            raise tarfile.TarError(f"{member.name!r} is no plain file or folder inside the archive")
+            raise tarfile.TarError(f"{member.name!r} is not a plain file or folder inside the archive")
         if number > MOST_MEMBERS:
             raise tarfile.TarError(f"it has more than {MOST_MEMBERS:,} members; unpack it by hand")
         target = folder / name

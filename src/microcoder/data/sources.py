@@ -65,7 +65,7 @@ def parse_name(name: str) -> HubName:
     """Read a `hf://` name."""
     found = _NAME.fullmatch(name.rstrip("/"))
     if found is None:
-        raise DataError(f"{name!r} is no name of a data set on the Hub; {_USE}")
+        raise DataError(f"{name!r} is not the name of a data set on the Hub; {_USE}")
     revision = found["revision"]
     return HubName(found["repository"], revision.replace("%2F", "/") if revision else None, found["path"] or "")
 
@@ -305,7 +305,7 @@ def _open_join(settings: JoinSettings) -> Joined:
         return Joined(settings, path.parent, (path.name,))
     files = sorted(_walk(path, lambda name: name.endswith(rowfiles.SUFFIXES))) if path.is_dir() else []
     if not files:
-        raise DataError(f"join {path} is no file or folder of rows; it needs {', '.join(rowfiles.SUFFIXES)}")
+        raise DataError(f"join {path} is not a file or folder of rows; it needs {', '.join(rowfiles.SUFFIXES)}")
     return Joined(settings, path, tuple(files))
 
 

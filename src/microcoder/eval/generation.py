@@ -92,7 +92,7 @@ def build_asker(config: EvalConfig) -> Asker:
     return shared.build_asker(config.prompt, style="instruct")
 
 
-_IDS = ("problem_id", "question_id", "task_id", "id")
+_IDS = Question.id_columns
 _RESPONSES = ("response", "responses", "completion", "completions")
 _CODES = ("solution", "code_list", "code", "program")
 _ANSWERS = (*_CODES[:2], *_RESPONSES, *_CODES[2:])
@@ -148,11 +148,12 @@ def _read_answers(
 ) -> Iterator[Sample | None]:
     """Yield the samples in order; None for an answer to a problem outside the selection, or of another step.
 
-    A problem that was read from another format's row is also known by the id of that row: `p1` for `deepcoder/p1`.
+    A problem that was read from another format's row is also known by the ids of that row: `p1` for `deepcoder/p1`.
     """
     by_id = {question.id: question for question in questions}
-    in_their_rows = Counter(name.partition("/")[2] for name in by_id)
-    by_name = {name.partition("/")[2]: question for name, question in by_id.items()} | by_id
+    in_rows = [(name, one) for one in questions for name in {one.id.partition("/")[2], *one.names}]
+    in_their_rows = Counter(name for name, _ in in_rows)
+    by_name = dict(in_rows) | by_id
     if rows and all(isinstance(row, list) for row in rows):
         # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
         if len(rows) != len(by_id):

@@ -19,7 +19,6 @@ Platform x difficulty: mean accuracy and pass@k with intervals, and the paired d
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.files import WorkFolder, check_writable, read_json, read_rows
-from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.effects import Solved, estimate_accuracy, estimate_difference
@@ -176,11 +174,7 @@ def accuracy_grid(
             found = estimate_accuracy(chosen, k=k)
         else:
             found = estimate_difference({name: before[name] for name in ids}, chosen, k=k)
-        # A bound is nan without numpy, which JSON does not have.
-        figures = {
-            name: None if found is None or math.isnan(figure := getattr(found, name)) else figure
-            for name in ("value", "low", "high")
-        }
+        figures = {name: getattr(found, name, None) for name in ("value", "low", "high")}
         num = found.num_problems if found else 0
         cells.append({"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures})
     return cells
@@ -189,8 +183,9 @@ def accuracy_grid(
 def _values(questions: Sequence[Row], field: str) -> list[str]:
     """Return the values of a field in the table's order; only `all` for a benchmark without it."""
     found = {question[field] for question in questions} - {""}
-    known = [value for value in _ORDER if value in found]
-    return [*known, *sorted(found - set(known)), ALL]
+    places = {value: place for place, value in enumerate(_ORDER)}
+    last = len(_ORDER)
+    return [*sorted(found, key=lambda one: (places.get(one.lower(), last), one.isdigit() and int(one), one)), ALL]
 
 
 Results = dict[str, Any]
@@ -284,8 +279,6 @@ def render_results(results: Results) -> str:
     if results["mean_tokens"] is not None:
         lines.append(f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated")
     lines += [f"SUSPICIOUS: {line}" for line in results["suspicions"]]
-    if any(cell["value"] is not None and cell["low"] is None for cell in results["cells"]):
-        lines.append(f"no intervals: they need numpy; type: {how_to_install('insights')}")
     return _render(lines, results["cells"])
 
 

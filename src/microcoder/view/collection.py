@@ -36,7 +36,7 @@ class Collection:
         """Return what the report of a training run says, compared with the other open runs on the same problems."""
         source = self[key]
         if not isinstance(source, TrainingSource):
-            raise DataError(f"run={key!r} is no training run, so there is no report on it")
+            raise DataError(f"run={key!r} is not a training run, so there is no report on it")
         runs = [run for run in self.sources.values() if isinstance(run, TrainingSource) and run is not source]
         return describe_report(read_history(source.root), [run.root for run in runs if run.asked == source.asked])
 
@@ -65,8 +65,8 @@ def _open(path: Path, tests: ProblemTests | None) -> RunSource:
         return VerdictSource(path, tests)
     if not (path / "manifest.json").is_file():
         raise DataError(
-            f"{path} is no run: it has no manifest.json; name a folder that `microcoder train`, `microcoder eval` or "
-            "`microcoder data build` wrote, or a file of verdicts that `microcoder judge` wrote"
+            f"{path} is not a run: it has no manifest.json; name a folder of `microcoder train`, `microcoder eval` or "
+            "`microcoder data build`, or a file of verdicts that `microcoder judge` wrote"
         )
     if any(path.glob("problems-*.parquet")):
         return CorpusSource(path)

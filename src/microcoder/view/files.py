@@ -115,7 +115,7 @@ class LineFile:
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path} holds a line that is not JSON ({error}); it was edited or damaged") from None
         if not isinstance(row, dict):
-            raise DataError(f"{self.path} holds a line that is no object; it was edited or damaged")
+            raise DataError(f"{self.path} holds a line that is not an object; it was edited or damaged")
         return row
 
 

@@ -288,7 +288,7 @@ def _matches(texts: Any, needle: Needle) -> NDArray[np.bool_]:
         found = pc.match_substring_regex(values, needle.pattern, ignore_case=needle.ignores_case)
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"{needle.text!r} is no regular expression that RE2 reads ({str(error).rpartition(': ')[2]}); escape its "
+            f"{needle.text!r} is not a regular expression of RE2 ({str(error).rpartition(': ')[2]}); escape its "
             "special characters, or search for plain text"
         ) from None
     found = found.fill_null(False)

@@ -76,7 +76,7 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
         DataError: the folder holds something else.
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / _MARK).exists())):
-        raise DataError(f"{folder} exists and is no bundle; choose another --bundle folder")
+        raise DataError(f"{folder} exists and is not a bundle; choose another --bundle folder")
     return _write(collection, folder)
 
 
@@ -321,7 +321,7 @@ def _read_needle(words: Words) -> Needle:
 def _read_number(words: Words, name: str) -> int:
     text = words.get(name, "") or "0"
     if not re.fullmatch(r"\d{1,9}", text):
-        raise DataError(f"{name}={text!r} is no number")
+        raise DataError(f"{name}={text!r} is not a number")
     return int(text)
 
 

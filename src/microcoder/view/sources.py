@@ -381,7 +381,7 @@ class VerdictSource(LineSource):
         first = next((row for _, row in LineFile(self._whole_or_partial()).new_rows()), None)
         if first is not None and not {"verdict", "origin"} & first.keys():
             raise DataError(
-                f"{path} is no file of verdicts: its first line has no verdict; name the file that `microcoder judge` "
+                f"{path} is not a file of verdicts: its first line has none; name the file that `microcoder judge` "
                 "wrote by -o, or a folder of `microcoder train`, `microcoder eval` or `microcoder data build`"
             )
 

@@ -111,7 +111,7 @@ class TrainingSource(RunSource):
         manifest, notices = self._manifest, list(drawn.alarms)
         if self.tests.missing:
             notices.append(self.tests.missing)
-        notices += [f"{name} is no readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
+        notices += [f"{name} is not readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
         git = manifest.get("git") or {}
         facts = {
             "started": manifest.get("started"),

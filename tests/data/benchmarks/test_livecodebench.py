@@ -120,7 +120,7 @@ def test_a_release_is_read_from_a_folder(tmp_path: Path) -> None:
     assert [question.id for question in read_livecodebench(tmp_path, release="release_v2")] == ["a", "b"]
     with pytest.raises(DataError, match=r"lacks test3\.jsonl"):
         read_livecodebench(tmp_path, release="release_v3")
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         read_livecodebench(tmp_path / "test.jsonl", release="release_v1")
 
 
@@ -129,7 +129,7 @@ def test_a_release_is_read_from_a_folder(tmp_path: Path) -> None:
     [
         (make_row(question_content=""), "question_content is blank"),
         (make_row(platform=3), "platform is int, not text"),
-        (make_row(contest_date="yesterday"), "'yesterday' is no ISO date"),
+        (make_row(contest_date="yesterday"), "'yesterday' is not an ISO date"),
         (make_row(public_test_cases="[]", private_test_cases="[]"), "private_test_cases holds no test"),
         (make_row(metadata="{"), "metadata: neither JSON"),
         (make_row(metadata=json.dumps({"func_name": "f"})), "metadata names the function 'f'; they must have none"),

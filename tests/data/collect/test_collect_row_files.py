@@ -353,7 +353,7 @@ def test_a_join_decides_what_a_shard_holds_and_names_what_is_wrong_with_it(tmp_p
     assert len({*digests, digest(join=[join])}) == 4
     with pytest.raises(DataError, match="no column 'key'; it has pid, test_cases"):
         collect(path=str(problems), format="hardtests", join=[{**join, "key": "key", "row_key": "pid"}])
-    with pytest.raises(DataError, match="no file or folder of rows"):
+    with pytest.raises(DataError, match="not a file or folder of rows"):
         collect(path=str(problems), format="hardtests", join=[{**join, "path": str(tmp_path / "none.jsonl")}])
     with pytest.raises(DataError, match="reads folders"):
         collect(path=str(tmp_path), format="kattis", columns={"a": "b"})
@@ -388,7 +388,7 @@ def test_what_is_no_name_is_one_clear_error(name: str) -> None:
     with pytest.raises(DataError, match="write hf://datasets/owner/name"):
         parse_name(name)
     if name.startswith("hf://"):
-        with pytest.raises(DataError, match="is no name of a data set"):
+        with pytest.raises(DataError, match="is not the name of a data set"):
             open_source(name, "apps")
 
 

@@ -113,7 +113,7 @@ def without(name: str, field: str) -> dict[str, Any]:
         (verl_row(""), "reward_model.ground_truth holds no test"),
         ({"verifier_metadata": {"unit_tests": {"inputs": 3, "outputs": 4}}}, "unit_tests: inputs are int"),
         ({"info": '{"tests": "[1"}'}, "field info.tests: neither JSON"),
-        ({"task_type": "math", "verification_info": "{}"}, "no programming task, but math"),
+        ({"task_type": "math", "verification_info": "{}"}, "not a programming task, but math"),
         ({"id": "a", "tests": [{"input": "1"}]}, r"tests\.0\.output is missing"),
         (
             {"id": "a", "tests": [{"input": "1", "output": "2"}], "fn_name": "f", "note": 1},

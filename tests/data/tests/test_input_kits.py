@@ -122,7 +122,7 @@ def test_a_script_is_read_line_by_line() -> None:
     assert kit.recipes[-1].flags == ("max=1000",)
     assert kit.recipes[-1].arguments[0] == "high=500"
     assert kit.left_out == (
-        "generator: ghost is no program that was read",
+        "generator: ghost is not a program that was read",
         "generator: a line that only a shell can read",
     )
 

@@ -1,7 +1,6 @@
 """Benchmarks: rows of a format, which of them are asked, in what words, by which further tests. Reading runs nothing.
 
-Files are read by hand, without `datasets`: LiveCodeBench's published loader is a script, which `datasets` 4 no longer
-runs. A row that cannot be read is an error that names its line.
+Files are read by hand: LiveCodeBench's loader is a script, which `datasets` 4 does not run. A broken row is an error.
 """
 
 from __future__ import annotations
@@ -46,6 +45,9 @@ class Question:
     date: datetime | None = None
     examples: tuple[str, ...] = ()
     """Assertions that the prompt shows (MBPP)."""
+    names: tuple[str, ...] = ()
+    id_columns: ClassVar[tuple[str, ...]] = ("problem_id", "question_id", "task_id", "id")
+    """What its own row has in these, by the first of which a row of answers names its problem."""
 
     @property
     def id(self) -> str:
@@ -186,7 +188,7 @@ class LiveCodeBench(Benchmark):
                 )
         elif self.release is not None:
             raise ConfigError(
-                f"release {self.release!r} is a choice of files, but {self.path} is no folder; leave the release out"
+                f"release {self.release!r} is a choice of files, but {self.path} is not a folder; leave the release out"
             )
         yield from ((row, None) for file in files for row in read_file(file, self.noun))
 
@@ -246,7 +248,7 @@ def _read_date(row: Row) -> datetime:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
-        detail = f"contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00"
+        detail = f"contest_date {text!r} is not an ISO date such as 2025-01-18T00:00:00"
         raise Malformed("wrong_value", detail) from None
 
 
@@ -360,11 +362,11 @@ class ProblemFile(Benchmark):
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         problem = read_problem(row.values, self.format)
         check_problem(problem)
-        return _whole(problem)
+        return _whole(problem, tuple(filter(None, map(row.fields.name, Question.id_columns))))
 
 
-def _whole(problem: Problem) -> Question:
-    return Question(problem, _digest(problem.model_dump_json()), lambda: problem)
+def _whole(problem: Problem, names: tuple[str, ...] = ()) -> Question:
+    return Question(problem, _digest(problem.model_dump_json()), lambda: problem, names=names)
 
 
 def _digest(text: str) -> str:

@@ -202,7 +202,7 @@ class RecencySettings(Config):
     @classmethod
     def _is_a_date(cls, value: str) -> str:
         if value and parse_period(value) is None:
-            raise ValueError(f"{value!r} is no ISO date; write 2024, 2024-05 or 2024-05-17")
+            raise ValueError(f"{value!r} is not an ISO date; write 2024, 2024-05 or 2024-05-17")
         return value
 
 

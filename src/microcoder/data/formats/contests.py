@@ -89,10 +89,10 @@ def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
     lists = row.mapping(name)
     languages, codes = lists.get("language", []), lists.get("solution", [])
     if not isinstance(languages, list) or not isinstance(codes, list) or len(languages) != len(codes):
-        raise Malformed("wrong_type", f"{name}: language and solution are no lists of one length")
+        raise Malformed("wrong_type", f"{name}: language and solution are not lists of one length")
     for number, code in zip(languages, codes, strict=True):
         if not isinstance(code, str) or not isinstance(number, int) or not 0 <= number < len(_LANGUAGES):
-            raise Malformed("wrong_type", f"{name}: a language is {number!r:.20}, or a program is no text")
+            raise Malformed("wrong_type", f"{name}: a language is {number!r:.20}, or a program is not text")
         yield Solution(code=code, language=_LANGUAGES[number], known=known)
 
 

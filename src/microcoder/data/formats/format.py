@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import asserted_tests, complete, decode_tests, find_platform, python_solutions
-from microcoder.data.formats.text import read_mebibytes, read_seconds
+from microcoder.data.formats.text import read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import explain_fault
 
 Names = str | tuple[str, ...]
@@ -179,6 +179,9 @@ class Format:
             raise
         except RecursionError:
             raise Malformed("too_deep", "nested too deeply") from None
+        said = values.get("difficulty")
+        if not candidate.platform_difficulty and isinstance(said, str) and said.strip() and "\n" not in said:
+            candidate = candidate.model_copy(update={"platform_difficulty": shorten(said.strip(), 40)})
         _check_text(candidate)
         return candidate
 

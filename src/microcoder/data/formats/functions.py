@@ -293,7 +293,7 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
     for source in sources:
         claims = read_claims(parse_test(source).body, called=(entry,), entry=entry)
         if not claims or not any(claim.calls for claim in claims):
-            raise NotACall(f"{source[:80]!r} is no assertion about {entry}")
+            raise NotACall(f"{source[:80]!r} is not an assertion about {entry}")
         tests.append(claims_test(claims, setup=setup, prelude=imports))
     return tests
 
@@ -389,7 +389,7 @@ def find_tables(source: str) -> tuple[list[Any], list[Any]] | None:
         return None
     inputs, results = parse_value(tables["inputs"]), parse_value(tables["results"])
     if not isinstance(inputs, list) or not isinstance(results, list) or len(inputs) != len(results):
-        raise NotACall("inputs and results are no lists of one length")
+        raise NotACall("inputs and results are not lists of one length")
     return inputs, results
 
 

@@ -333,7 +333,7 @@ class _Script:
             if "$" in " ".join(words) or "`" in " ".join(words):
                 self._reading.left_out.append("generator: a line that only a shell can read")
             elif generator not in self._reading.generators:
-                self._reading.left_out.append(f"generator: {generator} is no program that was read")
+                self._reading.left_out.append(f"generator: {generator} is not a program that was read")
             elif name not in self._known:
                 self._known.add(name)
                 # The tool that these packages share: the seed is the last argument.

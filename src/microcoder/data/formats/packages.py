@@ -421,7 +421,7 @@ def _tolerance(text: str | None) -> float | None:
     except ValueError:
         number = math.nan
     if not 0 <= number < 1:
-        raise Malformed("bad_checker", f"validator_flags: {text} is no tolerance")
+        raise Malformed("bad_checker", f"validator_flags: {text} is not a tolerance")
     return number
 
 

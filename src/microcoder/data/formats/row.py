@@ -36,7 +36,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
     {
         "unreadable_file": "the file ends early, is damaged, or is not what its name says",
         "not_utf8": "bytes that are no UTF-8",
-        "not_json": "a line or item that is no JSON, names a key twice, or is nested too deeply",
+        "not_json": "a line or item that is not JSON, names a key twice, or is nested too deeply",
         "not_an_object": "JSON, but no object",
         "missing_field": "a field that every row of the format has",
         "wrong_type": "a field of another type than the format's",
@@ -175,7 +175,7 @@ class Row:
             found = self.decoded(name)
             value = _typed({} if found is None else found, Mapping, name, "an object")
             if not all(isinstance(key, str) for key in value):
-                raise Malformed("wrong_type", f"{name} has keys that are no text")
+                raise Malformed("wrong_type", f"{name} has keys that are not text")
             self._objects[name] = value
         return self._objects[name]
 

@@ -160,7 +160,7 @@ def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str
         where = "" if is_named else f"{format.tests_in}: "
         return f"field {where}{error.detail}; expected {format.shape}"
     if error.reason == "other_task":
-        return f"it is no programming task, but {error.detail}"
+        return f"it is not a programming task, but {error.detail}"
     return f"{error.detail or error.reason}; see docs/rows.md for the fields of {format.name}"
 
 

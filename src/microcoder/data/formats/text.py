@@ -93,7 +93,7 @@ def is_python2(source: str) -> bool:
 
 
 def is_json_value(value: object) -> bool:
-    """Whether a value comes back the same from JSON: no tuples, sets, bytes, or keys that are no text."""
+    """Whether a value comes back the same from JSON: no tuples, sets, bytes, or keys that are not text."""
     if isinstance(value, list):
         return all(is_json_value(item) for item in value)
     if isinstance(value, dict):

@@ -432,7 +432,7 @@ class JudgeClient(RemoteJudge[_Service]):
         except httpx.TransportError as error:
             raise Unserved(0, _name(error)) from None
         except ValueError:
-            raise ConfigError(f"{service.url} is no judge: its /v1/about is not JSON") from None
+            raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
         except Unserved as unserved:
             if unserved.status in _AGAIN:
                 raise

@@ -23,6 +23,7 @@ problem with no scored sample is left out whole and so lowers `num_problems`.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -38,7 +39,7 @@ _RESAMPLES_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over problems with its 95 % interval; the bounds are nan where numpy, which draws them, is missing."""
+    """A mean over problems with its 95 % interval."""
 
     value: float
     low: float
@@ -91,16 +92,15 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estima
         return _estimate_without_spread(values[0], len(values), lowest)
     try:
         import numpy as np
-    except ImportError:
-        return Estimate(mean, math.nan, math.nan, len(values))
-    generator = np.random.default_rng(seed)
-    array = np.asarray(values)
-    means = np.concatenate(
-        [
-            array[generator.integers(len(array), size=(_RESAMPLES_AT_ONCE, len(array)))].mean(axis=1)
-            for _ in range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE)
-        ]
-    )
+    except ImportError:  # The same, slower, by other draws: a second for five hundred problems.
+        draw = random.Random(seed).choices
+        means = sorted(sum(draw(values, k=len(values))) / len(values) for _ in range(NUM_RESAMPLES))
+        low, high = (means[round(share * (NUM_RESAMPLES - 1))] for share in (_TAIL, 1 - _TAIL))
+        return Estimate(mean, min(low, mean), max(high, mean), len(values))
+    generator, array = np.random.default_rng(seed), np.asarray(values)
+    size = (_RESAMPLES_AT_ONCE, len(array))
+    rounds = range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE)
+    means = np.concatenate([array[generator.integers(len(array), size=size)].mean(axis=1) for _ in rounds])
     low, high = (float(quantile) for quantile in np.quantile(means, [_TAIL, 1 - _TAIL]))
     return Estimate(mean, min(low, mean), max(high, mean), len(values))
 

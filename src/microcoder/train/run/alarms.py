@@ -144,7 +144,7 @@ def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:
             "rewards_do_not_repeat",
             f"accepted programs failed a test and passed it in another run, or the other way round ({shares}), and "
             "were judged anew: only what passed twice more has a reward",
-            "look at them in the log: programs that guess are no error; report any other, and resume with "
+            "look at them in the log: programs that guess are not an error; report any other, and resume with "
             "--evaluator.batch_tests false",
         )
     seen, (low, high) = metrics.mismatch, WEIGHT_RANGE
