@@ -32,7 +32,7 @@ CUP = {
     "task": "Print the sum of two whole numbers given on one line.",
     "cases": [["1 2", "3"]],
 }
-PACKAGES = ("cms.py", "dmoj.py", "dodona.py", "doocs.py")
+PACKAGES = ("cms.py", "dmoj.py", "dodona.py", "doocs.py", "polygon.py")
 READ_CUP = f"{EXAMPLES}/benchmark.py:read_cup"
 
 

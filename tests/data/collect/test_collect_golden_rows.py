@@ -20,7 +20,7 @@ from microcoder.judge.core.types import Outcome, Program
 
 IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
 EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
-OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs")
+OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs", "polygon")
 IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
 PLACE = {"id", "source_row"}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import contests, functions, own, packages, polygon, sets
+from microcoder.data.formats import contests, functions, own, packages, sets
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.format import Folders, Format, recognise
 from microcoder.data.formats.own import find_record, read_record
@@ -30,7 +30,7 @@ from microcoder.judge.core.types import Problem
 FORMATS: Mapping[str, Format] = MappingProxyType({
     format.name: format
     for format in (*own.FORMATS, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
-                   *packages.FORMATS, *polygon.FORMATS)
+                   *packages.FORMATS)
 })  # fmt: skip
 _READERS = {name: format.read for name, format in FORMATS.items()}
 
