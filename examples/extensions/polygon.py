@@ -20,9 +20,9 @@ VERDICTS: dict[str, Known] = {
     "main": "accepted", "accepted": "accepted", "wrong-answer": "wrong_answer", "presentation-error": "wrong_answer",
     "time-limit-exceeded": "time_limit", "memory-limit-exceeded": "memory_limit", "runtime-error": "runtime_error",
 }  # fmt: skip
+TAKES = ("problem.xml", "statements/**", "tests/**", "files/**", "solutions/**")
 SECTIONS = ("legend", "input", "output", "interaction", "scoring", "notes")
-STATEMENTS = (r"statements/(?P<language>\w+)/problem-properties\.json", r"statements/(?P<language>\w+)/problem\.tex",
-              r"statements/\.html/(?P<language>\w+)/problem\.html")  # fmt: skip
+STATEMENTS = (r"statements/(?P<language>\w+)/problem(-properties\.json|\.tex)",)
 
 
 def polygon(row: Row) -> Candidate:
@@ -31,34 +31,35 @@ def polygon(row: Row) -> Candidate:
     root, path = _read_xml(package.files.get("problem.xml", "")), package.find_statement(STATEMENTS)
     testset = next((one for one in root.findall("judging/testset") if one.get("name") == "tests"), Element("testset"))
     package.read_tests(_list_tests(testset), missing="not in the package")
-    checker = _read_checker(root, package)
-    named = ((_source_of(one), VERDICTS.get(one.get("tag", ""))) for one in root.iterfind("assets/solutions/solution"))
+    solutions = [(one.get("tag", ""), one.find("source")) for one in root.iterfind("assets/solutions/solution")]
+    named = ((one.get("path", ""), VERDICTS.get(tag)) for tag, one in solutions if one is not None)
     package.read_solutions(named, left_out="with no verdict or of another language")
     if any(one.get("input-file") or one.get("output-file") for one in root.iterfind("judging")):
         package.flag("file_io")
     milliseconds, size = (read_amount(testset.findtext(f"{name}-limit")) or 0 for name in ("time", "memory"))
     names = {one.get("language"): one.get("value") for one in root.iterfind("names/name")}
     reading = KitReading(package.files)
-    for path_of_one in map(_source_of, root.iterfind("assets/validators/validator")):
-        reading.add_validator(path_of_one)
-    paths = {PurePosixPath(path).stem: path for path in map(_source_of, root.iterfind("files/executables/executable"))}
-    for test in testset.iterfind("tests/test"):
-        name, *arguments = test.get("cmd", "").split() or [""]
-        if {"|", ">"} & {*arguments}:
+    for one in root.iterfind("assets/validators/validator/source"):
+        reading.add_validator(one.get("path", ""))
+    sources = (one.get("path", "") for one in root.iterfind("files/executables/executable/source"))
+    paths = {PurePosixPath(source).stem: source for source in sources}
+    for test in testset.iterfind("tests/test[@cmd]"):
+        group, (name, *more) = f"tests/{test.get('group', '')}".rstrip("/"), test.get("cmd", "").split() or [""]
+        if {"|", ">"} & {*more}:
             reading.left_out.append(f"{name}: a command that makes several tests, or passes them on")
-        elif name and reading.add_generator(name, paths.get(name, name)):
-            reading.recipes.append(InputRecipe(group=_group(test), generator=name, arguments=tuple(arguments)))
+        elif reading.add_generator(name, paths.get(name, name)):
+            reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(more)))
     return package.candidate(
         _read_statement(path, package), url=root.get("url", ""), platform="codeforces",
         title=names.get("english") or next(iter(names.values()), "") or row.name("name"),
         tags=tuple(one.get("value", "") for one in root.iterfind("tags/tag")),
-        natural_language=language_code(path.split("/")[2 if ".html" in path else 1]),
-        kit=reading.kit(), checker=checker, time_limit_seconds=milliseconds / 1000 or None,
+        natural_language=language_code(path.split("/")[1]),
+        kit=reading.kit(), checker=_read_checker(root, package), time_limit_seconds=milliseconds / 1000 or None,
         memory_limit_mib=round(size / (1 << 20)) or None,
     )  # fmt: skip
 
 
-polygon.folders = Folders(("problem.xml",), ("problem.xml", "statements/**", "tests/**", "files/**", "solutions/**"))
+polygon.folders = Folders(("problem.xml",), TAKES)  # type: ignore[attr-defined]
 
 
 def _read_xml(text: str) -> Element:
@@ -71,38 +72,27 @@ def _read_xml(text: str) -> Element:
         raise Malformed("bad_encoding", f"problem.xml: {error}") from None
 
 
-def _group(test: Element) -> str:
-    return f"tests/{test.get('group', '')}".rstrip("/")
-
-
 def _read_statement(path: str, package: Package) -> str:
-    if not path.endswith(".json"):
-        return package.files[path]
-    parts = read_json(package.files[path])
+    parts = read_json(package.files[path]) if path.endswith(".json") else {"legend": package.files[path]}
     if not isinstance(parts, dict) or not parts.get("legend"):
         raise Malformed("wrong_type", f"{path} is no object with a legend")
-    said = {name: parts[name].strip() for name in SECTIONS if isinstance(parts.get(name), str)}
     heads = {name: f"\\section*{{{name.removesuffix('s').capitalize()}}}\n\n" for name in SECTIONS[1:]}
-    return "\n\n".join(f"{heads.get(name, '')}{text}" for name, text in said.items() if text)
+    return "\n\n".join(heads.get(name, "") + parts[name].strip() for name in SECTIONS if parts.get(name))
 
 
 def _list_tests(testset: Element) -> Iterator[tuple[str, str, str]]:
     patterns = [testset.findtext(f"{name}-path-pattern") or "" for name in ("input", "answer")]
     for number, test in enumerate(testset.iterfind("tests/test"), 1):
+        group = "sample" if test.get("sample") == "true" else f"tests/{test.get('group', '')}".rstrip("/")
         given, answer = (re.sub("%[0-9]?[0-9]?d", lambda one, n=number: one[0] % n, text) for text in patterns)
-        yield "sample" if test.get("sample") == "true" else _group(test), given, answer
+        yield group, given, answer
 
 
 def _read_checker(root: Element, package: Package) -> Checker:
     asset = root.find("assets/checker")
-    if root.find("assets/interactor") is not None:
-        return package.flag("interactive")
-    name, path = ("", "") if asset is None else (asset.get("name", ""), _source_of(asset))
-    if known := standard_checker(name) if asset is not None else Checker():
-        package.notes += [("checker", f"{name}, testlib's own")] if name else []
-        return known
-    return package.read_checker(path) if path in package.files else package.flag("needs_checker", f"no {path}")
-
-
-def _source_of(asset: Element) -> str:
-    return next((source.get("path", "") for source in asset.iterfind("source")), "")
+    if asset is None or root.find("assets/interactor") is not None:
+        return Checker() if asset is None else package.flag("interactive")
+    name, path = asset.get("name", ""), next(asset.iter("source"), asset).get("path", "")
+    if known := standard_checker(name):
+        package.notes.append(("checker", f"{name}, testlib's own"))
+    return known or (package.read_checker(path) if path in package.files else package.flag("needs_checker", path))

@@ -4,7 +4,7 @@ Lost powers are put back where something shows them, else flagged:
 
 | seen | why it is enough |
 |---|---|
-| `2 * 104` at the end of a range, `109 + 7`, `220 - 1` | nobody writes these so |
+| `2 * 104` at the end of a range, `109 + 7`, `220 - 1`, `within 10-5` | nobody writes these so |
 | the set is known to have lost all of them (`LOST_IN`) | counted over all of its rows |
 | `-228 <= x <= 228`, `[-231, 2^31 - 1]` | nobody writes these so |
 | `x < 216`, `1 <= x <= 231` in a set that has lost all | ranges end below powers of two, and at a machine's integers |
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from microcoder.judge.core.types import TestCase
@@ -27,11 +27,21 @@ _LOST = re.compile(
     r"10(?P<power>[2-9]|1[0-8]|100)(?![\w.^]|,\d)"
 )
 _GAP = r"[ `*$]{0,6}"
-_BEHIND = re.compile(rf"{_LESS}{_GAP}$|[\[(]{_GAP}-?[\d^*, ]{{1,20}}?,{_GAP}$")
+_BEHIND = re.compile(
+    rf"{_LESS}{_GAP}$|[\[(]{_GAP}-?[\d^*, ]{{1,20}}?,{_GAP}$|\b(?:between|from)\b[^.\n]{{1,40}} (?:and|to){_GAP}$"
+    rf"|\b(?:[Aa]t most|no more than|exceeds?|less than|up to|maximum of){_GAP}$"
+    rf"|\bmin\([^()\n]{{1,30}},{_GAP}$"
+)
 _AHEAD = re.compile(rf"{_GAP}{_LESS}|{_GAP},{_GAP}-?[\d^*(][^\])\n]{{0,20}}[\])]")
 _MODULUS = re.compile(r"(?<![\w.^*])10(?P<power>9)(?=[ ]*\+[ ]*[79]\b)")
 _MACHINE = re.compile(r"(?<![\w.^*])2(?P<power>31|32|63|64|(?:(?<=[<=] 2)|(?<=exceed 2))[1-6]\d)(?=[ ]*-[ ]*1\b)")
 _MACHINE_LOW = re.compile(rf"(?<=-)2(?P<power>31|63)(?={_GAP}{_LESS})")
+_TOLERANCE = re.compile(
+    r"(?P<before>\b(?:within|errors?\b[^.\n]{0,40}?|precision\b[^.\n]{0,20}?|tolerance\b[^.\n]{0,20}?"
+    r"|difference\b[^.\n]{0,12}? less than)[ ]*`?)"
+    r"10-(?P<power>[1-9]|1[0-2])(?!\d)(?=[^\n]{0,40}\b(?:of|answer|error|accept|relative|absolute)|`?[.)\n])"
+)
+_MACHINE_END = re.compile(r"(?<![\w.^*])-2(?P<power>31|63)(?![\w^])")
 _OF_TWO = re.compile(r"(?<![\w.^*\\])(?P<sign>-?)2(?P<power>[5-9]|[1-5]\d|6[0-4])(?![\w.^]|,\d)")
 _WRITTEN = re.compile(r"(?<![\w.^])(\d{1,18})(?:\^(\d{1,2}))?(?!\w)")
 _HAS_POWER = re.compile(r"(?<![\w.])(?:10|2)[ }]?(?:\^|\*\*)[ ]?\{?\d|(?<![\w.])(?:10|2)[⁰¹²³⁴-⁹]")
@@ -68,8 +78,8 @@ def restore_powers(text: str, *, tests: Iterable[TestCase] = (), has_lost_all: b
     for pattern, reason in (
         (_MODULUS, "a modulus"), (_MACHINE, "a machine's integer"), (_MACHINE_LOW, "a machine's integer"),
     ):  # fmt: skip
-        text, count = pattern.subn(_lift, text)
-        why += [reason] * bool(count)
+        text = _sub(pattern, _lift, text, why, reason)
+    text = _sub(_TOLERANCE, lambda found: f"{found['before']}10^-{found['power']}", text, why, "a tolerance")
     ends = [found for found in _LOST.finditer(text) if _ends_a_range(text, found)]
     if ends and (has_lost_all or (why and not had_powers)):
         why += ["its set has lost all powers"] * has_lost_all
@@ -80,6 +90,8 @@ def restore_powers(text: str, *, tests: Iterable[TestCase] = (), has_lost_all: b
 
 
 def _restore_powers_of_two(text: str, tests: Iterable[TestCase], why: list[str], *, has_lost_all: bool) -> str:
+    if "2^" in text:
+        text = _sub(_MACHINE_END, _lift, text, why, "a machine's integer")
     ends = [found for found in _OF_TWO.finditer(text) if _ends_a_range(text, found)]
     if not ends:
         return text
@@ -136,6 +148,12 @@ def _largest(tests: Iterable[TestCase]) -> int:
 
 def _lift(found: re.Match[str]) -> str:
     return f"{found[0].removesuffix(found['power'])}^{found['power']}"
+
+
+def _sub(pattern: re.Pattern[str], lift: Callable[[re.Match[str]], str], text: str, why: list[str], reason: str) -> str:
+    changed, count = pattern.subn(lift, text)
+    why += [reason] * bool(count)
+    return changed
 
 
 # A number begins where its digits begin, and has no more than nine groups: tried anywhere else, a long run of digits
@@ -198,11 +216,16 @@ def read_number(text: str) -> float | None:
     found = re.fullmatch(r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text)
     if not found:
         return None
-    base, factor, exponent = float(found[1]), found[2], int(found[3] or 1)
+    factor, power = found[2], found[3]
+    if factor and not power and re.fullmatch(r"10[1-9]\d?", factor):
+        # 2 * 10^5 that lost its superscript on the way: of two copies of a problem one may have lost it.
+        factor, power = "10", factor[2:]
+    base, exponent = float(found[1]), int(power or 1)
     if exponent > 30:
         return None
     try:
         # -10^9 is minus ten to the nine.
-        return base * float(factor) ** exponent if factor else math.copysign(abs(base) ** exponent, base)
+        number = base * float(factor) ** exponent if factor else (-1 if base < 0 else 1) * abs(base) ** exponent
     except OverflowError:
         return None
+    return number if math.isfinite(number) else None

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from microcoder.data.clean.markup import (
     FENCE,
     decode_entities,
+    drop_embedded,
     html_to_markdown,
     looks_like_html,
     outside,
@@ -64,6 +65,7 @@ _PARTS = {
 _DRAWINGS = ("tikzpicture", "picture", "pgfpicture", "asy", "pspicture", "circuitikz", "forest", "tikzcd")
 _MATH = re.compile(r'<span\s+class="math (?:inline|display)">\\([(\[])(.*?)\\[)\]]</span>', re.DOTALL)
 _CELL = re.compile(r"<t[dh][ >].*?</t[dh]>", re.DOTALL)
+_CODES = re.compile(r"(?:(?:<(?:strong|em|span)>)*<code>[^<]*</code>(?:</(?:strong|em|span)>)*){2,}")
 _STRAIGHT = (("‘‘", '"'), ("’’", '"'), ("‘", "'"), ("’", "'"), ("“", '"'), ("”", '"'), ("…", "..."))
 _SHELF = re.compile("\ue000(\\d+)\ue001")
 
@@ -101,6 +103,7 @@ def tex_to_markdown(text: str) -> str:
     page = ran.stdout
     for curly, straight in _STRAIGHT:
         page = page.replace(curly, straight)
+    page = _CODES.sub(lambda found: f"<code>{''.join(re.findall('<code>([^<]*)', found[0]))}</code>", page)
     page = re.sub(r"<h1[^<>]*></h1>", "", page, count=1)  # ours; an empty one of the text gets the row's title
     page = re.sub(r'<(?:img|embed)\s+src="([^"]*)"[^<>]*>', r'<img src="\1" alt="image">', page)
     page = re.sub(r'<a\s[^<>]*class="uri"[^<>]*>(.*?)</a>', r"\1", page)
@@ -124,7 +127,7 @@ def tex_to_markdown(text: str) -> str:
 
 def _prepare(text: str) -> str:
     """Return the text with our macros before it, and with what a macro cannot say written as pandoc reads it."""
-    bare = text
+    bare = _FENCES.sub(_write_verbatim, text)
     for name in _DRAWINGS:
         bare = replace_between(bare, f"\\begin{{{name}}}", f"\\end{{{name}}}", f"\\includegraphics{{{name}}}")
     # One that is never closed would take pandoc minutes.
@@ -158,7 +161,19 @@ def _prepare(text: str) -> str:
     return f"{_PREAMBLE}{parts}\n{head}\n\\begin{{document}}\n\\chapter{{}}\n\n{body}\n\\end{{document}}\n"
 
 
+def _write_verbatim(found: re.Match[str]) -> str:
+    code = found[0].split("\n", 1)[1].rpartition("\n")[0]
+    return f"\\begin{{verbatim}}\n{code}\n\\end{{verbatim}}"
+
+
+# LeetCode's, to tell answers that were not written by hand.
+_WATERMARK = re.compile(
+    r"Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?", re.IGNORECASE
+)
 _CODEFORCES_FORMULA = re.compile(r"(?<!\$)\$\$\$(?!\$)([^$]{1,500}?)\$\$\$(?!\$)")
+_IMAGE_SIZE = re.compile(r"(!\[[^\]\n]{0,300}\]\([^)\n]{0,300}\))\{[^}\n]{0,100}\}")
+# A heading above the title names the contest.
+_CONTEST = re.compile(r"\A\s*#{2,6} [^\n]{1,100}\n\s*(?=# \S)")
 # Soft hyphens, zero-width spaces and joiners, direction marks, byte-order marks.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufff9-\ufffc]")
 _MAX_ROUNDS = 12
@@ -197,8 +212,14 @@ def strip_tex(text: str) -> str:
     """Turn a TeX document into Markdown; Codeforces' `$$$n$$$` and `\\(n\\)` become `$n$`."""
     text = tex_to_markdown(text) if looks_like_tex(text) else text
     text = _CODEFORCES_FORMULA.sub(lambda found: f"${' '.join(found[1].split())}$", text)
+    text = _IMAGE_SIZE.sub(r"\1", text)
     text = text.replace("$$$$$$", "$$").replace("$$$", "$")
     return outside(text, lambda piece: re.sub(r"\\\((.{1,200}?)\\\)", r"$\1$", piece))
+
+
+def strip_noise(text: str) -> str:
+    """Drop the contest's name, and the watermark, which asks for a variable that means nothing."""
+    return _WATERMARK.sub("", _CONTEST.sub("", text))
 
 
 def tidy_whitespace(text: str) -> str:
@@ -213,9 +234,11 @@ def tidy_whitespace(text: str) -> str:
 
 
 STEPS: tuple[Callable[[str], str], ...] = (
+    drop_embedded,
     repair_encoding,
     strip_html,
     strip_tex,
+    strip_noise,
     tidy_whitespace,
 )
 

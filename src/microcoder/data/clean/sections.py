@@ -124,6 +124,7 @@ _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}
 _UNFINISHED = re.compile(r"[a-z,]\s*$")
 _EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_SAMPLES = re.compile(r"\b(?:sample|example)s?\b", re.IGNORECASE)
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
 
 
@@ -188,8 +189,13 @@ class _Draft:
             self.lines.append(heading.rest)
 
     def _open_example(self) -> None:
-        """Open one; what was said below its heading belongs to it."""
-        intro = self.loose.pop() if self.loose and self.lines is self.loose[-1] else []
+        """Open one; what was said below its heading, or below one such as `Additional sample`, belongs to it."""
+        intro: list[str] = []
+        if self.loose and self.lines is self.loose[-1]:
+            intro = self.loose.pop()
+        elif self.examples and self.other and self.lines is self.other[-1][1] and _SAMPLES.search(self.other[-1][0]):
+            title, lines = self.other.pop()
+            intro = [title, "", *lines]
         self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
 
     def text(self, name: str) -> str:
@@ -353,12 +359,24 @@ _BAKED = (
     r"\#\#\# (?:Format|Question|Answer)[^\n]*$",
 )
 _BAKED_PATTERN = re.compile("|".join(rf"^[ \t>]*{phrase}" for phrase in _BAKED), re.IGNORECASE | re.MULTILINE)
+_CODE_AT_END = re.compile(r"\n```(?:python|py)?\n(?P<code>[^`]*?)```\s*\Z")
 
 
-def strip_instruction(statement: str) -> str:
-    """Return the statement without the prompt that its source baked into it."""
+def strip_instruction(statement: str, starter_code: str | None = None) -> str:
+    """Return the statement without the prompt that its source baked into it.
+
+    Args:
+        starter_code: dropped from the end of the statement where it stands there, since the record holds it.
+    """
     text = _BAKED_PATTERN.sub("", statement)
+    found = _CODE_AT_END.search(text)
+    if found and _letters(found["code"]) in ("", _letters(starter_code or "")):
+        text = text[: found.start()]
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n" if text.strip() else ""
+
+
+def _letters(code: str) -> str:
+    return re.sub(r"\s|#.*", "", code)
 
 
 def find_starter_code(candidate: Candidate) -> str | None:

@@ -379,26 +379,26 @@ def _parse(text: str | bytes, what: str) -> object:
 
 def _check_pickle(body: bytes) -> None:
     """Refuse a pickle that does more than to put plain data together, or whose memory grows beyond its text."""
-    num_kept = num_recalled = 0
+    num_kept = num_recalled = length = 0
     before = ""
     texts: dict[int, int] = {}
     for instruction, argument, _ in pickletools.genops(body):
-        name = instruction.name
+        name, key = instruction.name, argument if isinstance(argument, int) else num_kept
         if name in _VALUES:
             length = len(argument) if isinstance(argument, str) else 1
         elif name in _KEEPS:
-            key = num_kept if name == "MEMOIZE" else int(argument)
             num_kept += 1
             if key > num_kept:
                 raise ValueError(f"it asks for {name} {key}; only plain data is read")
             texts[key] = length if before in _VALUES else -1
         elif name in _RECALLS:
             # Lists that hold themselves, or each other many times, have no bound.
-            if (length := texts.get(int(argument), -1)) < 0:
+            if (length := texts.get(key, -1)) < 0:
                 raise ValueError("it holds a list or an object twice; only plain data is read")
             num_recalled += length
             if num_recalled > MAX_BYTES:
                 raise ValueError(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
         elif name not in _PLAIN:
             raise ValueError(f"it asks for {name} {argument or ''}; only plain data is read")
-        before = name
+        # One stands between a long text and what keeps it.
+        before = before if name == "FRAME" else name
