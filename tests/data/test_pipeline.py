@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import os
 import random
 import signal
@@ -19,7 +18,7 @@ from microcoder.data import Candidate, Difficulty, Rejection
 from microcoder.data.build.config import DifficultySettings
 from microcoder.data.build.steps import SelectionBarrier
 from microcoder.data.pipeline.engine import Runner, StepCounts, run_step, run_steps
-from microcoder.data.pipeline.parts import Part, read_part, read_ticks, ticked, write_part
+from microcoder.data.pipeline.parts import Part, read_part, write_part
 from microcoder.data.pipeline.steps import Step
 from microcoder.data.verify.store import evaluator_version
 from microcoder.judge.core.errors import DataError, EvaluatorFault
@@ -67,24 +66,18 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
     assert sum(len(row.merged) for row in merged) == 19
 
 
-def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcoder.data.pipeline.parts._SECONDS_BETWEEN", 0.0)
+def test_progress_is_told_in_rows_after_each_shard(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
 
     def tell(step: str, done: int, total: int) -> None:
         told.append((step, done, total))
 
     build(tmp_path, 8, on_progress=tell)
-    assert {total for _, _, total in told} == {40}
-    assert {step: done for step, done, _ in told} == dict.fromkeys(("collect", "thin", "unique", "thin_again"), 40)
-    assert not list(tmp_path.rglob("*.rows"))
-
-    rows = [Candidate(id=f"n/{number}", dataset="n") for number in range(4)]
-    slowly = ticked(rows, tmp_path / "thin" / "part.parquet", 4)
-    assert [row.id for row in itertools.islice(slowly, 3)] == ["n/0", "n/1", "n/2"]
-    assert read_ticks(tmp_path / "thin") == {"part.parquet": 0.75}
-    assert len(list(slowly)) == 1
-    assert read_ticks(tmp_path / "thin") == {}
+    names = ("collect", "thin", "unique", "thin_again")
+    assert told == [(name, done, 40) for name in names for done in range(0, 41, 5)]
+    told.clear()
+    build(tmp_path, 8, on_progress=tell)
+    assert told == [(name, 40, 40) for name in names]
 
 
 def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:

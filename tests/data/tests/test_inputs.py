@@ -202,3 +202,9 @@ def test_a_limit_takes_some_of_each_kind_and_the_same_every_time() -> None:
     assert few == make_mutants(CODE, limit=12, seed=3)
     assert few != make_mutants(CODE, limit=12, seed=4)
     assert make_mutants("int main() { return 0; }", limit=5) == [], "what is no Python has no mutants"
+
+
+def test_lists_of_objects_are_no_known_shape() -> None:
+    """An argument such as a list of dictionaries, which no fact of a list can be asked of."""
+    model = learn(["value"], [([{"a": 1}, {"a": 2}],), ([{"a": 3}, {"a": 1}],)])
+    assert not model.is_usable

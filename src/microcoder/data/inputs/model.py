@@ -252,7 +252,7 @@ def holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
     """Whether a fact holds for a list; one that cannot be asked of its items does not."""
     try:
         return test(value)
-    except (TypeError, IndexError, ValueError):
+    except (TypeError, LookupError, ValueError):
         return False
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,8 +29,6 @@ from microcoder.data.pipeline.parts import (
     SpilledRows,
     count_reasons,
     read_kept,
-    read_ticks,
-    ticked,
     write_part,
 )
 from microcoder.data.pipeline.steps import BarrierStep, InputShard, MapStep, Row, Step, digest, step_key
@@ -63,7 +61,7 @@ def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner:
     least = min(nodes.values())
     # A step that runs alone is given a whole node, of unequal ones as much as the smallest has.
     cores = least if step.runs == "alone" else max(1, least // min(least, runner.workers or least))
-    take = ray.remote(num_cpus=cores, max_retries=_MOST_LOSSES, scheduling_strategy="SPREAD")(_take_on_node)
+    take = ray.remote(num_cpus=cores, max_retries=_MOST_LOSSES, scheduling_strategy="SPREAD")(_take)
     known = ray.put((uuid.uuid4().hex, step))
     waiting = iter(enumerate(zip(given, paths, strict=True)))
     running: dict[Any, int] = {}
@@ -95,19 +93,19 @@ def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner:
 
 _MOST_WAITING = 10_000
 """Shards that Ray is given at a time."""
-_ON_NODE: dict[str, tuple[ShardWorker, ExitStack]] = {}
-"""Of a process of Ray's, which does one shard after the other: the worker of the step that it is at."""
+_TAKES: dict[str, tuple[ShardWorker, ExitStack]] = {}
+"""Of a process that does one shard after the other: the worker of the step that it is at."""
 
 
-def _take_on_node(known: tuple[str, Step], given: str, path: str) -> Looks:
+def _take(known: tuple[str, Step], given: str, path: str) -> Looks:
     name, step = known
-    if name not in _ON_NODE:
-        for _, opened in _ON_NODE.values():
+    if name not in _TAKES:
+        for _, opened in _TAKES.values():
             opened.close()
-        _ON_NODE.clear()
+        _TAKES.clear()
         opened = ExitStack()
-        _ON_NODE[name] = ShardWorker(step, opened), opened
-    return _ON_NODE[name][0].take(given, path)
+        _TAKES[name] = ShardWorker(step, opened), opened
+    return _TAKES[name][0].take(given, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +155,9 @@ def _run_in_processes(
 ) -> Iterator[tuple[int, Looks]]:
     # Spawned, not forked: this process has threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(step,)) as pool:
-        places = {pool.submit(_take_shard, *of_shard): at for at, of_shard in enumerate(zip(given, paths, strict=True))}
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker) as pool:
+        shards = enumerate(zip(given, paths, strict=True))
+        places = {pool.submit(_take, (step.name, step), *of_shard): place for place, of_shard in shards}
         try:
             for future in as_completed(places):
                 # Taken out, so that what was found is not held here until the last shard is through.
@@ -172,15 +171,9 @@ def _run_in_processes(
             pool.shutdown(cancel_futures=True)
 
 
-_WORKER: list[ShardWorker] = []
-"""Program of a worker process."""
-
-
-def _start_worker(step: Step) -> None:
+def _start_worker() -> None:
     # Ctrl-C is for the build: it waits for the shards at hand and tells of them once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a process of its own opened ends with it.
-    _WORKER.append(ShardWorker(step, ExitStack()))
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -190,10 +183,6 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _take_shard(given: str, path: str) -> Looks:
-    return _WORKER[0].take(given, path)
 
 
 class ShardWorker:
@@ -209,19 +198,18 @@ class ShardWorker:
         if self._work is None:
             candidates = read_kept(Path(given))
             return Looks([candidate.id for candidate in candidates], self._open.look(candidates))
-        write_part(Path(path), self._make(self._work, given, Path(path)))
+        write_part(Path(path), self._make(self._work, given))
         return Looks([], [])
 
-    def _make(self, work: Callable[[Any], Iterable[Row]], given: str, path: Path) -> Iterator[Row]:
-        """Yield the rows of a step as they come, and report progress with each."""
+    def _make(self, work: Callable[[Any], Iterable[Row]], given: str) -> Iterator[Row]:
+        """Yield the rows of a step as they come."""
         step = self._step
         if given.startswith("{"):
-            described = json.loads(given)
-            yield from map(step.keep, ticked(work(described), path, described["num_rows"]))
+            yield from map(step.keep, work(json.loads(given)))
             return
         kept = KeptRows(Path(given))
         found = []
-        for row in ticked(work(kept), path, len(kept.ids)):
+        for row in work(kept):
             found.append(row.id)
             yield step.keep(row)
         if kept.ids != found:
@@ -229,10 +217,7 @@ class ShardWorker:
 
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a step's name, the rows of the input that it has seen, and all of them; also if nothing changed, every
-half second."""
-
-_SECONDS_BETWEEN_LOOKS = 0.5
+"""Called with a step's name, the rows of the input whose shards it has done, and all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,24 +254,26 @@ def run_steps(
     redone = {name: sum(not part.is_there for part in parts) for name, parts in plan.items()}
     num_rows = sum(shard.num_rows for shard in shards)
 
-    def tell(name: str, parts: Sequence[Part]) -> None:
-        on_progress(name, _rows_done(shards, parts), num_rows)
-
     before: list[Part] = []
     for step in everything:
         parts = plan[step.name]
-        tell(step.name, parts)
         missing = [index for index, part in enumerate(parts) if not part.is_there]
+        done = num_rows - sum(shards[index].num_rows for index in missing)
+        on_progress(step.name, done, num_rows)
+        places: Iterator[int] = iter(())
         if isinstance(step, BarrierStep) and missing:
             looks = SpilledObservations()
             of_rows = [str(part.path.absolute()) for part in before]
             for place, found in run_step(step, of_rows, [""] * len(of_rows), runner):
                 looks.add(place, *found)
-            _decide(step, looks, before, parts, tell)
+            places = _decide(step, looks, before, parts)
         elif missing:
             given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
-            with _watched(step.name, parts, tell):
-                list(run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner))
+            made = run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner)
+            places = (missing[place] for place, _ in made)
+        for index in places:
+            done += shards[index].num_rows
+            on_progress(step.name, done, num_rows)
         before = parts
     return list(plan.values()), _count(shards, everything, plan, redone)
 
@@ -341,9 +328,8 @@ def _decide(
     looks: SpilledObservations,
     before: Sequence[Part],
     parts: Sequence[Part],
-    tell: Callable[[str, Sequence[Part]], None],
-) -> None:
-    """Decide from what was seen of every row, then write the parts.
+) -> Iterator[int]:
+    """Decide from what was seen of every row, then write the parts, and yield the place of each that was missing.
 
     A shard of rows is in memory, and the others that one of them needs.
     """
@@ -361,35 +347,8 @@ def _decide(
             parts[index].path,
             (step.keep(barrier.apply(one, aside.find(barrier.needs(one.id)))) for one in kept),
         )
-        tell(step.name, parts)
+        yield index
 
 
 def _describe(shard: InputShard) -> str:
     return json.dumps({"source": shard.source, "place": shard.place, "num_rows": shard.num_rows})
-
-
-def _rows_done(shards: Sequence[InputShard], parts: Sequence[Part]) -> int:
-    ticks = read_ticks(parts[0].path.parent) if parts else {}
-    return sum(
-        shard.num_rows if part.is_there else int(ticks.get(part.path.name, 0.0) * shard.num_rows)
-        for shard, part in zip(shards, parts, strict=True)
-    )
-
-
-@contextmanager
-def _watched(name: str, parts: Sequence[Part], tell: Callable[[str, Sequence[Part]], None]) -> Iterator[None]:
-    """Tell of rows that are done by looking for files: the same on one machine and on a cluster."""
-    is_over = threading.Event()
-
-    def look() -> None:
-        while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
-            tell(name, parts)
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        watcher.join()
-        tell(name, parts)

@@ -6,7 +6,6 @@ import errno
 import os
 import pickle
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa
 
 _GROUP_CHARACTERS = 4 << 20
 """From which on a group of rows is written and read by itself."""
-_SECONDS_BETWEEN = 1.0
-_SUFFIX = ".rows"
 _MAGIC = b"PAR1"
 """The last bytes of a Parquet file."""
 
@@ -181,29 +178,3 @@ def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise DataError(f"{path} is damaged ({said}); delete it and type the same command again") from None
-
-
-def ticked(rows: Iterable[Row], path: Path, num_rows: int) -> Iterator[Row]:
-    """Yield the rows of a part, and say once a second in a small file, which other machines see, how many it was."""
-    tick = path.with_name(f".{path.name}{_SUFFIX}")
-    last = time.monotonic()
-    try:
-        for number, row in enumerate(rows, 1):
-            if time.monotonic() - last >= _SECONDS_BETWEEN:
-                last = time.monotonic()
-                tick.parent.mkdir(parents=True, exist_ok=True)
-                tick.write_text(f"{number / max(1, num_rows):.4f}")
-            yield row
-    finally:
-        tick.unlink(missing_ok=True)
-
-
-def read_ticks(folder: Path) -> dict[str, float]:
-    """Return, by the name of a part that is being made, the share of its rows that is done."""
-    shares = {}
-    for tick in folder.glob(f".*{_SUFFIX}"):
-        try:
-            shares[tick.name[1 : -len(_SUFFIX)]] = float(tick.read_text())
-        except (OSError, ValueError):
-            continue  # taken away, or half written
-    return shares
