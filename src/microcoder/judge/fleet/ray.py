@@ -67,7 +67,7 @@ class NodeJudge:
 
     def __init__(self, options: dict[str, Any]) -> None:
         """Start the judge."""
-        self._judge = Judge(**(options))
+        self._judge = Judge(**options)
         self._problems: dict[int, Problem] = {}
         self._landed: SimpleQueue[tuple[int, JudgeAnswer]] = SimpleQueue()
 
