@@ -40,7 +40,7 @@ def test_it_serves_until_it_is_interrupted(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), [([], "no run; type: microcoder view"), (["nowhere"], "nowhere is no run")]
+    ("arguments", "told"), [([], "no run; type: microcoder view"), (["nowhere"], "nowhere is not a run")]
 )
 def test_what_cannot_be_shown_is_one_line_and_exit_code_2(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]

@@ -86,7 +86,7 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
     Tests' inputs are left out, and texts of rollouts from a size on: `microcoder view` has them.
 
     Raises:
-        DataError: a folder is no run, one of its files is damaged, or runs to compare asked other problems.
+        DataError: a folder is not a run, one of its files is damaged, or runs to compare asked other problems.
     """
     history = read_history(run_directory)
     if history.manifest.get("kind") == "evaluation":
