@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from chromium import BROWSER, Chromium
-from viewer_runs import write_evaluation, write_problems, write_training, write_verdicts
+from viewer_runs import write_corpus, write_evaluation, write_problems, write_training, write_verdicts
 
 
 @pytest.fixture(scope="session")
@@ -29,11 +29,13 @@ def page(browser: Chromium) -> Iterator[Chromium]:
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `one` and `two` (training), `eval`, `judged.jsonl`, `problems.jsonl` and `submissions.jsonl`."""
+    """`one` and `two` (training), `eval`, `judged.jsonl`, `small` (a corpus), `problems.jsonl`, `submissions.jsonl`."""
     root = tmp_path_factory.mktemp("shelf")
     write_training(root / "one", manifest={"name": "one"})
     write_training(root / "two", manifest={"name": "two"}, seed=1, num_steps=4, is_finished=False)
     write_evaluation(root / "eval")
     write_verdicts(root / "judged.jsonl")
+    (root / "small").mkdir()
+    write_corpus(root / "small")
     write_problems(root / "problems.jsonl")
     return root

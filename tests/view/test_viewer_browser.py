@@ -24,13 +24,17 @@ VIEWS = (
     "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0",
     "#view=problems&run=one",
     "#view=compare&a=one|train/1/0&b=two|train/2/0",
+    "#view=rollouts&run=eval&at=evaluation/0/3",
+    "#view=rollouts&run=judged&at=judged/0/1",
+    "#view=rollouts&run=small&at=corpus/0/0",
+    "#view=rollouts&run=small&at=corpus/0/1",
 )
 SHOWN = "document.querySelector(location.hash.includes('at=') ? '#copy' : '.plot, .rows a, .map td, #differences')"
 
 
 @pytest.fixture(scope="module")
 def url(shelf: Path) -> Iterator[str]:
-    paths = [shelf / "one", shelf / "two", shelf / "eval", shelf / "judged.jsonl"]
+    paths = [shelf / "one", shelf / "two", shelf / "eval", shelf / "judged.jsonl", shelf / "small"]
     files = [shelf / "problems.jsonl", shelf / "submissions.jsonl"]
     with ViewerServer(open_collection(paths, problem_files=files), port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -13,6 +13,7 @@ from viewer_runs import (
     edit_rollouts,
     records_of,
     verdict,
+    write_corpus,
     write_evaluation,
     write_lines,
     write_problems,
@@ -21,9 +22,7 @@ from viewer_runs import (
 )
 
 from microcoder.cli.progress import Progress
-from microcoder.data import Candidate, Rejection
 from microcoder.data.micro import generate_problems
-from microcoder.data.release.tables import write_tables
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.features import read_series
 from microcoder.lab.studies.history import read_history
@@ -282,12 +281,7 @@ def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None
 
 
 def test_a_corpus_shows_what_was_kept_and_what_was_turned_away(tmp_path: Path) -> None:
-    kept = Candidate.model_validate(
-        {"id": "a/1", "dataset": "d", "statement": "Add.", "statement_found": "<p>Add.</p>"}
-        | {"tests": [{"input": "1 2", "output": "3"}]}
-    )
-    write_tables(tmp_path, [kept], [Rejection(id="b/2", dataset="d", stage="collect", reason="no_tests", raw="{}")])
-    (tmp_path / "manifest.json").write_text(json.dumps({"name": "small", "key": "k", "num_problems": 1}))
+    write_corpus(tmp_path)
     collection = open_collection([tmp_path])
     assert collection["small"].index().count("verdict") == {"kept": 1, "no_tests": 1}
     first, second = (show_rollout(collection, {"run": "small", "id": f"corpus/0/{row}"}) for row in (0, 1))

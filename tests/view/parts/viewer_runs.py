@@ -9,6 +9,8 @@ from typing import Any
 
 from synthetic_run import Recipe, write_run
 
+from microcoder.data import Candidate, Rejection
+from microcoder.data.release.tables import write_tables
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 from microcoder.view import Collection
 from microcoder.view.index import Index, IndexBuilder
@@ -133,3 +135,13 @@ def write_verdicts(path: Path, *, num: int = 3) -> Path:
     submissions = [{"id": f"s{n}", "code": f"print({n})\n", "tests": tests} for n in range(num)]
     write_lines(path.with_name("submissions.jsonl"), submissions)
     return write_lines(path, ({"id": f"s{n}", **verdict(n % 2), "isolation": "full"} for n in range(num)))
+
+
+def write_corpus(root: Path) -> None:
+    """Write a finished corpus: one problem that was kept, one row that was turned away."""
+    kept = Candidate.model_validate(
+        {"id": "a/1", "dataset": "d", "statement": "Add.", "statement_found": "<p>Add.</p>"}
+        | {"tests": [{"input": "1 2", "output": "3"}]}
+    )
+    write_tables(root, [kept], [Rejection(id="b/2", dataset="d", stage="collect", reason="no_tests", raw="{}")])
+    (root / "manifest.json").write_text(json.dumps({"name": "small", "key": "k", "num_problems": 1}))
