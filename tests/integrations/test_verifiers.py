@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.server
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -86,9 +87,11 @@ def corpus(tmp_path: Path) -> Path:
 
 def run(command: str, *arguments: str, folder: Path) -> None:
     """Run a command of verifiers."""
-    path = str(Path(sys.executable).with_name(command))
-    call = [path, "microcoder-code", *arguments, "--no-rich", "-o", str(folder)]
-    result = subprocess.run(call, capture_output=True, text=True, timeout=250, check=False)
+    commands = Path(sys.executable).parent
+    call = [str(commands / command), "microcoder-code", *arguments, "--no-rich", "-o", str(folder)]
+    # By its path the harness finds uv.
+    here = os.environ | {"PATH": f"{commands}:{os.environ['PATH']}"}
+    result = subprocess.run(call, capture_output=True, text=True, timeout=250, check=False, env=here)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
 
 
