@@ -27,7 +27,7 @@ BUDGETS = {
     "data/formats": 5070,
     "data": 1670,
     "data/micro": 390,
-    "data/clean": 1940,
+    "data/clean": 1970,
     "data/verify": 1010,
     "data/inputs": 1050,
     "data/filter": 1150,

@@ -381,3 +381,14 @@ def test_a_page_is_turned_away_before_it_is_read() -> None:
     found = process(candidate("Print the sum. " * 7000))
     assert isinstance(found, Rejection)
     assert (found.stage, found.reason, found.detail) == ("process", "too_long", "105000 characters as found")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<div>" * 9000 + "one two" + "</div>" * 9000, "<p>one" + "<ul><li>" * 9000 + "two", "<p>one" * 9000 + "<i>two"],
+    ids=["closed", "lists", "paragraphs"],
+)
+def test_html_that_is_nested_without_end_keeps_its_words(text: str) -> None:
+    cleaned = clean(text).text
+    assert cleaned.count("one") == text.count("one")
+    assert cleaned.rstrip(" *\n").endswith("two")

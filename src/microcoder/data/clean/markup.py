@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -89,6 +90,12 @@ _EMPHASIS = ("b", "strong", "i", "em")
 _INLINE = (*_EMPHASIS, "sup", "sub", "code", "tt", "var")
 _SIGN = re.compile(r"(\S|\A)[ \t]*\n[ \t]*(?=[-+*] )")
 _ITEM = re.compile(r"<(/?)(li|ul|ol|h[1-6])\b[^<>]*>", re.IGNORECASE)
+_NESTED = re.compile(r"<(/?)([a-z][\w-]*)[^<>]*?(/?)>", re.IGNORECASE)
+_EMPTY = (
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
+)  # fmt: skip
+_MOST_NESTED = 100
+"""No page nests elements so deep; browsers draw the line at 512, where the library has long cost the depth's square."""
 _IMAGES_STAY_IN = [
     "td", "th", "a", "p", "div", "span", "font", "center", "b", "strong", "i", "em", "figure", "li", "h1", "h2", "h3",
     "h4", "h5", "h6",
@@ -143,7 +150,7 @@ def html_to_markdown(text: str) -> str:
 
     # Markdown code inside a half-HTML text is text, whatever tags it shows.
     text = CODE.sub(lambda match: html.escape(match[0], quote=False), text)
-    soup = BeautifulSoup(_close_items(text), "html.parser")
+    soup = BeautifulSoup(_flatten(_close_items(text)), "html.parser")
     # A drawing can begin with `<?xml ... ?>`.
     for unseen in soup.find_all(string=lambda string: isinstance(string, (Comment, ProcessingInstruction))):
         unseen.extract()
@@ -221,6 +228,28 @@ def _close_items(text: str) -> str:
         else:
             pieces.append("</li>" if is_open[-1] and not is_end else "")
             is_open[-1] = not is_end
+    return "".join(pieces) + text[at:]
+
+
+def _flatten(text: str) -> str:
+    """Leave out the tags of elements that are nested too deep, as browsers do; what is in them stays."""
+    pieces, at, names = [], 0, list[str]()
+    num_open = Counter[str]()
+    for found in _NESTED.finditer(text):
+        name, depth = found[2].lower(), len(names) + 1
+        if name in _EMPTY or found[3]:
+            continue
+        if not found[1]:
+            names.append(name)
+            num_open[name] += 1
+        elif num_open[name]:
+            while (ended := names.pop()) != name:
+                num_open[ended] -= 1
+            num_open[name] -= 1
+            depth = len(names) + 1
+        if depth > _MOST_NESTED:
+            pieces += [text[at : found.start()], "\n"]
+            at = found.end()
     return "".join(pieces) + text[at:]
 
 
