@@ -13,22 +13,32 @@ from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.steps import Resources, open_process, read_benchmark_problems
 from microcoder.data.clean import ProcessSettings
 from microcoder.data.formats import row
-from microcoder.data.formats.candidates import REASONS
+from microcoder.data.formats.candidates import REASONS, process_row
 from microcoder.judge.core.errors import DataError
 
 FINE = "Given two numbers, print the sum of both of them on one line."
 
 
 def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path: Path) -> None:
-    deep = "<div>" * 1000 + FINE + "</div>" * 1000
-    rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=text) for n, text in enumerate((FINE, deep, FINE))]
+    rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
+    rows[1] = Candidate.model_construct(**{**dict(rows[1]), "statement_found": 7})  # no format may hand this on
     with open_process(ProcessSettings(), Resources(work=tmp_path)) as work:
         first, second, third = work(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)
     assert isinstance(second, Rejection)
-    assert (second.stage, second.reason, second.detail) == ("process", "row_fault", "RecursionError")
+    assert (second.stage, second.reason) == ("process", "row_fault")
+    assert re.match(r"\w+Error: .*int", second.detail)
     assert second.candidate == rows[1]
+
+
+def test_where_recursion_ends_is_not_written_into_a_corpus() -> None:
+    def recurse(row: Candidate) -> Candidate:
+        return recurse(row)
+
+    made = process_row(Candidate(id="a/1", dataset="a"), "process", recurse)
+    assert isinstance(made, Rejection)
+    assert made.detail == "RecursionError"
 
 
 def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
