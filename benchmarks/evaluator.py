@@ -11,7 +11,6 @@ so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a t
     half_calls    the same, every other one a function that is called
     mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled. Its floor is endless programs x limit /
                   processors
-    mixed_sorted  the same, the endless ones last; only where it is asked for
     tests50, tests400, calls50, calls400, threads50   so many tests; of functions that are called; of programs whose
                   work is done in a thread that they start last
     step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`); left out
@@ -36,63 +35,38 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluator_costs import measure_floor, measure_leaks, measure_starts, measure_tests
-from evaluator_judges import (
-    JUDGES,
-    OURS,
-    JudgeProcess,
-    find_judges,
-)
+from evaluator_judges import JUDGES, OURS, JudgeProcess, find_judges
 from evaluator_step import build_step, count_kinds, has_data
 from evaluator_table import write_table
 from evaluator_workloads import SETS, Workload, build_workload
 
 Row = dict[str, Any]
 STEP, COSTS = "step", "costs"
-USUAL = [*(name for name in SETS if name != "mixed_sorted"), STEP, COSTS]
+USUAL = [*SETS, STEP, COSTS]
 DATA = Path(__file__).parents[2] / "shared" / "data"
-_ENDLESS_SETS = ("mixed", "mixed_sorted")
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """A judge and what it is told."""
-
-    label: str
-    judge: str
-    options: Row
-
-
-def choose_contestants(name: str, judges: Sequence[str], arguments: argparse.Namespace) -> list[Contestant]:
-    """Return who judges a set, in the order in which they take turns."""
-    ours: Row = {"workers": arguments.workers, "stop": arguments.stop}
-    found = [Contestant(OURS, OURS, ours)]
-    if name != "cpp":
-        found += [Contestant(judge, judge, {"workers": arguments.workers}) for judge in judges if judge != OURS]
-    return found
 
 
 def measure_set(
-    workload: Workload, contestants: Sequence[Contestant], processes: dict[str, JudgeProcess], rounds: int
+    workload: Workload, options: dict[str, Row], processes: dict[str, JudgeProcess], rounds: int
 ) -> Iterator[Row]:
-    """Let the judges take turns on one set, with new sources in every round."""
+    """Let the judges, each with its options, take turns on one set, with new sources in every round."""
     with tempfile.TemporaryDirectory() as folder:
         if workload.name == "cpp":
             # What a compiler's first program costs once a machine (precompiled headers) is no program's cost.
             first = dataclasses.replace(workload, tasks=workload.tasks[:1])
-            processes[OURS].run(first.renew(f"{time.time_ns()}").save(Path(folder)), contestants[0].options)
+            processes[OURS].run(first.renew(f"{time.time_ns()}").save(Path(folder)), options[OURS])
         for number in range(rounds):
             path = workload.renew(f"{time.time_ns()}").save(Path(folder))
             reference: list[str] | None = None
-            for contestant in contestants:
-                answer = processes[contestant.judge].run(path, contestant.options)
+            for judge, chosen in options.items():
+                answer = processes[judge].run(path, chosen)
                 outcomes = answer["outcomes"]
                 reference = reference or outcomes
-                yield {"set": workload.name, "judge": contestant.label, "round": number, **contestant.options} | (
+                yield {"set": workload.name, "judge": judge, "round": number, **chosen} | (
                     describe(workload, answer) | {"agree_with_ours": count_agreements(outcomes, reference)}
                 )
 
@@ -163,9 +137,11 @@ def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
                 continue
             workload = build(name, arguments)
             if workload is not None:
-                floor = find_floor_seconds(workload, arguments.workers) if name in _ENDLESS_SETS else None
-                contestants = choose_contestants(name, judges, arguments)
-                for row in measure_set(workload, contestants, processes, arguments.rounds):
+                floor = find_floor_seconds(workload, arguments.workers) if name == "mixed" else None
+                options: dict[str, Row] = {OURS: {"workers": arguments.workers, "stop": arguments.stop}}
+                if name != "cpp":
+                    options |= {judge: {"workers": arguments.workers} for judge in judges if judge != OURS}
+                for row in measure_set(workload, options, processes, arguments.rounds):
                     yield row if floor is None else row | {"floor_seconds": round(floor, 2)}
     if COSTS in arguments.only:
         yield from measure_costs(arguments)

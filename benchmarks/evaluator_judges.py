@@ -125,70 +125,8 @@ class LiveCodeBench(Judging):
         return cls.NAMES.get(result[-1], "wrong_answer")
 
 
-class Pooled(Judging):
-    """A peer's function for one program, in a pool of processes as its trainer has it."""
-
-    def __init__(self) -> None:
-        importlib.import_module(self.module)  # here, so that processes of the pool inherit it
-
-    def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
-        tests = [write_peer_tests(task.problem) for task in workload.tasks]
-        sources = [task.source for task in workload.tasks]
-        limit = int(workload.limit_seconds)
-
-        def work() -> Verdicts:
-            start = time.perf_counter()
-            landed = [0.0] * len(sources)
-            accepted = [False] * len(sources)
-            with concurrent.futures.ProcessPoolExecutor(max_workers=options["workers"]) as pool:
-                numbers = {
-                    pool.submit(type(self).check, source, test, limit): number
-                    for number, (source, test) in enumerate(zip(sources, tests, strict=True))
-                }
-                for future in concurrent.futures.as_completed(numbers):
-                    landed[numbers[future]] = time.perf_counter() - start
-                    accepted[numbers[future]] = future.result()
-            return ["accepted" if each else "not accepted" for each in accepted], landed
-
-        return work
-
-    @staticmethod
-    @abstractmethod
-    def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
-        """Return whether a program is accepted; runs in a process of the pool."""
-
-
-class Verl(Pooled):
-    """PRIME's checker in verl; its limit is one for the whole program."""
-
-    module = "verl.utils.reward_score.prime_code.utils"
-
-    @staticmethod
-    def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
-        checker = sys.modules[Verl.module]
-        results, _ = checker.check_correctness(tests, source, timeout=limit_seconds, debug=False)
-        return all(each is True for each in results)
-
-
-class Rllm(Pooled):
-    """rllm's reward for tests as LiveCodeBench has them."""
-
-    module = "rllm.rewards.code_reward"
-
-    @staticmethod
-    def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
-        checker = sys.modules[Rllm.module]
-        name = tests.get("fn_name")
-        kind = {"testtype": "functional", "metadata": {"func_name": name}} if name else {"testtype": "stdin"}
-        pairs = zip(tests["inputs"], tests["outputs"], strict=True)
-        samples = [{"input": given, "output": wanted, **kind} for given, wanted in pairs]
-        found = checker.lcb_check_correctness_v2(samples, source, timeout=limit_seconds)
-        # Later versions return details as well.
-        return bool(found[0] if isinstance(found, tuple) else found)
-
-
 OURS = "microcoder"
-JUDGES: dict[str, type[Judging]] = {OURS: Ours, "livecodebench": LiveCodeBench, "verl": Verl, "rllm": Rllm}
+JUDGES: dict[str, type[Judging]] = {OURS: Ours, "livecodebench": LiveCodeBench}
 
 
 def find_judges() -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 from evaluator_judges import OURS
 
 Row = dict[str, Any]
-REFERENCE = "livecodebench"
 _COST_COLUMNS = ("wall_ms", "cpu_ms", "cpu_ms_judge", "cpu_ms_fork_server", "cpu_ms_tests")
 
 
@@ -23,9 +22,6 @@ def write_table(rows: Sequence[Row]) -> str:
         ours, this = of_both[OURS], of_both[label]
         times = ("wall_seconds", "cpu_seconds")
         ratios = ["" if label == OURS else f"{this[key] / max(0.01, ours[key]):.2f} x" for key in times]
-        if label.startswith(f"{OURS},"):
-            peer = _medians(measured, name, REFERENCE)
-            ratios = [f"{peer[key] / max(0.01, this[key]):.2f} x ({REFERENCE})" if peer else "" for key in times]
         figures = [f"{this[key]:.2f}" for key in times]
         others = [f"{this['ending_landed_seconds']:.2f}", f"{this['cpu_ms_per_program']:.1f}"]
         last = [row for row in measured if row["set"] == name and row["judge"] == label][-1]

@@ -148,11 +148,10 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
     match name:
         case "tiny":
             return build_small(name, {"right": 8 if is_quick else 200}, limit_seconds=limit_seconds)
-        case "mixed" | "mixed_sorted":
+        case "mixed":
             counts: dict[Kind, int] = {"right": 120, "wrong": 50, "crashing": 20, "endless": 10}
             quick: dict[Kind, int] = {"right": 3, "wrong": 2, "crashing": 1, "endless": 1}
-            workload = build_small(name, quick if is_quick else counts, limit_seconds=limit_seconds)
-            return workload if name == "mixed_sorted" else workload.shuffle()
+            return build_small(name, quick if is_quick else counts, limit_seconds=limit_seconds).shuffle()
         case "half_calls":
             printed = Task(SOURCES["right"], build_squares(10, limit_seconds), "right")
             return Workload(name, (printed, build_called(10, limit_seconds)) * (4 if is_quick else 100), limit_seconds)
@@ -174,4 +173,4 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
 
 
 _MANY_TESTS = ("tests50", "tests400", "calls50", "calls400", "threads50")
-SETS: Sequence[str] = ("tiny", "half_calls", "mixed", "mixed_sorted", *_MANY_TESTS, "sleepers", "cpp")
+SETS: Sequence[str] = ("tiny", "half_calls", "mixed", *_MANY_TESTS, "sleepers", "cpp")

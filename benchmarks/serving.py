@@ -35,12 +35,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
@@ -76,28 +77,19 @@ def serving(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         process.wait(60)
 
 
-def descendants(pid: int) -> list[int]:
-    """Return the processes that a process has started, and theirs."""
-    found: list[int] = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            children = [int(child) for child in (task / "children").read_text().split()]
-            found += [process for child in children for process in (child, *descendants(child))]
-    except OSError:
-        # It ended while it was looked at.
-        return found
-    return found
+def family_of(pid: int) -> list[psutil.Process]:
+    """Return a process and those that it, and they, have started."""
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
 
 
 def measure_memory_mib(pid: int) -> float:
+    """Return what a service and its sandboxes hold, proportional set size."""
     total = 0
-    for process in (pid, *descendants(pid)):
-        try:
-            rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
-        except OSError:
-            continue
-        total += int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1])
-    return round(total / 1024, 1)
+    for process in family_of(pid):
+        with suppress(psutil.Error):
+            total += process.memory_full_info().pss
+    return round(total / 2**20, 1)
 
 
 @dataclass
@@ -196,12 +188,10 @@ async def watch(pid: int, tally: Tally, started: float, memory: list[float]) -> 
 async def kill_now_and_then(pid: int, every: float, tally: Tally) -> None:
     while True:
         await asyncio.sleep(every)
-        if victims := descendants(pid):
-            try:
-                os.kill(random.choice(victims), signal.SIGKILL)
+        if victims := family_of(pid)[1:]:
+            with suppress(psutil.NoSuchProcess):
+                random.choice(victims).kill()
                 tally.kills += 1
-            except ProcessLookupError:
-                continue
 
 
 async def load(url: str, pid: int, *, clients: int, seconds: float, kill_every: float) -> dict[str, Any]:

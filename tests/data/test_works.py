@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,8 @@ FINE = "Given two numbers, print the sum of both of them on one line."
 
 def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path: Path) -> None:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
-    rows[1] = Candidate.model_construct(**{**dict(rows[1]), "statement_found": 7})  # no format may hand this on
+    values: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
+    rows[1] = Candidate.model_construct(**values)
     with open_process(ProcessSettings(), Resources(work=tmp_path)) as work:
         first, second, third = work(rows)
     assert isinstance(first, Candidate)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from evaluator_judges import OURS, LiveCodeBench
-from evaluator_processes import list_descendants, read_cpu_use
+from evaluator_processes import read_cpu_use
 from evaluator_step import mutate_program
 from evaluator_table import write_table
 from evaluator_workloads import SETS, build_workload, can_be_told_to_peers, write_peer_tests
@@ -118,7 +118,6 @@ def test_the_cpu_of_children_counts_while_they_run_and_after() -> None:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdout.readline()
-    assert child.pid in list_descendants(os.getpid())
     running = read_cpu_use(os.getpid()) - before
     assert running.descendants >= 0.2
     child.communicate()
