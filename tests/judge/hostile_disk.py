@@ -26,19 +26,14 @@ def _disk(code: str, ends: Ends = CONTAINED | OUTPUT) -> Hostile:
     return ends(f"{_TAKE}try:\n{body}except OSError: pass\njudged()\n")
 
 
+def _often(line: str) -> Hostile:
+    return _disk(f"for _ in range(50):\n    {line}\n")
+
+
 DISK: dict[str, Hostile] = {
-    "files unlinked while they are open": _disk("""
-for _ in range(50):
-    held.append(new()); os.unlink("u"); take(held[-1])
-"""),
-    "files written before they are unlinked": _disk("""
-for _ in range(50):
-    held.append(new()); take(held[-1]); os.unlink("u")
-"""),
-    "files renamed, then unlinked": _disk("""
-for _ in range(50):
-    held.append(new()); os.rename("u", "v"); os.unlink("v"); take(held[-1])
-"""),
+    "files unlinked while they are open": _often('held.append(new()); os.unlink("u"); take(held[-1])'),
+    "files written before they are unlinked": _often('held.append(new()); take(held[-1]); os.unlink("u")'),
+    "files renamed, then unlinked": _often('held.append(new()); os.rename("u", "v"); os.unlink("v"); take(held[-1])'),
     "files that others are renamed over": _disk("""
 for _ in range(50):
     held.append(new()); take(held[-1])
@@ -49,10 +44,9 @@ os.mkdir("d")
 for _ in range(50):
     held.append(new()); os.rename("u", "d/u"); os.unlink("d/u"); take(held[-1])
 """),
-    "files in a folder that is moved, then emptied": _disk("""
-for _ in range(50):
-    os.mkdir("d"); held.append(new("d/u")); os.rename("d", "e"); os.unlink("e/u"); os.rmdir("e"); take(held[-1])
-"""),
+    "files in a folder that is moved, then emptied": _often(
+        'os.mkdir("d"); held.append(new("d/u")); os.rename("d", "e"); os.unlink("e/u"); os.rmdir("e"); take(held[-1])'
+    ),
     "files in a folder that cannot be listed": _disk("""
 os.mkdir("d", 0o300)
 for number in range(50):
@@ -81,24 +75,21 @@ for _ in range(50):
     number = new(); os.unlink("u"); socket.send_fds(mine, [b"x"], [number]); take(number); os.close(number)
     socket.send_fds(held[0], [b"x"], [mine.fileno(), theirs.fileno()]); mine.close(); theirs.close()
 """),
-    "unlinked files that are only mapped": _disk("""
-for _ in range(50):
-    number = new(); take(number); held.append(mmap.mmap(number, 4 << 20)); os.close(number); os.unlink("u")
-"""),
+    "unlinked files that are only mapped": _often(
+        'number = new(); take(number); held.append(mmap.mmap(number, 4 << 20)); os.close(number); os.unlink("u")'
+    ),
     "unlinked files that are mapped to be read": _disk("""
 for _ in range(50):
     number = new(); take(number)
     held.append(mmap.mmap(number, 4 << 20, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE))
     os.close(number); os.unlink("u")
 """),
-    "unlinked files that are open to be read": _disk("""
-for _ in range(50):
-    number = new(); held.append(os.open("u", os.O_RDONLY)); take(number); os.close(number); os.unlink("u")
-"""),
-    "unlinked files behind handles": _disk("""
-for _ in range(50):
-    number = new(); held.append(os.open("u", os.O_PATH)); take(number); os.close(number); os.unlink("u")
-"""),
+    "unlinked files that are open to be read": _often(
+        'number = new(); held.append(os.open("u", os.O_RDONLY)); take(number); os.close(number); os.unlink("u")'
+    ),
+    "unlinked files behind handles": _often(
+        'number = new(); held.append(os.open("u", os.O_PATH)); take(number); os.close(number); os.unlink("u")'
+    ),
     "holes of unlinked files, written through a map": _disk(
         """
 for _ in range(50):
@@ -127,10 +118,9 @@ threads = [threading.Thread(target=reserve, args=(number,)) for number in held]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 """),
-    "files truncated and written anew through older descriptors": _disk("""
-for _ in range(50):
-    held.append(new()); take(held[-1]); os.unlink("u"); new("u"); os.truncate("u", 0); os.unlink("u")
-"""),
+    "files truncated and written anew through older descriptors": _often(
+        'held.append(new()); take(held[-1]); os.unlink("u"); new("u"); os.truncate("u", 0); os.unlink("u")'
+    ),
     "a thread that unlinks what another one makes": _disk("""
 def remove():
     while True:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -56,38 +55,15 @@ def test_everything_is_judged_everywhere(setting: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES_TOO_OPEN)
-def test_what_cannot_be_closed_is_refused_in_one_line(place: str) -> None:
+def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_word(place: str) -> None:
     result = run_python(["-m", "microcoder", "doctor"], place)
-    assert result.returncode == 1, result.stderr
-    assert result.stderr == ""
+    assert (result.returncode, result.stderr) == (1, "")
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("isolation: none."))
     assert "mount_namespace or landlock missing" in line
     assert "docs/serving.md" in line
-
-
-@pytest.mark.parametrize("place", PLACES_TOO_OPEN)
-def test_what_cannot_be_closed_judges_on_the_users_word(place: str) -> None:
-    result = run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place)
-    found = json.loads(result.stdout)
+    found = json.loads(run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place).stdout)
     assert found["isolation"]["level"] == "unsafe"
-    failed = {row["name"] for row in found["self_test"] if not row["ok"]}
-    assert failed == {"users are not listed"}
-
-
-def test_doctor_says_what_degraded_means() -> None:
-    result = run_python(["-m", "microcoder", "doctor"], "nobody in a container")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "isolation: degraded: everything is judged" in result.stdout
-
-
-@NEEDS_CPP
-def test_a_compiler_has_as_long_as_the_judge_says() -> None:
-    problem = make_problem(("", ""), language="cpp")
-    with Judge(workers=1, build_seconds=0.3) as judging:
-        (verdict,) = judging.judge([Program(ENDLESS_TO_COMPILE, "cpp")], [problem])
-    assert verdict.outcome is Outcome.COMPILE_ERROR
-    # Longer by the factor by which this machine is slow just now, as a program's time limit is.
-    assert re.search(r"the compiler took more than 0\.\d+ s of CPU time", verdict.detail)
+    assert {row["name"] for row in found["self_test"] if not row["ok"]} == {"users are not listed"}
 
 
 @NEEDS_CPP
@@ -182,7 +158,7 @@ def test_a_folder_is_measured_and_emptied_however_it_was_left(tmp_path: Path) ->
 
 
 _HONEST_FILES = """
-import os, shutil, sqlite3, tempfile, threading
+import os, sqlite3, tempfile, threading
 for _ in range(12):
     with tempfile.TemporaryFile() as file:
         file.write(bytes(3 << 20))
@@ -198,10 +174,6 @@ with sqlite3.connect("rows.db") as rows:
     rows.executemany("insert into numbers values (?)", [(n,) for n in range(100)])
 rows.close()
 os.remove("rows.db")
-for number in range(30):
-    os.makedirs(f"tree/{number}")
-    open(f"tree/{number}/leaf", "w").close()
-shutil.rmtree("tree")
 failed = []
 def work(name):
     try:
@@ -276,7 +248,7 @@ try:
         held.append(os.open("u", os.O_CREAT | os.O_RDWR))
         os.unlink("u")
         os.write(held[-1], bytes(15 << 20))
-    time.sleep(3)
+    time.sleep(1)
 except OSError: pass
 print("right")
 """

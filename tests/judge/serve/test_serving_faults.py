@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 
 import httpx
@@ -22,13 +20,13 @@ from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet import http as judge_client
 from microcoder.judge.fleet.http import JudgeClient
 
-from ..processes import descendants_of  # pyrefly: ignore[missing-import]
 from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
+TOO_LONG = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)
 
 _PATIENCE_SECONDS = 6
-"""Of clients of judges that judge nothing: time enough to be asked, and to judge what is known, on a busy machine."""
+"""Of a client of a judge that judges nothing: time enough to be asked on a busy machine."""
 
 
 def endless(name: object) -> dict[str, object]:
@@ -76,7 +74,7 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
 
 
 def test_a_checker_that_fails_makes_no_service_sick(running: Running) -> None:
-    for checker, language in (("x =", "python"), ("import sys; sys.exit(9)", "python"), ("int main() {", "cpp")):
+    for checker, language in (("import sys; sys.exit(9)", "python"), ("int main() {", "cpp")):
         broken = {"type": "program", "code": checker, "language": language}
         problem = {**SLOW.model_dump(mode="json"), "checker": broken}
         programs = [{"problem": 0, "code": f"{ADD}  # {checker} {n}"} for n in range(21)]
@@ -97,30 +95,6 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
     assert running.judge.statistics.judged - judged < 20
 
 
-@pytest.mark.parametrize("place", [-1, 0])
-def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int) -> None:
-    """The innermost process, a program that runs, or the outermost, a fork server."""
-    # They compute: sleepers have others begun beside them, and a sandbox that is killed as it first starts is a fault.
-    programs = [Program(f"sum(range(2_000_000))\n{one.code}") for one in alternate(f"killed {place}", 20)]
-    told: list[int] = []
-    killed: list[int] = []
-
-    def note(index: int, verdict: object) -> None:
-        told.append(index)
-        if len(told) > 8 and not killed and (found := descendants_of(os.getpid())):
-            with suppress(ProcessLookupError):
-                os.kill(found[place], signal.SIGKILL)
-                killed.append(found[place])
-
-    with JudgeClient(running.url) as client:
-        verdicts = client.judge(programs, [PROBLEM] * 20, on_verdict=note)
-    assert killed
-    assert sorted(told) == list(range(20))
-    assert [verdict.detail for verdict in verdicts if not verdict.is_scorable] == []
-    expected = [Outcome.WRONG_ANSWER if n % 2 else Outcome.ACCEPTED for n in range(20)]
-    assert [verdict.outcome for verdict in verdicts] == expected
-
-
 def test_the_client_says_what_the_judge_says(running: Running) -> None:
     codes = [ADD, "print(3)", "1 / 0", None, ADD]
     programs = [Program(code, reason="" if code else "cut") for code in codes]
@@ -129,60 +103,49 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
         assert client.about()["workers"] == 2
         assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
         assert client.judge([Program(ADD, "PYTHON")], [PROBLEM]) == running.judge.judge([Program(ADD)], [PROBLEM])
-        with pytest.raises(DataError, match="program 1 is in 'cpp', problem sum wants 'python 3"):
-            running.judge.judge([Program(ADD), Program("int main(){}", "cpp")], [PROBLEM, PROBLEM])
-        with pytest.raises(DataError, match="the program is in 'cpp'"):
-            running.judge.submit(Program("int main(){}", "cpp"), PROBLEM)
-    for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
-        assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
-        assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
-    with pytest.raises(EvaluatorFault, match="closed"):
-        client.submit(Program(ADD), PROBLEM)
-
-
-def test_the_client_halves_what_is_too_large(running: Running) -> None:
-    programs = [Program(f"{ADD}  # {'x' * 300_000} {n}") for n in range(8)]
-    with JudgeClient(running.url) as client:
-        assert all(verdict.is_accepted for verdict in client.judge(programs, [PROBLEM] * 8))
+        for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
+            assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
+            assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
+        # Requests that are too large are halved; a program that is refused takes no other with it.
+        large = [Program(f"{ADD}  # {'x' * 300_000} {n}") for n in range(8)]
+        assert all(verdict.is_accepted for verdict in client.judge(large, [PROBLEM] * 8))
         with pytest.raises(DataError, match="413"):
             client.judge([Program("#" * (2 << 20))], [PROBLEM])
+        waiting = [client.submit(Program(f"{ADD} # {n}"), TOO_LONG if n == 3 else PROBLEM) for n in range(6)]
+        with pytest.raises(DataError, match="time limit of 600 s"):
+            waiting[3].result(60)
+        assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)
+        with pytest.raises(DataError, match="101 tests; send at most 100"):
+            client.judge([Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)])
+    with pytest.raises(EvaluatorFault, match="closed"):
+        client.submit(Program(ADD), PROBLEM)
+    with pytest.raises(DataError, match="program 0 is in 'cpp', problem sum wants 'python 3"):
+        running.judge.judge([Program("int main(){}", "cpp")], [PROBLEM])
 
 
-def test_the_client_tells_a_fault_from_a_refusal(judge: Judge, running: Running) -> None:
+def test_the_client_tells_a_fault_from_a_refusal(judge: Judge) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = [f"http://127.0.0.1:{taken.getsockname()[1]}/{name}" for name in "ab"]
         with JudgeClient(nobody, patience_seconds=0.5) as client:
-            for _ in range(2):
-                with pytest.raises(
-                    EvaluatorFault, match=r"no judge for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"
-                ):
-                    client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
+            with pytest.raises(EvaluatorFault, match=r"no judge for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"):
+                client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
             with pytest.raises(EvaluatorFault, match="ConnectError"):
                 client.about(patience_seconds=0)
             waiting = client.submit(Program(ADD), PROBLEM)
         assert waiting.result(10).outcome is Outcome.SANDBOX_FAULT
-    with JudgeClient(running.url) as client:
-        with pytest.raises(DataError, match="time limit of 600 s"):
-            client.judge([Program(ADD)], [Problem(id="x", tests=PROBLEM.tests, time_limit_seconds=600)])
-        with pytest.raises(DataError, match="101 tests; send at most 100"):
-            client.judge([Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)])
     with serving(judge, tokens=(TOKEN,), grace_seconds=0) as guarded:
         with JudgeClient(guarded.url, token="another") as client, pytest.raises(ConfigError, match="401"):
             client.judge([Program(ADD)], [PROBLEM])
         with JudgeClient(guarded.url, token=TOKEN) as client:
             assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
-    for options in (
-        {"url": "judge:8077"},
-        {"url": []},
-        {"url": ["http://x"] * 2},
-    ):
+    for url in ("judge:8077", [], ["http://x"] * 2):
         with pytest.raises(ConfigError):
-            JudgeClient(**options)  # type: ignore[arg-type]
+            JudgeClient(url)
 
 
 def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_when_it_is_back() -> None:
-    programs = alternate("several", 120)
+    programs = alternate("several", 60)
     told: list[int] = []
     with (
         Judge(workers=1, time_scale=1.0, cache_size=0) as first,
@@ -193,13 +156,13 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         ThreadPoolExecutor(1) as pool,
     ):
         port, url = goes.server.port, goes.url
-        judging = pool.submit(client.judge, programs, [PROBLEM] * 120, on_verdict=lambda n, v: told.append(n))
+        judging = pool.submit(client.judge, programs, [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
         wait_for(lambda: second.statistics.judged > 8)
         goes.server.handle_exit(signal.SIGTERM, None)
         goes.thread.join(30)
         verdicts = judging.result(60)
-        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(120)]
-        assert sorted(told) == list(range(120))
+        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
+        assert sorted(told) == list(range(60))
         # It may have ended between two requests.
         assert client.outages.keys() <= {url}
         before = second.statistics.judged
@@ -212,7 +175,7 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
 
 def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: Judge) -> None:
     programs = [{"problem": 0, "code": code} for code in ("while True: pass  # one by one", f"{ADD}  # one by one")]
-    with serving(judge, request_seconds=4.0, grace_seconds=0) as running:
+    with serving(judge, request_seconds=2.0, grace_seconds=0) as running:
         request = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
         with httpx.stream("POST", f"{running.url}/v1/judge/stream", json=request, timeout=60) as answer:
             assert answer.headers["content-type"].startswith("application/x-ndjson")
@@ -225,15 +188,6 @@ def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: J
         wait_for(lambda: num_queued(running) == 0)
 
 
-def test_a_refused_program_takes_no_other_with_it(running: Running) -> None:
-    too_long = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)
-    with JudgeClient(running.url) as client:
-        waiting = [client.submit(Program(f"{ADD} # {n}"), too_long if n == 3 else PROBLEM) for n in range(6)]
-        with pytest.raises(DataError, match="time limit of 600 s"):
-            waiting[3].result(60)
-        assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)
-
-
 def stick(judges: int) -> Callable[[int, list[Verdict]], list[Verdict | None]]:
     """Judge so many requests, then only say to be there."""
     return lambda number, found: list(found) if number <= judges else [None] * len(found)
@@ -244,18 +198,13 @@ def accept_all(number: int, found: list[Verdict]) -> list[Verdict | None]:
 
 
 def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
-    for behave, words in (
-        (stick(0), "alive, but has not judged a few programs"),
-        (stick(3), "without a verdict|alive"),
-    ):
-        # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
-        with stub_judge(judge, behave) as (url, asked):
-            with (
-                JudgeClient(url, patience_seconds=_PATIENCE_SECONDS) as client,
-                pytest.raises(EvaluatorFault, match=rf"no judge for [\d.]+ s: {url}: .*({words})"),
-            ):
-                client.judge([Program(ADD)] * 3, [SLOW] * 3)
-            assert asked[0] == 1
+    # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
+    with stub_judge(judge, stick(0)) as (url, asked):
+        said = rf"no judge for [\d.]+ s: {url}: .*alive, but has not judged a few programs"
+        client = JudgeClient(url, patience_seconds=_PATIENCE_SECONDS)
+        with client, pytest.raises(EvaluatorFault, match=said):
+            client.judge([Program(ADD)] * 3, [SLOW] * 3)
+        assert asked[0] == 1
 
 
 def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> None:
