@@ -61,18 +61,19 @@ def test_a_nice_program_that_waits_its_turn_is_given_the_time() -> None:
     assert not statistics.blind
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
-        "import time\nwhile True: time.sleep(0.001)",
-        "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()",
-        "import threading, time\ndef wake():\n    while True: time.sleep(0.01)\n"
-        "for _ in range(100): threading.Thread(target=wake).start()",
-    ],
+IDLERS = (
+    "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+    "import time\nwhile True: time.sleep(0.001)",
+    "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()",
+    "import threading, time\ndef wake():\n    while True: time.sleep(0.01)\n"
+    "for _ in range(100): threading.Thread(target=wake).start()",
 )
-def test_no_program_stays_by_being_idle(judge_one: Judge, code: str) -> None:
-    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=0.2)).outcome is Outcome.TIME_LIMIT
+
+
+def test_no_program_stays_by_being_idle(judge_one: Judge) -> None:
+    problem = make_problem(ONE_TEST, time_limit_seconds=0.2)
+    verdicts = judge_one.judge([Program(code) for code in IDLERS], [problem] * len(IDLERS))
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.TIME_LIMIT] * len(IDLERS)
 
 
 def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fault() -> None:
@@ -126,41 +127,28 @@ def test_neighbours_count_as_the_fixed_program_shows() -> None:
     assert pace.slowdown == 1.0
 
 
-@contextmanager
-def slowed_session() -> Iterator[Session]:
-    """A session on a machine that was much faster once."""
+def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
+    # This machine was much faster once.
     pace = Pace()
     pace.learn(PROGRAM, 0.001)
+    problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
     with closing(Session(JudgeOptions(stop="never"), pace=pace)) as session:
-        yield session
-
-
-def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
-    with slowed_session() as session:
-        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
         verdict = session.judge(Program(burn(0.4)), problem)
         assert verdict.is_accepted, verdict.detail
         assert verdict.tests[0].cpu_seconds < 0.3
         # Once with more room, once alone.
         assert session.record.reruns == 2
         assert session.judge(Program(burn(0.7)), problem).outcome is Outcome.TIME_LIMIT
-
-
-def test_an_only_try_on_a_slowed_machine_is_not_cut_off_for_its_neighbours() -> None:
-    with slowed_session() as session, closing(LoadedProgram(burn(0.4))) as program:
-        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+        before = session.record.reruns
+        endless = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
+        assert session.judge(Program("while True: pass"), endless).outcome is Outcome.TIME_LIMIT
+        assert session.record.reruns == before + 1, "an endless one is run again once at most"
+    # An only try is not cut off for its neighbours, and timed once.
+    with closing(Session(pace=pace)) as session, closing(LoadedProgram(burn(0.4))) as program:
         run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
         assert run.cpu_seconds < 0.3
-        # Once only, for its time.
         assert [loss.reason for loss in session._timed.losses] == [Repeat.NEAR_LIMIT]
-
-
-def test_an_endless_program_is_run_again_once_at_most() -> None:
-    with slowed_session() as session:
-        problem = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
-        assert session.judge(Program("while True: pass"), problem).outcome is Outcome.TIME_LIMIT
-        assert session.record.reruns == 1
 
 
 @pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")

@@ -55,7 +55,7 @@ def test_no_program_has_a_reason_and_is_incomplete_where_it_was_cut_off(response
     for is_truncated in (False, True):
         program = extract_program(response, is_truncated=is_truncated)
         assert (program.code, program.reason) == (None, REASONS[response])
-        assert program.is_incomplete is (is_truncated and program.reason != "empty_code_block")
+        assert program.is_incomplete is is_truncated
 
 
 def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -216,10 +217,10 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
     gates = [SharedGate(lock_files) for _ in range(3)]
     for gate in gates:
         gate.places = 3
-    running, lock, trouble, done = [0, 0], threading.Lock(), [], []
+    running, lock, trouble = [0, 0], threading.Lock(), []
 
-    def work(gate: SharedGate, number: int) -> None:
-        for turn in range(40):
+    def work(gate: SharedGate, number: int) -> bool:
+        for turn in range(20):
             is_alone = (turn + number) % 4 == 0
             worker = WorkerTurn(gate)
             with worker.alone() if is_alone else worker.shared():
@@ -233,15 +234,13 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
                 if turn % 5 == 0:
                     worker.rest()
                     worker.go_on()
-        done.append(number)
+                elif not is_alone:
+                    worker.give_way(memory_mib=1)
+        return True
 
-    threads = [threading.Thread(target=work, args=(gate, number), daemon=True) for gate in gates for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(9) as pool:
+        assert all(pool.map(work, gates * 3, [0, 0, 0, 1, 1, 1, 2, 2, 2]))
     assert not trouble
-    assert len(done) == len(threads)
 
 
 ALONE_WITHOUT_END = """
@@ -266,24 +265,3 @@ def test_a_process_that_is_killed_in_its_turn_holds_up_nobody(lock_files: list[i
             assert ending.wait(20) == -signal.SIGKILL
     with gate.alone():
         pass
-
-
-def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:
-    here, there = SharedGate(lock_files), SharedGate(lock_files)
-    order: list[str] = []
-
-    def run_alone() -> None:
-        with there.alone():
-            order.append("alone")
-
-    long = WorkerTurn(here)
-    with long.shared():
-        thread = threading.Thread(target=run_alone, daemon=True)
-        thread.start()
-        while not here.is_wanted():
-            time.sleep(0.001)
-        assert not order
-        long.give_way(memory_mib=1)
-        order.append("long")
-    thread.join(30)
-    assert order == ["alone", "long"]

@@ -78,54 +78,44 @@ def headed(code: str, head: str) -> str:
     return f"{package};\n" * bool(package) + code.replace("public class Main {", head)
 
 
-@NEEDS["java"]
-@pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        (headed(JAVA_ADD, "public class Solution {"), Outcome.ACCEPTED),
-        (
-            headed(JAVA_ADD, "class Helper { }\npublic final class Peragrams {").replace("() + in", "() - in"),
-            Outcome.WRONG_ANSWER,
-        ),
-        ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
-        ("public class Main { public static void main(String[] a) { throw new Error(); } }", Outcome.RUNTIME_ERROR),
-        (headed(hostile.JAVA_RECURSES, "package contest.tasks;\npublic class Task {"), Outcome.ACCEPTED),
-        (hostile.JAVA_PROBES, Outcome.ACCEPTED),
-        (headed(hostile.JAVA_SPINS, "class Unnamed {"), Outcome.TIME_LIMIT),
-        (hostile.JAVA_SPINS_IN_THREADS, Outcome.TIME_LIMIT),
-        (hostile.JAVA_TAKES_HEAP, Outcome.MEMORY_LIMIT),
-        (headed(hostile.JAVA_TAKES_THREADS, "interface Thing { }\nclass Main {"), Outcome.ACCEPTED),
-    ],
-    ids=["adds", "wrong", "no java", "throws", "deep", "probes", "spins", "threads spin", "heap", "threads"],
-)
-def test_java(judge_one: Judge, code: str, outcome: Outcome) -> None:
-    check(judge_one, "java", code, outcome)
+WRONG_JAVA = headed(JAVA_ADD, "class Helper { }\npublic final class Peragrams {").replace("() + in", "() - in")
+THROWS_JAVA = "public class Main { public static void main(String[] a) { throw new Error(); } }"
+ENDS: dict[str, dict[str, tuple[str, Outcome]]] = {
+    "java": {
+        "adds": (headed(JAVA_ADD, "public class Solution {"), Outcome.ACCEPTED),
+        "wrong": (WRONG_JAVA, Outcome.WRONG_ANSWER),
+        "no java": ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
+        "throws": (THROWS_JAVA, Outcome.RUNTIME_ERROR),
+        "deep": (headed(hostile.JAVA_RECURSES, "package contest.tasks;\npublic class Task {"), Outcome.ACCEPTED),
+        "probes": (hostile.JAVA_PROBES, Outcome.ACCEPTED),
+        "spins": (headed(hostile.JAVA_SPINS, "class Unnamed {"), Outcome.TIME_LIMIT),
+        "threads spin": (hostile.JAVA_SPINS_IN_THREADS, Outcome.TIME_LIMIT),
+        "heap": (hostile.JAVA_TAKES_HEAP, Outcome.MEMORY_LIMIT),
+        "threads": (headed(hostile.JAVA_TAKES_THREADS, "interface Thing { }\nclass Main {"), Outcome.ACCEPTED),
+    },
+    "javascript": {
+        "adds": (hostile.JAVASCRIPT_ADDS, Outcome.ACCEPTED),
+        "wrong": (hostile.JAVASCRIPT_ADDS.replace("a + b", "a - b"), Outcome.WRONG_ANSWER),
+        "no javascript": ("let x = ;", Outcome.COMPILE_ERROR),
+        "throws": ("throw new Error('no')", Outcome.RUNTIME_ERROR),
+        "deep": (hostile.JAVASCRIPT_RECURSES, Outcome.ACCEPTED),
+        "probes": (hostile.JAVASCRIPT_PROBES, Outcome.ACCEPTED),
+        "spins": (hostile.JAVASCRIPT_SPINS, Outcome.TIME_LIMIT),
+        "workers spin": (hostile.JAVASCRIPT_SPINS_IN_WORKERS, Outcome.TIME_LIMIT),
+        "heap": (hostile.JAVASCRIPT_TAKES_HEAP, Outcome.MEMORY_LIMIT),
+        "buffers": (hostile.JAVASCRIPT_TAKES_BUFFERS, Outcome.MEMORY_LIMIT),
+        "leaves": (hostile.LEAVES_A_FILE, Outcome.ACCEPTED),
+        "finds nothing left": (hostile.FINDS_A_FILE, Outcome.ACCEPTED),
+    },
+}
 
 
-@NEEDS["javascript"]
 @pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        (hostile.JAVASCRIPT_ADDS, Outcome.ACCEPTED),
-        (hostile.JAVASCRIPT_ADDS.replace("a + b", "a - b"), Outcome.WRONG_ANSWER),
-        ("let x = ;", Outcome.COMPILE_ERROR),
-        ("throw new Error('no')", Outcome.RUNTIME_ERROR),
-        (hostile.JAVASCRIPT_RECURSES, Outcome.ACCEPTED),
-        (hostile.JAVASCRIPT_PROBES, Outcome.ACCEPTED),
-        (hostile.JAVASCRIPT_SPINS, Outcome.TIME_LIMIT),
-        (hostile.JAVASCRIPT_SPINS_IN_WORKERS, Outcome.TIME_LIMIT),
-        (hostile.JAVASCRIPT_TAKES_HEAP, Outcome.MEMORY_LIMIT),
-        (hostile.JAVASCRIPT_TAKES_BUFFERS, Outcome.MEMORY_LIMIT),
-        (hostile.LEAVES_A_FILE, Outcome.ACCEPTED),
-        (hostile.FINDS_A_FILE, Outcome.ACCEPTED),
-    ],
-    ids=[
-        *("adds", "wrong", "no javascript", "throws", "deep", "probes", "spins", "workers spin", "heap", "buffers"),
-        *("leaves", "finds nothing left"),
-    ],
+    ("language", "name"),
+    [pytest.param(of, name, marks=NEEDS[of]) for of, programs in ENDS.items() for name in programs],
 )
-def test_javascript(judge_one: Judge, code: str, outcome: Outcome) -> None:
-    check(judge_one, "javascript", code, outcome)
+def test_programs_of_a_runtime_end_as_they_deserve(judge_one: Judge, language: str, name: str) -> None:
+    check(judge_one, language, *ENDS[language][name])
 
 
 @NEEDS["javascript"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, ClassVar
 
@@ -75,25 +75,17 @@ LATE = "n = int(input())\nif n == 7: sum(i * i for i in range(20_000_000))\nprin
 HIDDEN = "n = int(input())\nif n == 2: print.__self__.__dict__['left'] = n\nprint(n)\n"
 
 
-def unchecked(numbers: Iterable[int]) -> Iterator[UncountedRun]:
-    return (UncountedRun(number, Repeat.SHARED_UNCHECKED) for number in numbers)
-
-
-@pytest.mark.parametrize(
-    ("code", "uncounted"),
-    [
-        (LATE, (*unchecked(range(2, 7)), UncountedRun(7, Repeat.SHARED_LOST))),
-        (HIDDEN, tuple(unchecked(range(2, 10)))),
-    ],
-)
+@pytest.mark.parametrize(("code", "last_unchecked"), [(LATE, 6), (HIDDEN, 9)], ids=["a late one is lost", "hidden"])
 def test_what_no_look_has_followed_is_run_again(
-    code: str, uncounted: tuple[UncountedRun, ...], monkeypatch: pytest.MonkeyPatch
+    code: str, last_unchecked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 10)), time_limit_seconds=60.0)
     with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [problem])
-        assert (verdict.outcome, verdict.uncounted) == (Outcome.ACCEPTED, uncounted)
+        uncounted = [UncountedRun(n, Repeat.SHARED_UNCHECKED) for n in range(2, last_unchecked + 1)]
+        uncounted += [UncountedRun(7, Repeat.SHARED_LOST)] if code is LATE else []
+        assert (verdict.outcome, [*verdict.uncounted]) == (Outcome.ACCEPTED, uncounted)
         assert judge.statistics.anew == 0
 
 
@@ -144,13 +136,11 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatc
         assert session._timed.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_no_test_knows_that_it_is_not_the_first(name: str, sandbox: Sandbox) -> None:
-    for is_function in (False, True):
-        if find_obstacle(PLACES[name], is_function=is_function):
-            continue
-        outputs = run_together(sandbox, f"{PLACES[name]}print(value())", b"", 4)
-        assert len({*outputs}) == 1, outputs
+def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
+    for place in PLACES.values():
+        if not all(find_obstacle(place, is_function=is_function) for is_function in (False, True)):
+            outputs = run_together(sandbox, f"{place}print(value())", b"", 4)
+            assert len({*outputs}) == 1, (place, outputs)
 
 
 def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox) -> None:
