@@ -52,9 +52,9 @@ def one_contended_processor() -> Iterator[None]:
 
 
 def test_a_nice_program_that_waits_its_turn_is_given_the_time() -> None:
-    # A tenth of a processor: 0.35 s of CPU time take about 3.5 s, beyond the wall limit of 2.2 s.
+    # A tenth of a processor: 0.2 s of CPU time take about 2 s, beyond the wall limit of 1.75 s.
     with one_contended_processor(), Judge(workers=1, time_scale=1, nice=10) as judging:
-        verdict = run(judging, burn(0.35), make_problem(ONE_TEST, time_limit_seconds=0.4))
+        verdict = run(judging, burn(0.2), make_problem(ONE_TEST, time_limit_seconds=0.25))
         statistics = judging.statistics
     assert verdict.is_accepted, verdict.detail
     assert statistics.extended
@@ -127,24 +127,29 @@ def test_neighbours_count_as_the_fixed_program_shows() -> None:
     assert pace.slowdown == 1.0
 
 
-def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
-    # This machine was much faster once.
+def slowed_session() -> Session:
+    """A session on a machine that was much faster once."""
     pace = Pace()
     pace.learn(PROGRAM, 0.001)
+    return Session(JudgeOptions(stop="never"), pace=pace)
+
+
+def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
     problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
-    with closing(Session(JudgeOptions(stop="never"), pace=pace)) as session:
+    with closing(slowed_session()) as session:
         verdict = session.judge(Program(burn(0.4)), problem)
         assert verdict.is_accepted, verdict.detail
         assert verdict.tests[0].cpu_seconds < 0.3
         # Once with more room, once alone.
         assert session.record.reruns == 2
         assert session.judge(Program(burn(0.7)), problem).outcome is Outcome.TIME_LIMIT
-        before = session.record.reruns
+    # An endless one is run again once at most.
+    with closing(slowed_session()) as session:
         endless = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
         assert session.judge(Program("while True: pass"), endless).outcome is Outcome.TIME_LIMIT
-        assert session.record.reruns == before + 1, "an endless one is run again once at most"
+        assert session.record.reruns == 1
     # An only try is not cut off for its neighbours, and timed once.
-    with closing(Session(pace=pace)) as session, closing(LoadedProgram(burn(0.4))) as program:
+    with closing(slowed_session()) as session, closing(LoadedProgram(burn(0.4))) as program:
         run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
         assert run.cpu_seconds < 0.3
@@ -194,13 +199,3 @@ def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, 
         found = tuple(attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0))
         child.kill()
     assert found == answers
-
-
-def test_what_ends_a_little_late_in_much_memory_is_timed_again_alone() -> None:
-    holds = "import sys, time\nheld = bytearray(b'x') * (100 << 20)\n"
-    late = "while time.process_time() < 0.58: pass\nprint(3)"
-    with Judge(workers=1, time_scale=1) as judging:
-        problem = make_problem(ONE_TEST, time_limit_seconds=0.5, memory_limit_mib=256)
-        # Whether it is right then is a matter of the machine.
-        assert run(judging, holds + late, problem).outcome in (Outcome.ACCEPTED, Outcome.TIME_LIMIT)
-        assert judging.statistics.reruns == 1

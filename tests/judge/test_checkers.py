@@ -61,23 +61,16 @@ def test_decides(judge_one: Judge, checker: dict[str, object], long: str | None)
     assert (long or "") in crashed.detail
 
 
-@pytest.mark.parametrize(
-    ("code", "detail"),
-    [
-        ("1 / 0", "ZeroDivisionError"),
+def test_a_checker_that_fails_leaves_the_program_unscored(judge_one: Judge) -> None:
+    for code, detail in (
         ("import sys\nsys.exit(3)", "exit code 3"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL"),
         ("print(", "does not compile"),
-    ],
-)
-def test_a_checker_that_fails_leaves_the_program_unscored(judge_one: Judge, code: str, detail: str) -> None:
-    verdict = run(judge_one, "print(3, 7)", sum_problem(code=code))
-    assert verdict.outcome is Outcome.SANDBOX_FAULT
-    assert not verdict.is_scorable
-    assert detail in verdict.detail
-
-
-def test_a_checker_sees_the_output_and_nothing_of_the_program(judge_one: Judge) -> None:
+    ):
+        verdict = run(judge_one, "print(3, 7)", sum_problem(code=code))
+        assert (verdict.outcome, verdict.is_scorable) == (Outcome.SANDBOX_FAULT, False)
+        assert detail in verdict.detail
+    # It sees the output and nothing of the program.
     code = "import os, sys\nsys.exit(0 if sorted(os.listdir('.')) == ['answer', 'input', 'output'] else 1)"
     program = "open('/tmp/left', 'w').write('behind')\nprint(3, 7)"
     assert run(judge_one, program, sum_problem(code=code)).is_accepted
@@ -103,22 +96,19 @@ sys.exit(0 if sum(parts) == total else 1)
 """
 
 
-@pytest.mark.parametrize(
-    ("program", "why"),
-    [
-        ("print('x')", "ValueError"),
-        ("import sys; sys.stdout.buffer.write(bytes(range(128, 256)))", "UnicodeDecodeError"),
-        ("print('7' * 100_002)", "exit code 3"),
-    ],
-)
-def test_an_output_that_breaks_a_checker_is_wrong_and_counted(judge_one: Judge, program: str, why: str) -> None:
+def test_an_output_that_breaks_a_checker_is_wrong_and_counted(judge_one: Judge) -> None:
     before = judge_one.statistics
-    verdict = run(judge_one, program, sum_problem(code=BRITTLE))
-    assert verdict.outcome is Outcome.WRONG_ANSWER
-    assert verdict.is_checker_crash
-    assert "the checker crashed on this output" in verdict.detail
-    assert why in verdict.detail
-    assert judge_one.statistics.checker_crashes == before.checker_crashes + 1
+    programs = {
+        "print('x')": "ValueError",
+        "import sys; sys.stdout.buffer.write(bytes(range(128, 256)))": "UnicodeDecodeError",
+        "print('7' * 100_002)": "exit code 3",
+    }
+    for program, why in programs.items():
+        verdict = run(judge_one, program, sum_problem(code=BRITTLE))
+        assert (verdict.outcome, verdict.is_checker_crash) == (Outcome.WRONG_ANSWER, True)
+        assert "the checker crashed on this output" in verdict.detail
+        assert why in verdict.detail
+    assert judge_one.statistics.checker_crashes == before.checker_crashes + len(programs)
     assert judge_one.statistics.faults == before.faults
 
 

@@ -157,46 +157,6 @@ def test_a_folder_is_measured_and_emptied_however_it_was_left(tmp_path: Path) ->
     assert (outside / "kept").read_text() == "x"
 
 
-_HONEST_FILES = """
-import os, sqlite3, tempfile, threading
-for _ in range(12):
-    with tempfile.TemporaryFile() as file:
-        file.write(bytes(3 << 20))
-        file.seek(0)
-        assert len(file.read()) == 3 << 20
-for _ in range(40):
-    file = open("x", "wb")
-    os.remove("x")
-    file.write(bytes(1 << 20))
-    file.close()
-with sqlite3.connect("rows.db") as rows:
-    rows.execute("create table numbers (n)")
-    rows.executemany("insert into numbers values (?)", [(n,) for n in range(100)])
-rows.close()
-os.remove("rows.db")
-failed = []
-def work(name):
-    try:
-        for _ in range(10):
-            with open(name, "w") as file: file.write(name)
-            os.replace(name, name + "-moved")
-            assert open(name + "-moved").read() == name
-            os.remove(name + "-moved")
-    except BaseException as error: failed.append(error)
-threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(6)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(failed, os.listdir())
-"""
-
-
-def test_a_program_may_use_and_give_back_its_space_again_and_again() -> None:
-    problem = make_problem(("", "[] []\n"), time_limit_seconds=20.0)
-    with Judge(workers=1, layers=NO_NAMESPACES) as judging:
-        verdict = run(judging, _HONEST_FILES, problem)
-        assert (verdict.outcome, verdict.detail) == (Outcome.ACCEPTED, "")
-
-
 _ON_A_FULL_DISK = """
 import os, sys, tempfile
 from pathlib import Path

@@ -13,9 +13,7 @@ import pytest
 from evaluator_judges import OURS
 from evaluator_processes import list_descendants, read_cpu_use
 from evaluator_step import mutate_program
-from evaluator_workloads import SETS, build_workload, can_be_told_to_peers, write_peer_tests
-
-from microcoder.judge.core.types import Problem, TestCase
+from evaluator_workloads import SETS, build_workload
 
 COMMAND = Path(__file__).parents[2] / "benchmarks" / "evaluator.py"
 SOURCE = """
@@ -60,13 +58,6 @@ def test_wrong_answers_repeat_by_seed_and_are_of_many_kinds() -> None:
     assert len(mutants - {SOURCE}) == len(mutants) > 20
     assert any("raise" in each or "[][1]" in each for each in mutants)
     assert any(SOURCE.startswith(each) for each in mutants), "one is cut off"
-
-
-def test_peers_get_calls_with_their_name() -> None:
-    calls = Problem(id="calls", fn_name="add", tests=(TestCase(input="1\n[2]", output="3"),))
-    assert write_peer_tests(calls) == {"inputs": ["1\n[2]"], "outputs": ["3"], "fn_name": "add"}
-    assert can_be_told_to_peers(calls)
-    assert not can_be_told_to_peers(calls.model_copy(update={"tests": (TestCase(input="x", output="3"),)}))
 
 
 def test_the_cpu_of_children_counts_while_they_run_and_after() -> None:

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -118,73 +117,37 @@ def test_a_program_is_found_where_a_human_finds_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "code", "tag"),
+    ("language", "tag", "code"),
     [
-        ("cpp", "int main() {\n    // </think>\n    return 0;\n}\n", "cpp"),
-        ("java", "class Main {\n}\n", "java"),
-        ("javascript", "console.log(1);\n", "js"),
+        ("cpp", "cpp", "int main() {\n    // </think>\n    return 0;\n}\n"),
+        ("java", "java", "class Main {\n}\n"),
+        ("javascript", "js", "console.log(1);\n"),
+        ("python", "py", "print(2)\n"),
     ],
 )
-def test_other_languages_are_told_by_their_tag(language: str, code: str, tag: str) -> None:
-    for fence_tag in (tag, ""):
-        shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
-        assert extract_program(shown, language=language).code == code
-    draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
-    assert extract_program(draft, language=language).code == code
-
-
-@pytest.mark.parametrize(
-    ("language", "tag", "code"),
-    [("cpp", "cpp", "int main() {}\n"), ("javascript", "js", "console.log(1);\n"), ("python", "py", "print(2)\n")],
-)
-def test_the_usual_extractor_takes_the_problem_s_language(language: str, tag: str, code: str) -> None:
+def test_each_language_is_told_by_its_tag(language: str, tag: str, code: str) -> None:
     other = "cpp" if language == "python" else "python"
-    response = f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n"
-    program = USUAL(response, language=language)
+    program = USUAL(f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n", language=language)
     assert (program.code, program.language) == (code, language)
     if language != "python":
         assert [block.compiles for block in program.blocks] == [None, None]
+        for fence_tag in (tag, ""):
+            shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
+            assert extract_program(shown, language=language).code == code
+        draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
+        assert extract_program(draft, language=language).code == code
 
 
 def test_another_rule_can_be_replayed_over_stored_rows(tmp_path: Path) -> None:
-    """LiveCodeBench's: what stands between the last two lines that hold a fence."""
-    rows = [
-        rollout_row(
-            ScoredRollout(
-                Rollout("p", "", response, (1,), False),
-                extract_program(response),
-                Verdict(Outcome.ACCEPTED, (), 1),
-                1.0,
-                0.0,
-                "",
-                None,
-                index,
-            ),
-            step=1,
-            temperature=1.0,
-        )
-        for index, (response, _) in enumerate(LAYOUTS.values())
+    """Nearly LiveCodeBench's: the last block of a response."""
+    verdict = Verdict(Outcome.ACCEPTED, (), 1)
+    answers = [(Rollout("p", "", text, (1,), False), extract_program(text)) for text, _ in LAYOUTS.values()]
+    scored = [ScoredRollout(*answer, verdict, 1.0, 0.0, "", None, index) for index, answer in enumerate(answers)]
+    write_rollouts(tmp_path / "rows.parquet", [rollout_row(one, step=1, temperature=1.0) for one in scored])
+    replayed = [
+        row["completion"][row["blocks"][-1]["start"] : row["blocks"][-1]["end"]].strip()
+        for row in read_rollouts(tmp_path / "rows.parquet")
     ]
-    write_rollouts(tmp_path / "rows.parquet", rows)
-    replayed = dict(zip(LAYOUTS, map(replay_livecodebench, read_rollouts(tmp_path / "rows.parquet")), strict=True))
-    unlike = set()
-    for name, (response, _) in LAYOUTS.items():
-        lines = response.split("\n")
-        fences = [number for number, line in enumerate(lines) if "```" in line]
-        if replayed[name].rstrip("\n") != "\n".join(lines[fences[-2] + 1 : fences[-1]]):
-            unlike.add(name)
-    # There it takes what no block is: a part of one, or less than its last line.
-    assert unlike == {
-        "the closing fence behind the code",
-        "a docstring with fences",
-        "a docstring with tagged fences",
-        "a program that prints fences",
-    }
-    differ = {name for name, (_, code) in LAYOUTS.items() if replayed[name].strip() != code.strip()}
+    differ = {name for (name, (_, code)), text in zip(LAYOUTS.items(), replayed, strict=True) if text != code.strip()}
     assert {"a shell line behind it", "indented in a list item", "the output behind it"} <= differ
     assert "bold text before the fence" not in differ
-
-
-def replay_livecodebench(row: dict[str, Any]) -> str:
-    last = row["blocks"][-1]
-    return row["completion"][last["start"] : last["end"]]

@@ -80,12 +80,6 @@ def sandbox(request: pytest.FixtureRequest, place: Path) -> Iterator[Sandbox]:
     made.close()
 
 
-@pytest.fixture(scope="module")
-def plain_build(sandbox: Sandbox) -> Build:
-    """The program without any header."""
-    return build_program(sandbox, CPP, ADD)
-
-
 ALSO_WITHOUT_MOUNTS = pytest.mark.parametrize(
     "sandbox",
     [pytest.param(LAYERS, id="in full"), pytest.param(NO_NAMESPACES, id="without mounts", marks=pytest.mark.long)],
@@ -100,49 +94,42 @@ def test_a_build_is_the_same_with_the_header(sandbox: Sandbox, place: Path, what
     assert build_program(sandbox, CPP, code, str(place)) == build_program(sandbox, CPP, code)
 
 
-def test_the_header_is_used(sandbox: Sandbox, place: Path) -> None:
+def test_the_header_is_used_and_no_build_can_write_where_headers_are(sandbox: Sandbox, place: Path) -> None:
     """As the preprocessor notes it where it is asked to."""
     command = (*CPP.build_command(require_compiler(CPP), str(place)), "-E", "-fpch-preprocess")
     assert f'#pragma GCC pch_preprocess "{place}/{IO}.gch"'.encode() in run_compiler(sandbox, CPP, command, ADD).binary
-
-
-def test_a_build_cannot_write_where_headers_are(sandbox: Sandbox, place: Path) -> None:
     before = sorted(place.rglob("*"))
     command = tuple(f"{place}/mine" if piece == "main" else piece for piece in CPP.build)
-    build = build_program(sandbox, CPP.model_copy(update={"build": command}), ADD)
-    assert not build.is_built
+    assert not build_program(sandbox, CPP.model_copy(update={"build": command}), ADD).is_built
     assert sorted(place.rglob("*")) == before
 
 
 @ALSO_WITHOUT_MOUNTS
-@pytest.mark.parametrize("damage", ["cut short", "empty", "closed"])
-def test_a_damaged_header_changes_no_build(sandbox: Sandbox, plain_build: Build, place: Path, damage: str) -> None:
-    damaged = place.parent / damage.replace(" ", "-")
-    damaged.mkdir(exist_ok=True)
+def test_a_damaged_header_changes_no_build(sandbox: Sandbox, place: Path) -> None:
+    plain = build_program(sandbox, CPP, ADD)
     content = (place / f"{IO}.gch").read_bytes()
-    damaged_file = damaged / f"{IO}.gch"
-    damaged_file.write_bytes(content[: len(content) // 2 if damage == "cut short" else 0])
-    damaged_file.chmod(0 if damage == "closed" else 0o644)
-    assert build_program(sandbox, CPP, ADD, str(damaged)) == plain_build
+    for damage, left, mode in (("cut-short", len(content) // 2, 0o644), ("empty", 0, 0o644), ("closed", 0, 0)):
+        damaged = place.parent / damage
+        damaged.mkdir(exist_ok=True)
+        (damaged / f"{IO}.gch").write_bytes(content[:left])
+        (damaged / f"{IO}.gch").chmod(mode)
+        assert build_program(sandbox, CPP, ADD, str(damaged)) == plain, damage
 
 
-@pytest.mark.parametrize(
-    ("code", "header"),
-    [
-        ("#include <iostream>\n", IO),
-        (" // told\n/* at # length */\n# include\t<iostream>", IO),
-        ('#include "bits/stdc++.h"', "bits/stdc++.h"),
-        ("#include <vector>\n#include <iostream>", ""),
-        ("#define X\n#include <iostream>", ""),
-        ("int x;\n#include <iostream>", ""),
-        ("/* #include <iostream>", ""),
+def test_the_first_include_decides() -> None:
+    for code, header in {
+        "#include <iostream>\n": IO,
+        " // told\n/* at # length */\n# include\t<iostream>": IO,
+        '#include "bits/stdc++.h"': "bits/stdc++.h",
+        "#include <vector>\n#include <iostream>": "",
+        "#define X\n#include <iostream>": "",
+        "int x;\n#include <iostream>": "",
+        "/* #include <iostream>": "",
         # A long beginning takes no time.
-        ("//x\n/**/ " * 100_000 + "x", ""),
-    ],
-)
-def test_the_first_include_decides(code: str, header: str) -> None:
-    assert find_included(CPP, code) == header
-    assert find_included(LANGUAGES["python"], code) == ""
+        "//x\n/**/ " * 100_000 + "x": "",
+    }.items():
+        assert find_included(CPP, code) == header
+        assert find_included(LANGUAGES["python"], code) == ""
 
 
 def test_each_version_has_its_own_and_clang_none(place: Path) -> None:
@@ -153,21 +140,17 @@ def test_each_version_has_its_own_and_clang_none(place: Path) -> None:
     assert find_toolchain(plain) == plain.readable
 
 
-@pytest.fixture
-def narrow_umask() -> Iterator[None]:
-    usual = os.umask(0o077)
-    yield
-    os.umask(usual)
-
-
-@pytest.mark.usefixtures("narrow_umask")
 def test_it_is_made_once_it_pays(empty_root: Path) -> None:
     problem = make_problem(("1 2\n", "3\n"), language="cpp")
-    with Judge(workers=1, time_scale=1, packages="none") as judging:
-        for number in range(BUILDS_WITHOUT + 2):
-            (verdict,) = judging.judge([Program(f"{ADD}//{number}", "cpp")], [problem])
-            assert verdict.is_accepted, verdict.detail
-            assert (find_header(CPP, IO) is not None) == (number >= BUILDS_WITHOUT)
+    usual = os.umask(0o077)
+    try:
+        with Judge(workers=1, time_scale=1, packages="none") as judging:
+            for number in range(BUILDS_WITHOUT + 2):
+                (verdict,) = judging.judge([Program(f"{ADD}//{number}", "cpp")], [problem])
+                assert verdict.is_accepted, verdict.detail
+                assert (find_header(CPP, IO) is not None) == (number >= BUILDS_WITHOUT)
+    finally:
+        os.umask(usual)
     made = [path for path in (empty_root / "headers").rglob("*") if not path.name.startswith(".")]
     assert made
     assert all(path.stat().st_mode & 0o004 for path in (empty_root / "headers", *made))
@@ -208,21 +191,20 @@ def test_nobody_waits_for_another_process(empty_root: Path, caplog: pytest.LogCa
     assert caplog.messages == []
 
 
-def test_a_command_makes_it(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_makes_it_or_says_what_the_compiler_said(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert CPP.precompiled is not None
-    small = CPP.model_copy(update={"precompiled": CPP.precompiled.model_copy(update={"headers": (IO,)})})
+    small, wrong = (
+        CPP.model_copy(update={"precompiled": CPP.precompiled.model_copy(update={"headers": (header,)})})
+        for header in (IO, "nothing.h")
+    )
     monkeypatch.setattr(packages, "LANGUAGES", {**LANGUAGES, "cpp": small})
     monkeypatch.setattr(packages, "find_language", lambda name: small)
     packages.packages(headers=("all",))
     assert capsys.readouterr().out == f"cpp 20, {IO}: {place}\n"
-
-
-def test_a_compiler_that_fails_is_reported(empty_root: Path) -> None:
-    assert CPP.precompiled is not None
-    wrong = CPP.precompiled.model_copy(update={"headers": ("nothing.h",)})
     with pytest.raises(EvaluatorFault, match=r"<nothing\.h> cannot be precompiled: .*No such file"):
-        make_header(CPP.model_copy(update={"precompiled": wrong}), "nothing.h")
-    assert [entry.suffix for entry in (empty_root / "headers").iterdir()] == [".lock"]
+        make_header(wrong, "nothing.h")
 
 
 def test_who_waits_for_a_build_gets_it_or_builds_where_it_failed() -> None:

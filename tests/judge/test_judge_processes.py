@@ -139,17 +139,13 @@ def test_a_program_whose_process_ends_twice_is_a_fault() -> None:
 
 def test_close_ends_everything_at_once() -> None:
     judging = Judge(workers=2, processes=2)
-    verdicts: list[Verdict] = []
     endless = make_problem(("", ""), time_limit_seconds=60)
-    programs = [Program("while True: pass"), Program("while 1: pass")]
-    caller = threading.Thread(target=lambda: verdicts.extend(judging.judge(programs, [endless] * 2)))
-    caller.start()
+    futures = [judging.submit(Program(f"while True: pass  # {n}"), endless) for n in range(2)]
     while len(pids := processes_of(judging)) < 2 or not all(map(children_of, pids)):
         time.sleep(0.05)
     pids += [child for pid in pids for child in descendants_of(pid)]
     judging.close()
-    caller.join(5)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.SANDBOX_FAULT] * 2
+    assert [future.result(5).outcome for future in futures] == [Outcome.SANDBOX_FAULT] * 2
     assert wait_until_gone(pids)
     with pytest.raises(EvaluatorFault, match="closed"):
         judging.judge([], [])
@@ -224,6 +220,12 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
             is_alone = (turn + number) % 4 == 0
             worker = WorkerTurn(gate)
             with worker.alone() if is_alone else worker.shared():
+                # Who wakes, or has given way, does not run beside one that is alone either.
+                if turn % 5 == 0:
+                    worker.rest()
+                    worker.go_on()
+                elif not is_alone:
+                    worker.give_way(memory_mib=1)
                 with lock:
                     running[is_alone] += 1
                     if running[1] > 1 or (running[1] and running[0]):
@@ -231,11 +233,6 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
                 time.sleep(0.0005)
                 with lock:
                     running[is_alone] -= 1
-                if turn % 5 == 0:
-                    worker.rest()
-                    worker.go_on()
-                elif not is_alone:
-                    worker.give_way(memory_mib=1)
         return True
 
     with ThreadPoolExecutor(9) as pool:

@@ -8,11 +8,12 @@ from pydantic import ValidationError
 from microcoder import Problem
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.types import Call, Checker, Outcome, Program, TestResult, Verdict
+from microcoder.judge.core.types import Checker, Outcome, Program, Verdict
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.run.reference import judge_by_reference
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 
 RIGHT, WRONG, CRASH = Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR
 LIMIT, MEMORY, OUTPUT = Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT
@@ -20,17 +21,10 @@ COMPILE, FAULT = Outcome.COMPILE_ERROR, Outcome.SANDBOX_FAULT
 ONE_TEST = ("1 2\n", "3\n")
 SUM = make_problem(ONE_TEST, ("3 4\n", "7\n"), ("5 6\n", "11\n"))
 CALL = make_problem(("[1, 2]\n3", "[3, 6]"), ("[]\n3", "[]"), fn_name="solve")
-NODES = make_problem(("[1, 2]", "[2, 1]"), fn_name="turn", call=Call(parameters=("ListNode",), returns="ListNode"))
-TESTLIB = """
-import sys
-given, output = (open(path).read() for path in sys.argv[1:3])
-sys.exit(0 if sum(map(int, output.split())) == int(given) else 1)
-"""
-CHECKED = make_problem(("10\n", "5 5\n"), checker=Checker(type="program", code=TESTLIB))
+CHECKED = KINDS["checker"].problem
 BROKEN = make_problem(("10\n", "5 5\n"), ("12\n", "6 6\n"), checker=Checker(type="program", code="1 / 0"))
 CPP = make_problem(("1 2\n", "3\n"), ("2 2", "4"), language="cpp")
 READS = "a, b = map(int, input().split())\n"
-CPP_ADDS = '#include <cstdio>\nint main() { int a, b; scanf("%d%d", &a, &b); printf("%d", a + b); }'
 CPP_TAKES_MEMORY = """
 #include <cstring>
 #include <vector>
@@ -61,7 +55,6 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
         "",
     ),
     "a package": (SUM, "import numpy\n" + READS + "print(numpy.add(a, b))", RIGHT, ""),
-    "a function": (CALL, "def solve(a, k): return [x * k for x in a]", RIGHT, ""),
     "a method": (CALL, "class Solution:\n    def solve(self, a: List[int], k): return [x * k for x in a]", RIGHT, ""),
     "wrong items": (CALL, "def solve(a, k): return [6, 3]", WRONG, "value[0]: expected 3, got 6"),
     "an item too few": (CALL, "def solve(a, k): return [3]", WRONG, "expected 2 items, got 1"),
@@ -77,14 +70,11 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
     "an endless function": (CALL, "def solve(a, k):\n    while True: pass", LIMIT, "cpu"),
     "a value without end": (CALL, "x = []\nx.append(x)\ndef solve(a, k): return x", CRASH, "nested too deeply"),
     "a large value": (CALL, "def solve(a, k): return ['x' * 10 ** 7] * 3", OUTPUT, ""),
-    "nodes": (NODES, "def turn(a):\n    b = None\n    while a: a.next, b, a = b, a, a.next\n    return b", RIGHT, ""),
-    "checked": (CHECKED, "print(3, int(input()) - 3)", RIGHT, ""),
     "checked and wrong": (CHECKED, "print(3)", WRONG, "the checker refused it"),
     "checked and crashed": (CHECKED, "print(3, 7)\n1 / 0", CRASH, "ZeroDivisionError"),
     "what breaks the checker": (CHECKED, "print('ten')", WRONG, "the checker crashed on this output"),
     "a broken checker": (BROKEN, "print(5, 5)", FAULT, "ZeroDivisionError"),
-    "C++": (CPP, CPP_ADDS, RIGHT, ""),
-    "C++, wrong": (CPP, CPP_ADDS.replace("a + b", "a - b"), WRONG, 'expected "3", got "-1"'),
+    "C++, wrong": (CPP, KINDS["cpp"].honest.code.replace("a + b", "a - b"), WRONG, 'expected "3", got "-1"'),
     "no C++": (CPP, "int main() { return x; }", COMPILE, "main.cpp:1:21: error: "),
     "C++, a file of the machine": (CPP, '#include "/etc/passwd"\nint main() {}', COMPILE, "No such file"),
     "C++, endless": (CPP, "int main() { for (volatile int i = 0;; i = i + 1) {} }", LIMIT, "cpu"),
@@ -92,6 +82,7 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
     "C++, an exit code": (CPP, "int main() { return 3; }", CRASH, "exit code 3"),
     "C++, much memory": (CPP, CPP_TAKES_MEMORY, MEMORY, "of 128 MiB"),
     "C++, much output": (CPP, '#include <cstdio>\nint main() { for (;;) std::puts("xxxxxxx"); }', OUTPUT, "16 MiB"),
+    **{f"honest {name}": (kind.problem, str(kind.honest.code), RIGHT, "") for name, kind in KINDS.items()},
 }
 
 
@@ -138,17 +129,6 @@ print(3)
     assert 38 < test.memory_mib < 60
 
 
-def test_a_large_right_output_is_accepted(judge_one: Judge) -> None:
-    problem = make_problem(("", "7 " * 3_000_000), time_limit_seconds=10)
-    verdict = run(judge_one, "print('7 ' * 3_000_000)", problem)
-    assert verdict.is_accepted, verdict.detail
-
-
-def first_result(judge: Judge, code: str, *, fn_name: str | None = None) -> TestResult:
-    problem = make_problem(("0" if fn_name else "", "1"), **({"fn_name": fn_name} if fn_name else {}))
-    return run(judge, code, problem).tests[0]
-
-
 @pytest.mark.parametrize(
     ("code", "kept"),
     [
@@ -159,26 +139,16 @@ def first_result(judge: Judge, code: str, *, fn_name: str | None = None) -> Test
         ("import sys; sys.stdout.buffer.write(b'\\xff\\x00')", "\\xff\x00"),
         ("print('half'); 1 / 0", "half\n"),
         ("print('x' * 100_000)", "x" * 2000 + "\n[... of 100001 bytes]"),
+        ("def f(a): return [1, (2, None), 'a\"']", '[1, [2, null], "a\\""]'),
+        ("def f(a): return '\\ud800'", '"\\ud800"'),
+        ("def f(a): return 10 ** 6000", None),
+        ("def f(a): return [0] * 100_000", None),
     ],
 )
-def test_a_wrong_output_is_kept_as_text(judge_one: Judge, code: str, kept: str | None) -> None:
-    assert first_result(judge_one, code).output == kept
-
-
-@pytest.mark.parametrize(
-    ("returned", "kept"),
-    [
-        ("[1, (2, None), 'a\"']", '[1, [2, null], "a\\""]'),
-        ("'\\ud800'", '"\\ud800"'),
-        ("10 ** 6000", None),
-        ("[0] * 100_000", None),
-    ],
-)
-def test_a_returned_value_is_kept_as_the_expected_one_is_written(
-    judge_one: Judge, returned: str, kept: str | None
-) -> None:
-    result = first_result(judge_one, f"def f(a): return {returned}", fn_name="f")
-    assert (result.verdict, result.output) == (Outcome.WRONG_ANSWER, kept)
+def test_a_wrong_answer_is_kept_as_the_expected_one_is_written(judge_one: Judge, code: str, kept: str | None) -> None:
+    is_call = code.startswith("def f")
+    problem = make_problem(("0" if is_call else "", "1"), fn_name="f" if is_call else None)
+    assert run(judge_one, code, problem).tests[0].output == kept
 
 
 HARNESS = "def main(answer):\n    names = {}\n    exec(answer, names)\n    print(names['f'](int(input())))\n"

@@ -28,7 +28,6 @@ from .test_outcomes import (  # pyrefly: ignore[missing-import]
     CHECKED,
     READS,
     SUM,
-    TESTLIB,
     outcomes,
 )
 
@@ -77,7 +76,7 @@ def test_the_stop_rules_are_the_same(stop: str) -> None:
 def test_a_checker_may_import_packages_in_both_and_misses_them_in_both(
     judging: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checker = Checker(type="program", code=f"import sortedcontainers\n{TESTLIB}")
+    checker = Checker(type="program", code=f"import sortedcontainers\n{CHECKED.checker.code}")
     problem = CHECKED.model_copy(update={"checker": checker})
     program = Program("print(5, 5)")
     (fast,) = judging.judge([program], [problem])

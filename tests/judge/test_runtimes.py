@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.types import Outcome, Problem, Program
+from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import LANGUAGES, LANGUAGES_VARIABLE, add_language, find_language
 
 from . import hostile_runtimes as hostile  # pyrefly: ignore[missing-module-attribute]
@@ -52,23 +50,15 @@ END {
 
 
 @pytest.fixture(autouse=True)
-def own_languages() -> Iterator[None]:
+def own_languages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the languages of a test, in this process and for those after it."""
-    before = os.environ.get(LANGUAGES_VARIABLE)
-    yield
-    os.environ.pop(LANGUAGES_VARIABLE, None)
-    if before is not None:
-        os.environ[LANGUAGES_VARIABLE] = before
-
-
-def problem(language: str, **options: object) -> Problem:
-    settings = {"memory_limit_mib": 256, "time_limit_seconds": 10.0, **options}
-    return make_problem(("1 2\n", "3\n"), language=language, **settings)
+    monkeypatch.setenv(LANGUAGES_VARIABLE, "")
 
 
 def check(judge: Judge, language: str, code: str, outcome: Outcome) -> None:
     seconds = 0.5 if outcome is Outcome.TIME_LIMIT else 20.0
-    (verdict,) = judge.judge([Program(code, language)], [problem(language, time_limit_seconds=seconds)])
+    limits = {"memory_limit_mib": 256, "time_limit_seconds": seconds}
+    (verdict,) = judge.judge([Program(code, language)], [make_problem(("1 2\n", "3\n"), language=language, **limits)])
     assert verdict.outcome is outcome, (verdict.detail, verdict.tests)
 
 

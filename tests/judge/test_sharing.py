@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat, TestResult
+from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import sharing
 from microcoder.judge.run.screen import find_obstacle
 
@@ -58,11 +58,7 @@ def _problem(outputs: tuple[str, ...], **options: object) -> Problem:
 
 def _outcomes(judge: Judge, code: str, problem: Problem) -> list[tuple[Outcome, str]]:
     (verdict,) = judge.judge([Program(code)], [problem])
-    return [_essence(result) for result in verdict.tests]
-
-
-def _essence(result: TestResult) -> tuple[Outcome, str]:
-    return result.verdict, result.detail
+    return [(result.verdict, result.detail) for result in verdict.tests]
 
 
 @pytest.mark.parametrize("is_function", [False, True])
@@ -106,11 +102,9 @@ def test_a_thread_is_a_call_only_where_its_program_is_no_function() -> None:
         assert bool(find_obstacle(code, is_function=is_function)) == is_function
 
 
-@pytest.mark.parametrize(
-    "code", ["settrace(print)", "addaudithook(print)", "x = meta_path", "setswitchinterval(1)", "x = sys"]
-)
-def test_given_names_of_leetcode_are_screened_like_imported_ones(code: str) -> None:
-    assert find_obstacle(f"def f(): {code}", is_function=True)
+def test_given_names_of_leetcode_are_screened_like_imported_ones() -> None:
+    for code in ("settrace(print)", "addaudithook(print)", "x = meta_path", "setswitchinterval(1)", "x = sys"):
+        assert find_obstacle(f"def f(): {code}", is_function=True), code
 
 
 @pytest.mark.parametrize("name", RESET)
@@ -206,20 +200,15 @@ def test_verdicts_are_those_of_a_process_a_test(name: str, together: Judge, alon
 
 def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "_PROBED_SHARE", 1.0)
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(9)), time_limit_seconds=5.0)
     for batch_tests in (True, False):
         with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
-            (verdict,) = judge.judge([Program("print(input())")], [problem])
+            (verdict,) = judge.judge([Program("print(input())")], [_counting(9)])
             assert verdict.is_accepted
             probed = [run.test for run in verdict.uncounted if run.reason is Repeat.PROBE]
             assert len({*probed}) == len(verdict.uncounted) == 4
             assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (1, 0, 0)
-
-
-def test_what_is_accepted_by_sharing_a_process_alone_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    # With nothing screened and all run again: the files that a shared process holds tell it.
+    # With nothing screened: the files that a shared process holds tell it, and what it gains by that is taken back.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    monkeypatch.setattr(sharing, "_PROBED_SHARE", 1.0)
     code = "import os\ntry: print('left', os.fstat(4) and '')\nexcept OSError: print('new')"
     with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [_problem(("left", "left", "left"))])
@@ -255,8 +244,8 @@ def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(togeth
 
 
 def test_an_endless_test_behind_others_is_found(together: Judge, alone: Judge) -> None:
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(6)), time_limit_seconds=0.4)
+    problem = _counting(6).model_copy(update={"time_limit_seconds": 0.3})
     code = "n = int(input())\nwhile n == 3: pass\nprint(n)"
-    outcomes = [outcome for outcome, _ in _outcomes(together, code, problem)]
-    assert outcomes == [outcome for outcome, _ in _outcomes(alone, code, problem)]
+    outcomes, others = ([one for one, _ in _outcomes(judge, code, problem)] for judge in (together, alone))
+    assert outcomes == others
     assert outcomes.count(Outcome.TIME_LIMIT) == 1

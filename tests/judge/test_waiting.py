@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +11,7 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.run import turns
-from microcoder.judge.run.turns import Gate, WorkerTurn, most_workers
+from microcoder.judge.run.turns import most_workers
 
 from .conftest import ADD, make_problem  # pyrefly: ignore[missing-import]
 
@@ -86,37 +85,3 @@ def test_closing_ends_programs_that_stand_aside() -> None:
     assert set(threading.enumerate()) <= before
     with pytest.raises(EvaluatorFault, match="closed"):
         judging.submit(Program(ADD), problem)
-
-
-def in_thread(action: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=action, daemon=True)
-    thread.start()
-    return thread
-
-
-def test_whoever_is_alone_waits_for_none_that_idle_and_none_wake_beside_it() -> None:
-    gate = Gate(2)
-    idle, alone = WorkerTurn(gate), WorkerTurn(gate)
-    order: list[str] = []
-    may_wake, is_awake = threading.Event(), threading.Event()
-
-    def sleep_and_wake() -> None:
-        with idle.shared():
-            idle.rest()
-            may_wake.set()
-            order.append("asleep")
-            is_alone.wait()
-            idle.go_on()
-            order.append("awake")
-            is_awake.set()
-
-    is_alone = threading.Event()
-    sleeper = in_thread(sleep_and_wake)
-    may_wake.wait()
-    with alone.alone():
-        is_alone.set()
-        assert not is_awake.wait(0.1)
-        order.append("alone")
-    sleeper.join()
-    assert order == ["asleep", "alone", "awake"]
-    assert gate.num_aside == 0

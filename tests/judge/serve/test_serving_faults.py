@@ -34,9 +34,13 @@ def endless(name: object) -> dict[str, object]:
     return {"problems": [SLOW.model_dump(mode="json")], "programs": [program]}
 
 
-def alternate(what: str, number: int) -> list[Program]:
-    """Return programs, each its own: right, wrong, right, ..."""
-    return [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
+def judge_alternating(client: JudgeClient, what: str, number: int) -> None:
+    """Judge programs, each its own: right, wrong, right, ...; each has its verdict, told once."""
+    told: list[int] = []
+    programs = [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
+    verdicts = client.judge(programs, [PROBLEM] * number, on_verdict=lambda n, verdict: told.append(n))
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (number // 2)
+    assert sorted(told) == list(range(number))
 
 
 def wait_for(what: object, seconds: float = 20.0) -> None:
@@ -64,12 +68,8 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         assert httpx.get(f"{running.url}/readyz").status_code == 200
         too_many = {"problems": endless(0)["problems"], "programs": [{"problem": 0, "code": "x"}] * 5}
         assert running.post("/v1/judge", too_many).status_code == 413
-        programs = alternate("over", 60)
-        told: list[int] = []
         with JudgeClient(running.url) as client:
-            verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda index, verdict: told.append(index))
-        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
-        assert sorted(told) == list(range(60))
+            judge_alternating(client, "over", 40)
         wait_for(lambda: num_queued(running) == 0)
 
 
@@ -145,8 +145,6 @@ def test_the_client_tells_a_fault_from_a_refusal(judge: Judge) -> None:
 
 
 def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_when_it_is_back() -> None:
-    programs = alternate("several", 60)
-    told: list[int] = []
     with (
         Judge(workers=1, time_scale=1.0, cache_size=0) as first,
         Judge(workers=1, time_scale=1.0, cache_size=0) as second,
@@ -156,20 +154,18 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         ThreadPoolExecutor(1) as pool,
     ):
         port, url = goes.server.port, goes.url
-        judging = pool.submit(client.judge, programs, [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
+        judging = pool.submit(judge_alternating, client, "several", 60)
         wait_for(lambda: second.statistics.judged > 8)
         goes.server.handle_exit(signal.SIGTERM, None)
         goes.thread.join(30)
-        verdicts = judging.result(60)
-        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
-        assert sorted(told) == list(range(60))
+        judging.result(60)
         # It may have ended between two requests.
         assert client.outages.keys() <= {url}
         before = second.statistics.judged
         with serving(second, port=port, grace_seconds=0):
             wait_for(lambda: httpx.get(f"{url}/readyz").status_code == 200)
             while second.statistics.judged == before:
-                client.judge(alternate("again", 20), [PROBLEM] * 20)
+                judge_alternating(client, "again", 20)
         assert first.statistics.judged > 8
 
 
@@ -218,25 +214,20 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fleet, "LATE_SECONDS", 0.5)
-    told: list[int] = []
     with (
         serving(judge, grace_seconds=0) as healthy,
         stub_judge(judge, stick(4)) as (url, asked),
         JudgeClient([healthy.url, url]) as client,
     ):
         # The healthy one may be done with all of a batch before the other is there.
-        for attempt in range(100):
-            told.clear()
-            programs = alternate(f"sat on {attempt}", 60)
-            verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
-            assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
-            assert sorted(told) == list(range(60))
+        for attempt in range(200):
+            judge_alternating(client, f"sat on {attempt}", 20)
             if len(asked) > 4:
                 break
         assert len(asked) > 4
         wait_for(lambda: client.outages[url])
         # It is given nothing more, since it does not judge what is known either.
-        assert all(verdict.is_scorable for verdict in client.judge(alternate("after", 20), [PROBLEM] * 20))
+        judge_alternating(client, "after", 20)
     assert f"the judge {url} is left out until it is there again: alive, but without a verdict" in caplog.text
 
 
@@ -245,8 +236,7 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
 ) -> None:
     with stub_judge(judge, accept_all) as (liar, asked):
         with serving(judge, grace_seconds=0) as healthy, JudgeClient([healthy.url, liar]) as client:
-            verdicts = client.judge(alternate("liar", 40), [PROBLEM] * 40)
-            assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(40)]
+            judge_alternating(client, "liar", 40)
             wait_for(lambda: client.outages[liar])
         assert asked == [1, 1]
         assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
