@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 
 from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .processes import wait_until  # pyrefly: ignore[missing-import]
 
 NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
 LONG = ("nobody", "root in a container")
@@ -69,24 +70,17 @@ def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_wo
 @NEEDS_CPP
 def test_a_compiler_that_does_not_end_leaves_nothing() -> None:
     language = LANGUAGES["cpp"].model_copy(update={"build_seconds": 0.3})
-    sandbox = Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)
-    try:
+    with contextlib.closing(Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)) as sandbox:
         build = build_program(sandbox, language, ENDLESS_TO_COMPILE)
         assert build.message == "the compiler took more than 0.3 s of CPU time"
-    finally:
-        sandbox.close()
-    end = time.monotonic() + 20
-    while _has_members(sandbox.pid) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not _has_members(sandbox.pid)
+    assert wait_until(lambda: not _has_members(sandbox.pid))
 
 
 def _has_members(group: int) -> bool:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False
 
 
 def test_the_folder_ends_with_its_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,18 +110,13 @@ def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pyte
         isolation.sweep(str(tmp_path))
         assert folder.exists()
         killed.send_signal(signal.SIGKILL)
-    end = time.monotonic() + 20
-    while not isolation.is_abandoned(str(folder)) and time.monotonic() < end:
-        time.sleep(0.05)
+    assert wait_until(lambda: isolation.is_abandoned(str(folder)))
     (folder / "left").write_text("x")
     os.utime(folder, (0, 0))
     isolation.sweep.cache_clear()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Judge(workers=1, layers=NO_NAMESPACES):
         assert not folder.exists()
-
-
-def test_a_place_without_a_folder_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     with pytest.raises(EvaluatorFault, match=r"cannot be made \(No such file or directory\).* set TMPDIR"):
         Judge(workers=1, layers=set(LAYERS) - {MOUNT_NAMESPACE})

@@ -102,7 +102,7 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
     "checked and crashed": (CHECKED, "print(3, 7)\n1 / 0", CRASH, "ZeroDivisionError"),
     "what breaks the checker": (BRITTLE, "print('ten')", WRONG, "the checker crashed on this output"),
     "a broken checker": (BROKEN, "print(5, 5)", FAULT, "ZeroDivisionError"),
-    "C++, wrong": (CPP, KINDS["cpp"].honest.code.replace("a + b", "a - b"), WRONG, 'expected "3", got "-1"'),
+    "C++, wrong": (CPP, str(KINDS["cpp"].honest.code).replace("a + b", "a - b"), WRONG, 'expected "3", got "-1"'),
     "no C++": (CPP, "int main() { return x; }", COMPILE, "main.cpp:1:21: error: "),
     "C++, a file of the machine": (CPP, '#include "/etc/passwd"\nint main() {}', COMPILE, "No such file"),
     "C++, endless": (CPP, "int main() { for (volatile int i = 0;; i = i + 1) {} }", LIMIT, "cpu"),

@@ -20,6 +20,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.guard import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
+from ..processes import wait_until  # pyrefly: ignore[missing-import]
 from .conftest import Running, serving  # pyrefly: ignore[missing-import]
 
 PATIENCE_SECONDS = 60.0
@@ -48,11 +49,8 @@ def closed(running: Running, why: str) -> float:
     return value or 0.0
 
 
-def wait_until(running: Running, metric: str, value: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while running.service.metrics.registry.get_sample_value(metric) != value:
-        assert time.monotonic() < deadline, f"{metric} never was {value}"
-        time.sleep(0.01)
+def comes_to(running: Running, metric: str, value: int) -> bool:
+    return wait_until(lambda: running.service.metrics.registry.get_sample_value(metric) == value)
 
 
 def test_heads_that_do_not_come_and_idle_connections_are_closed(judge: Judge) -> None:
@@ -73,7 +71,7 @@ def test_heads_that_do_not_come_and_idle_connections_are_closed(judge: Judge) ->
                 time.sleep(0.02)
         assert [read_to_end(each) for each in connections] == [b""] * 5
         assert closed(running, "no_head") == 4
-        wait_until(running, "microcoder_connections", 0)
+        assert comes_to(running, "microcoder_connections", 0)
         # The deadline of heads is none for answers.
         late = running.post("/v1/run", {"code": "import time\ntime.sleep(1)\nprint('late')"})
         assert late.json()["stdout"] == "late\n"
@@ -95,7 +93,7 @@ def test_busy_connections_are_not_reset_for_new_ones(judge: Judge) -> None:
             body = b'{"code": "import time\\ntime.sleep(1)\\nprint(1)"}'
             head = b"POST /v1/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        wait_until(running, "microcoder_queued_programs", 2)
+        assert comes_to(running, "microcoder_queued_programs", 2)
         with connected(running.server.port) as (third,):
             assert b"503 Service Unavailable" in read_to_end(third)
         assert all(b"200 OK" in read_to_end(connection) for connection in working)

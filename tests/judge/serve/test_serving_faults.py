@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,6 +19,7 @@ from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet import http as judge_client
 from microcoder.judge.fleet.http import JudgeClient
 
+from ..processes import wait_until  # pyrefly: ignore[missing-import]
 from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
@@ -43,14 +43,6 @@ def judge_alternating(client: JudgeClient, what: str, number: int) -> None:
     assert sorted(told) == list(range(number))
 
 
-def wait_for(what: object, seconds: float = 20.0) -> None:
-    """Wait until a function says yes."""
-    give_up = time.monotonic() + seconds
-    while not what():  # type: ignore[operator]
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
 def num_queued(running: Running) -> int:
     return int(running.service.metrics.queued._value.get())
 
@@ -70,7 +62,7 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         assert running.post("/v1/judge", too_many).status_code == 413
         with JudgeClient(running.url) as client:
             judge_alternating(client, "over", 40)
-        wait_for(lambda: num_queued(running) == 0)
+        assert wait_until(lambda: num_queued(running) == 0)
 
 
 def test_a_checker_that_fails_makes_no_service_sick(running: Running) -> None:
@@ -89,7 +81,7 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
     endless_programs = [{"problem": 0, "code": f"while True: pass  # left {n}"} for n in range(40)]
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{running.url}/v1/judge", json={**endless(0), "programs": endless_programs}, timeout=0.5)
-    wait_for(lambda: num_queued(running) == 0)
+    assert wait_until(lambda: num_queued(running) == 0)
     stayed = running.post("/v1/judge", endless("stayed")).json()["verdicts"][0]
     assert stayed["outcome"] == "time_limit", stayed["detail"]
     assert running.judge.statistics.judged - judged < 20
@@ -155,7 +147,7 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
     ):
         port, url = goes.server.port, goes.url
         judging = pool.submit(judge_alternating, client, "several", 60)
-        wait_for(lambda: second.statistics.judged > 8)
+        assert wait_until(lambda: second.statistics.judged > 8)
         goes.server.handle_exit(signal.SIGTERM, None)
         goes.thread.join(30)
         judging.result(60)
@@ -163,7 +155,7 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         assert client.outages.keys() <= {url}
         before = second.statistics.judged
         with serving(second, port=port, grace_seconds=0):
-            wait_for(lambda: httpx.get(f"{url}/readyz").status_code == 200)
+            assert wait_until(lambda: httpx.get(f"{url}/readyz").status_code == 200)
             while second.statistics.judged == before:
                 judge_alternating(client, "again", 20)
         assert first.statistics.judged > 8
@@ -181,7 +173,7 @@ def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: J
         assert (failure["status"], failure["retry_after_seconds"]) == (504, 1)
         refused = running.post("/v1/judge/stream", {**request, "programs": [{"problem": 1, "code": ""}]})
         assert (refused.status_code, "names problem 1 of 1" in refused.text) == (422, True)
-        wait_for(lambda: num_queued(running) == 0)
+        assert wait_until(lambda: num_queued(running) == 0)
 
 
 def stick(judges: int) -> Callable[[int, list[Verdict]], list[Verdict | None]]:
@@ -225,7 +217,7 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
             if len(asked) > 4:
                 break
         assert len(asked) > 4
-        wait_for(lambda: client.outages[url])
+        assert wait_until(lambda: client.outages[url])
         # It is given nothing more, since it does not judge what is known either.
         judge_alternating(client, "after", 20)
     assert f"the judge {url} is left out until it is there again: alive, but without a verdict" in caplog.text
@@ -237,7 +229,7 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
     with stub_judge(judge, accept_all) as (liar, asked):
         with serving(judge, grace_seconds=0) as healthy, JudgeClient([healthy.url, liar]) as client:
             judge_alternating(client, "liar", 40)
-            wait_for(lambda: client.outages[liar])
+            assert wait_until(lambda: client.outages[liar])
         assert asked == [1, 1]
         assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
         # At once, and not after the patience: it does not come back.
@@ -253,7 +245,7 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
     with stub_judge(judge, begin_to_lie) as (url, asked), JudgeClient(url) as client:
         assert client.judge([Program("print(4)  # begins")], [PROBLEM])[0].outcome is Outcome.WRONG_ANSWER
         lies.append(1)
-        wait_for(lambda: client.outages[url])
+        assert wait_until(lambda: client.outages[url])
         with pytest.raises(EvaluatorFault, match="FALSE"):
             client.judge([Program("print(4)  # lies")], [PROBLEM])
 
@@ -264,5 +256,5 @@ def test_an_address_where_no_judge_is_is_named_at_once(running: Running, caplog:
         mistyped = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with JudgeClient([running.url, mistyped]) as client:
             assert all(verdict.is_accepted for verdict in client.judge([Program(ADD)] * 3, [PROBLEM] * 3))
-            wait_for(lambda: client.outages[mistyped])
+            assert wait_until(lambda: client.outages[mistyped])
     assert caplog.text.count(f"the judge {mistyped} is left out until it is there again: ConnectError") == 1

@@ -52,8 +52,8 @@ def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
     assert "microcoder_judge_judged_total" in metrics
 
 
-def asking_call(given: str, expected: str, **problem: object) -> dict[str, Any]:
-    return asking(**{"fn_name": "f", "tests": [{"input": given, "output": expected}], **problem})
+def asking_call(given: str, expected: str, fn_name: str = "f", call: object = None) -> dict[str, Any]:
+    return asking(fn_name=fn_name, call=call, tests=[{"input": given, "output": expected}])
 
 
 def run_code(**options: object) -> tuple[str, dict[str, object]]:
