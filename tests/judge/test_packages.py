@@ -108,11 +108,8 @@ def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog:
 
 
 def test_what_programs_could_not_import_is_refused(index: Path) -> None:
-    profile = load_profile(pin(index, "thing==1.0"))
-    make_wheel(index, "other", "1.0", "")
-    with pytest.raises(EvaluatorFault, match="failed: ERROR"):
-        install_packages(profile)
     make_wheel(index, "thing", "1.0", "", needs="Requires-Dist: numpy>=2\n")
+    profile = load_profile(pin(index, "thing==1.0"))
     with pytest.raises(EvaluatorFault, match="thing needs numpy, which is not pinned; add a line numpy==VERSION"):
         install_packages(profile)
     assert find_folder(profile) is None

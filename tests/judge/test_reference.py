@@ -195,18 +195,18 @@ def sample() -> list[tuple[Program, Problem]]:
     What a shared process resets is left to the tests of sharing, which judge all of it with a process a test.
     """
     quick = [name for name, (allowed, _) in HOSTILE.items() if not SLOW & {*allowed}]
-    cases = [hostile_case(name) for name in quick[::8]] + [forging_case(name) for name in list(FORGERIES)[::8]]
+    cases = [hostile_case(name) for name in quick[::10]] + [forging_case(name) for name in list(FORGERIES)[::10]]
     pairs = [(case.attempt, case.problem) for case in cases if can_be_judged(case)]
     tests = tuple(TestCase(input="1 2\r\n3\nzzz\n", output=output) for output in ("new", "new", "left"))
     stateful = Problem(id="stateful", tests=tests)
-    pairs += [(Program(code), stateful) for code in list(SCREENED.values())[::3]]
+    pairs += [(Program(code), stateful) for code in list(SCREENED.values())[::4]]
     python = [problem.model_copy(update={"tests": (problem.tests * 2)[:2]}) for _, problem in pairs]
     return list(zip([program for program, _ in pairs], python, strict=True))
 
 
 def test_a_sample_of_the_suites_is_judged_alike(judging: Judge) -> None:
     pairs = sample()
-    assert len(pairs) > 40
+    assert len(pairs) > 30
     for program, problem in pairs:
         (fast,) = judging.judge([program], [problem])
         slow = judge_by_reference(program, problem, stop="first_limit")

@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -194,22 +195,18 @@ VERDICT = Verdict(
 )
 
 
-def test_runs_that_did_not_count_survive_every_wire(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_runs_that_did_not_count_survive_every_wire_and_are_shared_by_reason(tmp_path: Path) -> None:
+    plain = Verdict(Outcome.ACCEPTED, (), 2)
     assert pickle.loads(pickle.dumps(VERDICT)) == VERDICT
     response = JudgeResponse(verdicts=(VERDICT,))
     assert JudgeResponse.model_validate_json(response.model_dump_json()) == response
     old = {"outcome": "accepted", "tests": [], "tests_total": 2}
-    assert TypeAdapter(Verdict).validate_python(old).uncounted == ()
+    assert TypeAdapter(Verdict).validate_python(old) == plain
     with VerdictStore(tmp_path / "store") as store:
         store.keep(b"new", VERDICT)
         assert store.find(b"new") == VERDICT
     assert verdict_record("a", VERDICT)["uncounted"][0] == {"test": 2, "reason": "shared_lost"}
-    assert "uncounted" not in verdict_record("a", Verdict(Outcome.ACCEPTED, (), 2))
-
-
-def test_shares_count_programs_by_reason() -> None:
-    plain = Verdict(Outcome.ACCEPTED, (), 2)
+    assert "uncounted" not in verdict_record("a", plain)
     differing = Verdict(Outcome.WRONG_ANSWER, (), 2, uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),))
     assert share_uncounted([VERDICT, plain, differing]) == {"probe": 0.5, "shared_lost": 0.5}
-    assert share_unrepeated([VERDICT, plain, differing]) == 0.5
-    assert share_unrepeated([plain]) is None
+    assert (share_unrepeated([VERDICT, plain, differing]), share_unrepeated([plain])) == (0.5, None)

@@ -72,33 +72,30 @@ def test_usual_programs_may_share_a_process() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "threading.Thread(target=main).start()\nmain()",
-        "t = threading.Thread(target=main)\nt.start()\nmain()\nt.join()",
-        "threading.Thread(target=main, daemon=True).start()",
-        "threading.Thread(target=lambda: print(threading.current_thread())).start()",
-        "T = threading.Thread\nthreading.Thread(target=main).start()",
-        "print(threading.stack_size(2**26))\nthreading.Thread(target=main).start()",
-        "threading.stack_size(int(input()))\nthreading.Thread(target=main).start()",
-        "def go():\n    threading.Thread(target=main).start()\ngo()",
-        "from threading import Thread as T, active_count\nT(target=main).start()",
-        "from threading import Thread as T\nprint(T)\nT(target=main).start()",
-        "import threading as t\nt.Timer(1, main).start()",
-        "t = threading.Thread(target=main)\nt.start()\nt.join(timeout=hash(main))",
-        "t = threading.Thread(target=main)\nt.start(**vars())\nt.join()",
-        "threading.Thread(target=main).start(**vars())",
-        "def own(): print(t.name)\nt = threading.Thread(target=own)\nt.start()\nt.join()",
-    ],
+OTHER_THREADS = (
+    "threading.Thread(target=main).start()\nmain()",
+    "t = threading.Thread(target=main)\nt.start()\nmain()\nt.join()",
+    "threading.Thread(target=main, daemon=True).start()",
+    "threading.Thread(target=lambda: print(threading.current_thread())).start()",
+    "T = threading.Thread\nthreading.Thread(target=main).start()",
+    "print(threading.stack_size(2**26))\nthreading.Thread(target=main).start()",
+    "threading.stack_size(int(input()))\nthreading.Thread(target=main).start()",
+    "def go():\n    threading.Thread(target=main).start()\ngo()",
+    "from threading import Thread as T, active_count\nT(target=main).start()",
+    "from threading import Thread as T\nprint(T)\nT(target=main).start()",
+    "import threading as t\nt.Timer(1, main).start()",
+    "t = threading.Thread(target=main)\nt.start()\nt.join(timeout=hash(main))",
+    "t = threading.Thread(target=main)\nt.start(**vars())\nt.join()",
+    "threading.Thread(target=main).start(**vars())",
+    "def own(): print(t.name)\nt = threading.Thread(target=own)\nt.start()\nt.join()",
 )
-def test_other_threads_keep_a_process_a_test(code: str) -> None:
-    assert find_obstacle(f"import threading\ndef main(): print(1)\n{code}", is_function=False)
 
 
-def test_a_thread_is_a_call_only_where_its_program_is_no_function() -> None:
-    code = "import threading\n\ndef main():\n    print(int(input()))\n\nthreading.Thread(target=main).start()\n"
+def test_a_thread_is_a_call_only_where_it_is_all_there_is_and_its_program_no_function() -> None:
+    start = "import threading\ndef main(): print(1)\n"
+    assert [code for code in OTHER_THREADS if not find_obstacle(start + code, is_function=False)] == []
     for is_function in (False, True, False):
+        code = f"{start}threading.Thread(target=main).start()\n"
         assert bool(find_obstacle(code, is_function=is_function)) == is_function
 
 
@@ -107,15 +104,15 @@ def test_given_names_of_leetcode_are_screened_like_imported_ones() -> None:
         assert find_obstacle(f"def f(): {code}", is_function=True), code
 
 
-@pytest.mark.parametrize("name", RESET)
 def test_a_shared_process_is_as_new_as_a_fresh_one(
-    name: str, together: Judge, alone: Judge, monkeypatch: pytest.MonkeyPatch
+    together: Judge, alone: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # With the screen off: the reset holds by itself.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    for outputs in EXPECTED:
-        problem = _problem(outputs)
-        assert _outcomes(together, RESET[name], problem) == _outcomes(alone, RESET[name], problem)
+    for name, code in RESET.items():
+        for outputs in EXPECTED:
+            problem = _problem(outputs)
+            assert _outcomes(together, code, problem) == _outcomes(alone, code, problem), name
     assert together.statistics.differences == 0
 
 
