@@ -40,7 +40,7 @@ int main() {
 }
 """
 _FILES = """
-import os, pathlib, shutil, tempfile
+import os, pathlib, shutil, sqlite3, tempfile, threading
 assert os.listdir() == [] == os.listdir("/tmp"), os.listdir()
 with open("/tmp/x", "w") as file: file.write("3")
 assert os.path.exists("/tmp/x") and os.path.getsize("x") == 1 and os.listdir("/tmp") == ["x"]
@@ -51,6 +51,21 @@ for line in open("/tmp/a/b/y"): print(line)
 with tempfile.TemporaryDirectory() as folder: open(f"{folder}/z", "x").close()
 with tempfile.TemporaryFile() as file: file.write(b"x")
 shutil.rmtree("/tmp/a"); os.chdir("/tmp"); os.remove("link")
+for _ in range(12):
+    with tempfile.TemporaryFile() as file: file.write(bytes(3 << 20)); file.seek(0); assert len(file.read()) == 3 << 20
+for _ in range(40):
+    with open("x", "wb") as file: os.remove("x"); file.write(bytes(1 << 20))
+with sqlite3.connect("rows.db") as rows:
+    rows.execute("create table numbers (n)")
+    rows.executemany("insert into numbers values (?)", [(n,) for n in range(99)])
+rows.close(); os.remove("rows.db")
+def work(name):
+    for _ in range(10):
+        with open(name, "w") as file: file.write(name)
+        os.replace(name, name + "-moved"); assert open(name + "-moved").read() == name; os.remove(name + "-moved")
+threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
 assert os.listdir(os.getcwd()) == [], os.listdir()
 """
 _OTHERS = """

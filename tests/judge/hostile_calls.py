@@ -5,13 +5,7 @@ Written for this suite; safe to run only inside the sandbox. See `hostile_progra
 
 from __future__ import annotations
 
-from microcoder.judge.core.types import Outcome
-
-from .hostile_programs import (  # pyrefly: ignore[missing-import]
-    CONTAINED,
-    CRASH,
-    OUTPUT,
-)
+from .hostile_programs import CONTAINED, CRASH, OUTPUT, Hostile  # pyrefly: ignore[missing-import]
 
 _RAW = """
 import ctypes, os, platform
@@ -29,12 +23,12 @@ def attempt_python(name, function, *arguments):
 _SAY = '\nprint(f"HARM {harm}" if harm else "contained")\n'
 
 
-def _probe(body: str) -> tuple[tuple[Outcome, ...], str]:
+def _probe(body: str) -> Hostile:
     """Return a program whose attempts must all be refused."""
     return CONTAINED, _RAW + body.strip("\n") + _SAY
 
 
-CALLS: dict[str, tuple[tuple[Outcome, ...], str]] = {
+CALLS: dict[str, Hostile] = {
     "new namespaces": _probe("""
 for flag in (0x80, 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
     attempt(f"unshare {flag:#x}", 272, flag)
@@ -79,9 +73,7 @@ for number in range(3, 64):
     attempt("pidfd_getfd", 438, number, 0, 0)
     attempt("process_madvise", 440, number, room, 1, 4, 0)
 """),
-    "signal the process group": (
-        CONTAINED,
-        """
+    "signal the process group": CONTAINED("""
 import os, signal
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGTSTP):
     signal.signal(number, signal.SIG_IGN)
@@ -89,16 +81,13 @@ for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGTSTP):
         try: os.kill(target, number)
         except OSError: pass
 print("contained")
-""",
+"""),
+    "kill the process group": CRASH("import os, signal\nos.kill(0, signal.SIGKILL)"),
+    "kill everybody": (CONTAINED | CRASH)(
+        "import os, signal\ntry: os.kill(-1, signal.SIGKILL)\nexcept OSError: pass\nprint('contained')"
     ),
-    "kill the process group": (CRASH, "import os, signal\nos.kill(0, signal.SIGKILL)"),
-    "kill everybody": (
-        (*CONTAINED, *CRASH),
-        "import os, signal\ntry: os.kill(-1, signal.SIGKILL)\nexcept OSError: pass\nprint('contained')",
-    ),
-    "stop everybody": (
-        CONTAINED,
-        "import os, signal\ntry: os.kill(-1, signal.SIGSTOP)\nexcept OSError: pass\nprint('contained')",
+    "stop everybody": CONTAINED(
+        "import os, signal\ntry: os.kill(-1, signal.SIGSTOP)\nexcept OSError: pass\nprint('contained')"
     ),
     "signals with data, by number of thread or descriptor": _probe("""
 for target in (1, os.getppid()):
@@ -216,9 +205,7 @@ attempt_python("mkdir", os.mkdir, "/x")
 attempt_python("stdin", os.unlink, "/dev/stdin")
 attempt_python("stdin", os.symlink, "/tmp/x", "/dev/x")
 """),
-    "links in the scratch folder": (
-        CONTAINED,
-        """
+    "links in the scratch folder": CONTAINED("""
 import os
 for name, target in (("stdin", "/dev/null"), ("main.py", "/"), ("up", ".."), ("self", "self"), ("lost", "/none")):
     try: os.symlink(target, f"/tmp/{name}")
@@ -227,15 +214,12 @@ for source in (os.__file__, "/dev/null"):
     try: os.link(source, "/tmp/hard"); print("HARM link")
     except OSError: pass
 print("contained")
-""",
-    ),
+"""),
     "pipes in the scratch folder": _probe("""
 attempt_python("mkfifo", os.mkfifo, "/tmp/fifo")
 attempt_python("socket", os.mknod, "/tmp/socket", 0o140600)
 """),
-    "file names of odd bytes": (
-        CONTAINED,
-        r"""
+    "file names of odd bytes": CONTAINED(r"""
 import os
 for name in (b"\xff\xfe", b"\n", b"-rf", b" ", b"*", b"x" * 255, "\u202e\ud83d\ude00".encode("utf-8", "surrogatepass")):
     try:
@@ -243,8 +227,7 @@ for name in (b"\xff\xfe", b"\n", b"-rf", b" ", b"*", b"x" * 255, "\u202e\ud83d\u
         open(b"/tmp/" + name + b"/" + name, "w").close()
     except OSError: pass
 print("contained")
-""",
-    ),
+"""),
     "attributes that outlive the owner": _probe("""
 try: f = open("/tmp/file", "w")
 except OSError: f = open("/dev/null")
@@ -263,17 +246,14 @@ names = (ctypes.c_char_p * 2)(b"x", None)
 for path in (b"/tmp/script", b"/lib64/ld-linux-x86-64.so.2", b""):
     for flags in (0, 0x1000): attempt("execveat", 322, -100, path, names, None, flags)
 """),
-    "load a library that it wrote": (
-        CONTAINED,
-        """
+    "load a library that it wrote": CONTAINED("""
 import ctypes, glob, shutil
 try:
     shutil.copyfile(glob.glob("/lib/*/libz.so.1")[0], "/tmp/z.so")
     ctypes.CDLL("/tmp/z.so")
     print("HARM loaded")
 except (OSError, IndexError): print("contained")
-""",
-    ),
+"""),
     "sockets of every family": _probe("""
 for family in range(48):
     for kind in (1, 2, 3, 5): attempt(f"family {family}", 41, family, kind, 0)
@@ -286,33 +266,25 @@ attempt_python("dns", socket.getaddrinfo, "example.com", 80)
 for port in (22, 53, 80, 443, 2375, 8080): attempt_python("connect", socket.create_connection, ("127.0.0.1", port))
 attempt_python("serve", socket.create_server, ("", 0))
 """),
-    "dump core": (
-        CRASH,
-        """
+    "dump core": CRASH("""
 import os, resource
 try: resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))
 except (OSError, ValueError): pass
 print("HARM core" if resource.getrlimit(resource.RLIMIT_CORE)[0] > 1 else "contained", flush=True)
 os.abort()
-""",
-    ),
-    "system calls of 32 bits": (
-        CRASH,
-        """
+"""),
+    "system calls of 32 bits": CRASH("""
 import ctypes, mmap, os, platform
 if platform.machine() != "x86_64": os.abort()
 code = mmap.mmap(-1, 4096, prot=7)
 code.write(bytes.fromhex("b814000000cd80c3"))  # getpid by int 0x80
 ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
-""",
-    ),
+"""),
     "system calls of the x32 kind": _probe("""
 for number in (0, 1, 39, 57, 59, 101, 520, 545): attempt(f"x32 {number}", 0x40000000 + number, 0, 0, 0)
 for number in range(451, 480): attempt(f"new {number}", number, 0, 0, 0, 0)
 """),
-    "poison what the next test imports": (
-        CONTAINED,
-        """
+    "poison what the next test imports": CONTAINED("""
 import builtins, ctypes, importlib, os, random, sys
 for name in ("csv", "json", "math", "encodings", "site", "sitecustomize", "main"):
     try: open(f"/tmp/{name}.py", "w").write("print('HARM')")
@@ -322,12 +294,10 @@ builtins.print_before, builtins.print = print, lambda *a, **k: print_before("HAR
 sys.path.insert(0, "/tmp"); sys.path_importer_cache.clear(); sys.modules["csv"] = os
 random.seed(1); sys.setrecursionlimit(10 ** 6); os.environ["PYTHONPATH"] = "/tmp"; os.umask(0o777)
 print_before("contained")
-""",
-    ),
-    "free memory that is not its own": (CRASH, "import ctypes\nctypes.CDLL(None).free(ctypes.c_void_p(0xDEAD0))"),
-    "flood a file of the scratch folder": (
-        (*CONTAINED, *OUTPUT),
+"""),
+    "free memory that is not its own": CRASH("import ctypes\nctypes.CDLL(None).free(ctypes.c_void_p(0xDEAD0))"),
+    "flood a file of the scratch folder": (CONTAINED | OUTPUT)(
         "try:\n    with open('/tmp/x', 'wb') as f:\n        for _ in range(20): f.write(bytes(1 << 20))\n"
-        "    print('HARM disk')\nexcept OSError: print('contained')",
+        "    print('HARM disk')\nexcept OSError: print('contained')"
     ),
 }

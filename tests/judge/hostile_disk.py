@@ -5,14 +5,7 @@ Written for this suite; safe to run only inside the sandbox. See `hostile_progra
 
 from __future__ import annotations
 
-from microcoder.judge.core.types import Outcome
-
-from .hostile_programs import (  # pyrefly: ignore[missing-import]
-    CONTAINED,
-    CRASH,
-    MEMORY,
-    OUTPUT,
-)
+from .hostile_programs import CONTAINED, CRASH, MEMORY, OUTPUT, Ends, Hostile  # pyrefly: ignore[missing-import]
 
 _TAKE = """
 import array, mmap, os, socket, sys, threading, time
@@ -28,24 +21,19 @@ def judged(most=48 << 20): print("HARM disk" if taken > most else "contained")
 """Takes space on the disk slowly, so that what exceeds the quota is seen to stay unnoticed for long."""
 
 
-def _disk(code: str, *further: Outcome) -> tuple[tuple[Outcome, ...], str]:
+def _disk(code: str, ends: Ends = CONTAINED | OUTPUT) -> Hostile:
     body = "".join(f"    {line}\n" for line in code.strip().splitlines())
-    return (*CONTAINED, *OUTPUT, *further), f"{_TAKE}try:\n{body}except OSError: pass\njudged()\n"
+    return ends(f"{_TAKE}try:\n{body}except OSError: pass\njudged()\n")
 
 
-DISK: dict[str, tuple[tuple[Outcome, ...], str]] = {
-    "files unlinked while they are open": _disk("""
-for _ in range(50):
-    held.append(new()); os.unlink("u"); take(held[-1])
-"""),
-    "files written before they are unlinked": _disk("""
-for _ in range(50):
-    held.append(new()); take(held[-1]); os.unlink("u")
-"""),
-    "files renamed, then unlinked": _disk("""
-for _ in range(50):
-    held.append(new()); os.rename("u", "v"); os.unlink("v"); take(held[-1])
-"""),
+def _often(line: str) -> Hostile:
+    return _disk(f"for _ in range(50):\n    {line}\n")
+
+
+DISK: dict[str, Hostile] = {
+    "files unlinked while they are open": _often('held.append(new()); os.unlink("u"); take(held[-1])'),
+    "files written before they are unlinked": _often('held.append(new()); take(held[-1]); os.unlink("u")'),
+    "files renamed, then unlinked": _often('held.append(new()); os.rename("u", "v"); os.unlink("v"); take(held[-1])'),
     "files that others are renamed over": _disk("""
 for _ in range(50):
     held.append(new()); take(held[-1])
@@ -56,10 +44,9 @@ os.mkdir("d")
 for _ in range(50):
     held.append(new()); os.rename("u", "d/u"); os.unlink("d/u"); take(held[-1])
 """),
-    "files in a folder that is moved, then emptied": _disk("""
-for _ in range(50):
-    os.mkdir("d"); held.append(new("d/u")); os.rename("d", "e"); os.unlink("e/u"); os.rmdir("e"); take(held[-1])
-"""),
+    "files in a folder that is moved, then emptied": _often(
+        'os.mkdir("d"); held.append(new("d/u")); os.rename("d", "e"); os.unlink("e/u"); os.rmdir("e"); take(held[-1])'
+    ),
     "files in a folder that cannot be listed": _disk("""
 os.mkdir("d", 0o300)
 for number in range(50):
@@ -88,24 +75,21 @@ for _ in range(50):
     number = new(); os.unlink("u"); socket.send_fds(mine, [b"x"], [number]); take(number); os.close(number)
     socket.send_fds(held[0], [b"x"], [mine.fileno(), theirs.fileno()]); mine.close(); theirs.close()
 """),
-    "unlinked files that are only mapped": _disk("""
-for _ in range(50):
-    number = new(); take(number); held.append(mmap.mmap(number, 4 << 20)); os.close(number); os.unlink("u")
-"""),
+    "unlinked files that are only mapped": _often(
+        'number = new(); take(number); held.append(mmap.mmap(number, 4 << 20)); os.close(number); os.unlink("u")'
+    ),
     "unlinked files that are mapped to be read": _disk("""
 for _ in range(50):
     number = new(); take(number)
     held.append(mmap.mmap(number, 4 << 20, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE))
     os.close(number); os.unlink("u")
 """),
-    "unlinked files that are open to be read": _disk("""
-for _ in range(50):
-    number = new(); held.append(os.open("u", os.O_RDONLY)); take(number); os.close(number); os.unlink("u")
-"""),
-    "unlinked files behind handles": _disk("""
-for _ in range(50):
-    number = new(); held.append(os.open("u", os.O_PATH)); take(number); os.close(number); os.unlink("u")
-"""),
+    "unlinked files that are open to be read": _often(
+        'number = new(); held.append(os.open("u", os.O_RDONLY)); take(number); os.close(number); os.unlink("u")'
+    ),
+    "unlinked files behind handles": _often(
+        'number = new(); held.append(os.open("u", os.O_PATH)); take(number); os.close(number); os.unlink("u")'
+    ),
     "holes of unlinked files, written through a map": _disk(
         """
 for _ in range(50):
@@ -114,7 +98,7 @@ for _ in range(50):
     for place in range(0, 4 << 20, 4096): held[-1][place] = 1
     taken += 4 << 20; time.sleep(0.01)
 """,
-        *CRASH,
+        CONTAINED | OUTPUT | CRASH,
     ),
     "space reserved in unlinked files": _disk("""
 for _ in range(50):
@@ -134,10 +118,9 @@ threads = [threading.Thread(target=reserve, args=(number,)) for number in held]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 """),
-    "files truncated and written anew through older descriptors": _disk("""
-for _ in range(50):
-    held.append(new()); take(held[-1]); os.unlink("u"); new("u"); os.truncate("u", 0); os.unlink("u")
-"""),
+    "files truncated and written anew through older descriptors": _often(
+        'held.append(new()); take(held[-1]); os.unlink("u"); new("u"); os.truncate("u", 0); os.unlink("u")'
+    ),
     "a thread that unlinks what another one makes": _disk("""
 def remove():
     while True:
@@ -182,20 +165,15 @@ libc.syscall(223, identity, 0, struct.pack("qqqq", 0, 20_000, 0, 20_000), None)
 for _ in range(50):
     held.append(new()); os.unlink("u"); take(held[-1])
 """),
-    "entries without a name": (
-        CONTAINED,
-        """
+    "entries without a name": CONTAINED("""
 import os
 made = 0
 try:
     for made in range(400): number = os.open("u", os.O_CREAT | os.O_RDWR); os.unlink("u"); os.dup2(number, 3 + made)
 except OSError: pass
 print("HARM entries" if made > 300 else "contained")
-""",
-    ),
-    "a lock on the machine's files": (
-        CONTAINED,
-        """
+"""),
+    "a lock on the machine's files": CONTAINED("""
 import fcntl, os
 got = []
 for path in (os.__file__, "/usr/lib", os.path.dirname(os.__file__), "/dev/null", "."):
@@ -203,11 +181,8 @@ for path in (os.__file__, "/usr/lib", os.path.dirname(os.__file__), "/dev/null",
         try: fcntl.flock(os.open(path, os.O_RDONLY), kind | fcntl.LOCK_NB); got.append(path)
         except OSError: pass
 print("HARM", got) if got else print("contained")
-""",
-    ),
-    "ask who has locked the machine's files": (
-        CONTAINED,
-        """
+"""),
+    "ask who has locked the machine's files": CONTAINED("""
 import fcntl, os, struct
 got = []
 with open(os.__file__) as file:
@@ -215,33 +190,24 @@ with open(os.__file__) as file:
         try: got.append(fcntl.fcntl(file, command, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)))
         except OSError: pass
 print("HARM", got) if got else print("contained")
-""",
-    ),
-    "leases on its own files": (
-        CONTAINED,
-        """
+"""),
+    "leases on its own files": CONTAINED("""
 import fcntl, os
 number, got = os.open("/tmp/u", os.O_CREAT | os.O_RDONLY), []
 for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):
     try: fcntl.fcntl(number, 1024, kind); got.append(kind)
     except OSError: pass
 print("HARM", got) if got else print("contained")
-""",
-    ),
-    "a larger pipe": (
-        CONTAINED,
-        """
+"""),
+    "a larger pipe": CONTAINED("""
 import fcntl, os
 got = []
 for size in (1 << 12, 1 << 17, 1 << 20):
     try: got.append(fcntl.fcntl(os.pipe()[0], 1031, size))
     except OSError: pass
 print("HARM", got) if got else print("contained")
-""",
-    ),
-    "pipes in flight, all full": (
-        CONTAINED,
-        """
+"""),
+    "pipes in flight, all full": CONTAINED("""
 import os, socket
 written = sent = 0
 try:
@@ -257,11 +223,8 @@ try:
         mine.close(), theirs.close()
 except OSError: pass
 print("HARM pipes" if written > 64 << 20 else "contained")
-""",
-    ),
-    "threads while it is stopped": (
-        (*CONTAINED, Outcome.RUNTIME_ERROR, *OUTPUT),
-        """
+"""),
+    "threads while it is stopped": (CONTAINED | CRASH | OUTPUT)("""
 import os, threading, time
 def spawn():
     for number in range(2000):
@@ -274,11 +237,8 @@ for number in range(100):
     except OSError: pass
 print("HARM threads" if threading.active_count() > 300 else "contained", flush=True)
 os._exit(0)
-""",
-    ),
-    "memory that is mapped again and again": (
-        (*CONTAINED, *MEMORY, *OUTPUT),
-        """
+"""),
+    "memory that is mapped again and again": (CONTAINED | MEMORY | OUTPUT)("""
 import mmap, os
 number, held = os.open("/tmp/u", os.O_CREAT | os.O_RDWR), []
 os.ftruncate(number, 8 << 20)
@@ -288,6 +248,5 @@ try:
         for place in range(0, 8 << 20, 1 << 16): held[-1][place] = 1
 except OSError: pass
 print("HARM maps" if len(held) > 1000 else "contained")
-""",
-    ),
+"""),
 }

@@ -8,23 +8,32 @@ from __future__ import annotations
 
 from microcoder.judge.core.types import Outcome
 
-CONTAINED = (Outcome.ACCEPTED,)
-LIMIT = (Outcome.TIME_LIMIT,)
-MEMORY = (Outcome.MEMORY_LIMIT,)
-OUTPUT = (Outcome.OUTPUT_LIMIT,)
-CRASH = (Outcome.RUNTIME_ERROR,)
+Hostile = tuple[tuple[Outcome, ...], str]
+"""The outcomes that a program may have, and its source."""
 
-PROGRAMS: dict[str, tuple[tuple[Outcome, ...], str]] = {
-    "endless loop": (LIMIT, "while True: pass"),
-    "sleep": (LIMIT, "import time\nwhile True: time.sleep(1000)"),
-    "stop itself": (LIMIT, "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nimport time\ntime.sleep(100)"),
-    "thread that never ends": (
-        LIMIT,
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nprint('contained')",
+
+class Ends(tuple[Outcome, ...]):
+    """Outcomes that a program may have; called with its source they make a `Hostile`."""
+
+    def __call__(self, code: str) -> Hostile:
+        return self, code
+
+    def __or__(self, other: Ends) -> Ends:
+        return Ends((*self, *other))
+
+
+CONTAINED, LIMIT, MEMORY = Ends([Outcome.ACCEPTED]), Ends([Outcome.TIME_LIMIT]), Ends([Outcome.MEMORY_LIMIT])
+OUTPUT, CRASH, WRONG = Ends([Outcome.OUTPUT_LIMIT]), Ends([Outcome.RUNTIME_ERROR]), Ends([Outcome.WRONG_ANSWER])
+COMPILE, PROCESSES = Ends([Outcome.COMPILE_ERROR]), Ends([Outcome.PROCESS_LIMIT])
+
+PROGRAMS: dict[str, Hostile] = {
+    "endless loop": LIMIT("while True: pass"),
+    "sleep": LIMIT("import time\nwhile True: time.sleep(1000)"),
+    "stop itself": LIMIT("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nimport time\ntime.sleep(100)"),
+    "thread that never ends": LIMIT(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nprint('contained')"
     ),
-    "catch every signal": (
-        LIMIT,
-        """
+    "catch every signal": LIMIT("""
 import signal
 def spin(*_):
     while True: pass
@@ -32,33 +41,24 @@ for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGXCPU, signal.SIGINT, si
     signal.signal(number, spin)
 signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
 while True: pass
-""",
-    ),
-    "excepthook that never ends": (
-        LIMIT,
-        """
+"""),
+    "excepthook that never ends": LIMIT("""
 import sys
 def spin(*_):
     while True: pass
 sys.excepthook = spin
 1 / 0
-""",
-    ),
-    "exit function that never ends": (
-        LIMIT,
-        """
+"""),
+    "exit function that never ends": LIMIT("""
 import atexit
 @atexit.register
 def spin():
     while True: pass
 print("contained")
-""",
-    ),
-    "catastrophic regular expression": (LIMIT, "import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')"),
-    "huge power": (LIMIT, "print(len(hex(9 ** 9 ** 9)))"),
-    "fork": (
-        CONTAINED,
-        """
+"""),
+    "catastrophic regular expression": LIMIT("import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')"),
+    "huge power": LIMIT("print(len(hex(9 ** 9 ** 9)))"),
+    "fork": CONTAINED("""
 import os
 count = 0
 for _ in range(200):
@@ -69,20 +69,14 @@ for _ in range(200):
         time.sleep(30); os._exit(0)
     count += 1
 print("HARM forked" if count else "contained")
-""",
-    ),
-    "fork by raw system calls": (
-        CONTAINED,
-        """
+"""),
+    "fork by raw system calls": CONTAINED("""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 got = [nr for nr, args in ((57, ()), (58, ()), (56, (17, 0, 0, 0, 0)), (435, (0, 0))) if libc.syscall(nr, *args) >= 0]
 print("HARM forked" if got else "contained")
-""",
-    ),
-    "many threads": (
-        CONTAINED,
-        """
+"""),
+    "many threads": CONTAINED("""
 import threading, time
 threading.stack_size(65536)
 count = 0
@@ -92,11 +86,8 @@ try:
         count += 1
 except RuntimeError: pass
 print("HARM threads" if count > 500 else "contained")
-""",
-    ),
-    "execute a program": (
-        CONTAINED,
-        """
+"""),
+    "execute a program": CONTAINED("""
 import os, sys
 for path in (sys.executable, "/bin/sh", "/usr/bin/env"):
     try: os.execv(path, [path, "-c", "print('HARM executed')"])
@@ -106,22 +97,16 @@ try:
     subprocess.run([sys.executable, "-c", "print('HARM')"])
 except OSError: pass
 print("contained")
-""",
-    ),
-    "take all memory": (MEMORY, "held = []\nwhile True: held.append(bytearray(b'x' * (8 << 20)))"),
-    "take memory and forgive": (
-        MEMORY,
-        """
+"""),
+    "take all memory": MEMORY("held = []\nwhile True: held.append(bytearray(b'x' * (8 << 20)))"),
+    "take memory and forgive": MEMORY("""
 held = []
 try:
     while True: held.append(bytearray(b'x' * (8 << 20)))
 except MemoryError: held = None
 print("contained")
-""",
-    ),
-    "memory beside the heap": (
-        CONTAINED,
-        """
+"""),
+    "memory beside the heap": CONTAINED("""
 import os
 written = 0
 try:
@@ -130,34 +115,25 @@ try:
         for _ in range(16): written += os.write(f, bytes(1 << 20))
 except OSError: pass
 print("HARM memory" if written > 64 << 20 else "contained")
-""",
-    ),
-    "flood stdout": (OUTPUT, "text = 'x' * (1 << 20)\nwhile True: print(text)"),
-    "flood stdout and forgive": (
-        OUTPUT,
-        """
+"""),
+    "flood stdout": OUTPUT("text = 'x' * (1 << 20)\nwhile True: print(text)"),
+    "flood stdout and forgive": OUTPUT("""
 import os, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 try:
     while True: os.write(1, b"x" * (1 << 20))
 except OSError: pass
-""",
-    ),
-    "flood stderr": (OUTPUT, "import sys\ntext = 'x' * (1 << 20)\nwhile True: sys.stderr.write(text)"),
-    "fill the disk": (
-        (*CONTAINED, *OUTPUT),
-        """
+"""),
+    "flood stderr": OUTPUT("import sys\ntext = 'x' * (1 << 20)\nwhile True: sys.stderr.write(text)"),
+    "fill the disk": (CONTAINED | OUTPUT)("""
 written = 0
 try:
     for number in range(100):
         with open(f"/tmp/{number}", "wb") as f: written += f.write(b"x" * (4 << 20))
 except OSError: pass
 print("HARM disk" if written > 32 << 20 else "contained")
-""",
-    ),
-    "leave files for the next test": (
-        CONTAINED,
-        """
+"""),
+    "leave files for the next test": CONTAINED("""
 import os
 for depth in range(20):
     try:
@@ -167,22 +143,16 @@ for depth in range(20):
 try: os.chmod("/tmp", 0)
 except OSError: pass
 print("contained")
-""",
-    ),
-    "folders too deep to remove by path": (
-        CONTAINED,
-        """
+"""),
+    "folders too deep to remove by path": CONTAINED("""
 import os
 try:
     for _ in range(200):
         os.mkdir("d" * 200); os.chdir("d" * 200)
 except OSError: pass
 print("contained")
-""",
-    ),
-    "kill the parent": (
-        CONTAINED,
-        """
+"""),
+    "kill the parent": CONTAINED("""
 import os, signal
 me = os.getpid()
 for target in (os.getppid(), 1, 2, 3):
@@ -191,11 +161,8 @@ for target in (os.getppid(), 1, 2, 3):
             try: os.kill(target, number)
             except OSError: pass
 print("contained")
-""",
-    ),
-    "read files": (
-        CONTAINED,
-        """
+"""),
+    "read files": CONTAINED("""
 import os
 found = []
 for path in ("/etc/passwd", "/etc/shadow", "/root/.bashrc", "/root/.profile", "/work", "/proc/self/environ",
@@ -207,11 +174,8 @@ for folder, folders, files in os.walk("/"):
     found += [name for name in files + folders if "microcoder" in name or name in ("zygote.py", "shadow")]
     if folder.count("/") > 4: folders.clear()
 print("HARM read " + repr(found) if found else "contained")
-""",
-    ),
-    "change the interpreter": (
-        CONTAINED,
-        """
+"""),
+    "change the interpreter": CONTAINED("""
 import os, sys
 harm = []
 for path in (os.__file__, os.path.dirname(os.__file__) + "/evil.pth", sys.executable, "/usr/lib/x", "/etc/x", "/x"):
@@ -222,11 +186,8 @@ for change in (lambda: os.unlink(os.__file__), lambda: os.rename(os.__file__, "/
     try: change(); harm.append("changed")
     except OSError: pass
 print(f"HARM {harm}" if harm else "contained")
-""",
-    ),
-    "open sockets": (
-        CONTAINED,
-        """
+"""),
+    "open sockets": CONTAINED("""
 import socket
 got = []
 for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK, socket.AF_PACKET):
@@ -234,11 +195,8 @@ for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLIN
         try: got.append(socket.socket(family, kind))
         except OSError: pass
 print("HARM sockets" if got else "contained")
-""",
-    ),
-    "odd system calls": (
-        CONTAINED,
-        """
+"""),
+    "odd system calls": CONTAINED("""
 import ctypes, platform
 libc = ctypes.CDLL(None, use_errno=True)
 buffer = ctypes.create_string_buffer(256)
@@ -252,11 +210,8 @@ calls = [("ptrace", 101, (16, 1, 0, 0)), ("bpf", 321, (0, buffer, 72)), ("keyctl
          ("setuid", 105, (0,)), ("kcmp", 312, (1, 1, 0, 0, 0))] if platform.machine() == "x86_64" else []
 got = [name for name, number, arguments in calls if libc.syscall(number, *arguments) >= 0]
 print(f"HARM {got}" if got else "contained")
-""",
-    ),
-    "signals through descriptors": (
-        CONTAINED,
-        """
+"""),
+    "signals through descriptors": CONTAINED("""
 import fcntl, os
 reader, writer = os.pipe()
 harm = []
@@ -264,33 +219,24 @@ for command, value in ((fcntl.F_SETOWN, os.getppid()), (10, 9), (fcntl.F_NOTIFY,
     try: fcntl.fcntl(reader, command, value); harm.append(command)
     except OSError: pass
 print(f"HARM {harm}" if harm else "contained")
-""",
-    ),
-    "inherited descriptors": (
-        CONTAINED,
-        """
+"""),
+    "inherited descriptors": CONTAINED("""
 import os
 opened = []
 for number in range(3, 4096):
     try: os.fstat(number); opened.append(number)
     except OSError: pass
 print(f"HARM {opened}" if opened else "contained")
-""",
-    ),
-    "change stdin": (
-        CONTAINED,
-        """
+"""),
+    "change stdin": CONTAINED("""
 import os
 harm = []
 for change in (lambda: os.write(0, b"666 666"), lambda: os.ftruncate(0, 0), lambda: os.pwrite(0, b"9", 0)):
     try: change(); harm.append(1)
     except OSError: pass
 print(f"HARM {harm}" if harm else "contained")
-""",
-    ),
-    "raise limits": (
-        CONTAINED,
-        """
+"""),
+    "raise limits": CONTAINED("""
 import os, resource
 harm = []
 for name in ("AS", "FSIZE", "NOFILE", "CPU", "STACK", "CORE", "MEMLOCK"):
@@ -303,45 +249,32 @@ for target in (os.getppid(), 1):
     try: resource.prlimit(target, resource.RLIMIT_AS, (1 << 20, 1 << 20)); harm.append(target)
     except (ValueError, OSError): pass
 print(f"HARM {harm}" if harm else "contained")
-""",
-    ),
-    "close standard streams": (
-        (*CRASH, Outcome.WRONG_ANSWER),
-        """
+"""),
+    "close standard streams": (CRASH | WRONG)("""
 import os, sys
 for number in (0, 1, 2): os.close(number)
 for _ in range(5):
     try: os.open("/dev/null", os.O_RDWR)
     except OSError: pass
 sys.stdin.close(); sys.stdout.close()
-""",
-    ),
-    "crash": (CRASH, "import ctypes\nctypes.string_at(0)"),
-    "abort": (CRASH, "import os\nos.abort()"),
-    "kill itself": (CRASH, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"),
-    "overflow the stack in C": (
-        (*CRASH, *LIMIT, *MEMORY),
-        """
+"""),
+    "crash": CRASH("import ctypes\nctypes.string_at(0)"),
+    "abort": CRASH("import os\nos.abort()"),
+    "kill itself": CRASH("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"),
+    "overflow the stack in C": (CRASH | LIMIT | MEMORY)("""
 import sys
 sys.setrecursionlimit(10 ** 9)
 class A:
     def __getattr__(self, name): return getattr(self, name)
 A().x
-""",
-    ),
-    "right answer, wrong exit": (CRASH, "import sys\nprint('contained')\nsys.stdout.flush()\nsys.exit(1)"),
-    "constant that takes all time to compile": (
-        (Outcome.COMPILE_ERROR, *LIMIT, *MEMORY),
-        "x = " + "+".join(["1"] * 200_000),
-    ),
-    "nesting that breaks the parser": ((Outcome.COMPILE_ERROR,), "x = " + "(" * 5000 + ")" * 5000),
-    "null byte": ((Outcome.COMPILE_ERROR,), "print('contained')\0"),
-    "lone surrogate": ((Outcome.COMPILE_ERROR,), "print('\ud800')"),
-    "claim a compile error": (CRASH, "import sys\nsys.stderr.write('SyntaxError: invalid syntax')\nsys.exit(123)"),
-    "forge the protocol": (
-        (Outcome.WRONG_ANSWER,),
-        "import sys\nsys.stdout.write('R' + chr(0) * 33)\nsys.stderr.write('Y{}')",
-    ),
+"""),
+    "right answer, wrong exit": CRASH("import sys\nprint('contained')\nsys.stdout.flush()\nsys.exit(1)"),
+    "constant that takes all time to compile": (COMPILE | LIMIT | MEMORY)("x = " + "+".join(["1"] * 200_000)),
+    "nesting that breaks the parser": COMPILE("x = " + "(" * 5000 + ")" * 5000),
+    "null byte": COMPILE("print('contained')\0"),
+    "lone surrogate": COMPILE("print('\ud800')"),
+    "claim a compile error": CRASH("import sys\nsys.stderr.write('SyntaxError: invalid syntax')\nsys.exit(123)"),
+    "forge the protocol": WRONG("import sys\nsys.stdout.write('R' + chr(0) * 33)\nsys.stderr.write('Y{}')"),
 }
 
 HUNT_FOR_EXPECTED = """

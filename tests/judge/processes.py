@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -20,12 +20,17 @@ def descendants_of(pid: int) -> list[int]:
     return [process for child in children_of(pid) for process in (child, *descendants_of(child))]
 
 
-def wait_until_gone(pids: Iterable[int], seconds: float = 60.0) -> bool:
-    """Return whether all have ended within a time."""
+def wait_until(is_so: Callable[[], object], seconds: float = 60.0) -> bool:
+    """Return whether something came to be so within a time."""
     deadline = time.monotonic() + seconds
-    while (left := any(map(_is_alive, pids))) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not left
+    while not (found := bool(is_so())) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
+
+
+def wait_until_gone(pids: Iterable[int]) -> bool:
+    """Return whether all have ended within a time."""
+    return wait_until(lambda: not any(map(_is_alive, pids)))
 
 
 def _is_alive(pid: int) -> bool:

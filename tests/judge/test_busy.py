@@ -52,27 +52,28 @@ def one_contended_processor() -> Iterator[None]:
 
 
 def test_a_nice_program_that_waits_its_turn_is_given_the_time() -> None:
-    # A tenth of a processor: 0.35 s of CPU time take about 3.5 s, beyond the wall limit of 2.2 s.
+    # A tenth of a processor: 0.2 s of CPU time take about 2 s, beyond the wall limit of 1.75 s.
     with one_contended_processor(), Judge(workers=1, time_scale=1, nice=10) as judging:
-        verdict = run(judging, burn(0.35), make_problem(ONE_TEST, time_limit_seconds=0.4))
+        verdict = run(judging, burn(0.2), make_problem(ONE_TEST, time_limit_seconds=0.25))
         statistics = judging.statistics
     assert verdict.is_accepted, verdict.detail
     assert statistics.extended
     assert not statistics.blind
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
-        "import time\nwhile True: time.sleep(0.001)",
-        "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()",
-        "import threading, time\ndef wake():\n    while True: time.sleep(0.01)\n"
-        "for _ in range(100): threading.Thread(target=wake).start()",
-    ],
+IDLERS = (
+    "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+    "import time\nwhile True: time.sleep(0.001)",
+    "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()",
+    "import threading, time\ndef wake():\n    while True: time.sleep(0.01)\n"
+    "for _ in range(100): threading.Thread(target=wake).start()",
 )
-def test_no_program_stays_by_being_idle(judge_one: Judge, code: str) -> None:
-    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=0.2)).outcome is Outcome.TIME_LIMIT
+
+
+def test_no_program_stays_by_being_idle(judge_one: Judge) -> None:
+    problem = make_problem(ONE_TEST, time_limit_seconds=0.2)
+    verdicts = judge_one.judge([Program(code) for code in IDLERS], [problem] * len(IDLERS))
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.TIME_LIMIT] * len(IDLERS)
 
 
 def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fault() -> None:
@@ -126,41 +127,33 @@ def test_neighbours_count_as_the_fixed_program_shows() -> None:
     assert pace.slowdown == 1.0
 
 
-@contextmanager
-def slowed_session() -> Iterator[Session]:
+def slowed_session() -> Session:
     """A session on a machine that was much faster once."""
     pace = Pace()
     pace.learn(PROGRAM, 0.001)
-    with closing(Session(JudgeOptions(stop="never"), pace=pace)) as session:
-        yield session
+    return Session(JudgeOptions(stop="never"), pace=pace)
 
 
 def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
-    with slowed_session() as session:
-        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+    problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+    with closing(slowed_session()) as session:
         verdict = session.judge(Program(burn(0.4)), problem)
         assert verdict.is_accepted, verdict.detail
         assert verdict.tests[0].cpu_seconds < 0.3
         # Once with more room, once alone.
         assert session.record.reruns == 2
         assert session.judge(Program(burn(0.7)), problem).outcome is Outcome.TIME_LIMIT
-
-
-def test_an_only_try_on_a_slowed_machine_is_not_cut_off_for_its_neighbours() -> None:
-    with slowed_session() as session, closing(LoadedProgram(burn(0.4))) as program:
-        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+    # An endless one is run again once at most.
+    with closing(slowed_session()) as session:
+        endless = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
+        assert session.judge(Program("while True: pass"), endless).outcome is Outcome.TIME_LIMIT
+        assert session.record.reruns == 1
+    # An only try is not cut off for its neighbours, and timed once.
+    with closing(slowed_session()) as session, closing(LoadedProgram(burn(0.4))) as program:
         run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
         assert run.cpu_seconds < 0.3
-        # Once only, for its time.
         assert [loss.reason for loss in session._timed.losses] == [Repeat.NEAR_LIMIT]
-
-
-def test_an_endless_program_is_run_again_once_at_most() -> None:
-    with slowed_session() as session:
-        problem = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
-        assert session.judge(Program("while True: pass"), problem).outcome is Outcome.TIME_LIMIT
-        assert session.record.reruns == 1
 
 
 @pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
@@ -206,13 +199,3 @@ def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, 
         found = tuple(attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0))
         child.kill()
     assert found == answers
-
-
-def test_what_ends_a_little_late_in_much_memory_is_timed_again_alone() -> None:
-    holds = "import sys, time\nheld = bytearray(b'x') * (100 << 20)\n"
-    late = "while time.process_time() < 0.58: pass\nprint(3)"
-    with Judge(workers=1, time_scale=1) as judging:
-        problem = make_problem(ONE_TEST, time_limit_seconds=0.5, memory_limit_mib=256)
-        # Whether it is right then is a matter of the machine.
-        assert run(judging, holds + late, problem).outcome in (Outcome.ACCEPTED, Outcome.TIME_LIMIT)
-        assert judging.statistics.reruns == 1

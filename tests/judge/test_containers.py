@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 
 from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .processes import wait_until  # pyrefly: ignore[missing-import]
 
 NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
 LONG = ("nobody", "root in a container")
@@ -56,61 +56,32 @@ def test_everything_is_judged_everywhere(setting: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES_TOO_OPEN)
-def test_what_cannot_be_closed_is_refused_in_one_line(place: str) -> None:
+def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_word(place: str) -> None:
     result = run_python(["-m", "microcoder", "doctor"], place)
-    assert result.returncode == 1, result.stderr
-    assert result.stderr == ""
+    assert (result.returncode, result.stderr) == (1, "")
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("isolation: none."))
     assert "mount_namespace or landlock missing" in line
     assert "docs/serving.md" in line
-
-
-@pytest.mark.parametrize("place", PLACES_TOO_OPEN)
-def test_what_cannot_be_closed_judges_on_the_users_word(place: str) -> None:
-    result = run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place)
-    found = json.loads(result.stdout)
-    assert found["isolation"]["level"] == "unsafe"
-    failed = {row["name"] for row in found["self_test"] if not row["ok"]}
-    assert failed == {"users are not listed"}
-
-
-def test_doctor_says_what_degraded_means() -> None:
-    result = run_python(["-m", "microcoder", "doctor"], "nobody in a container")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "isolation: degraded: everything is judged" in result.stdout
-
-
-@NEEDS_CPP
-def test_a_compiler_has_as_long_as_the_judge_says() -> None:
-    problem = make_problem(("", ""), language="cpp")
-    with Judge(workers=1, build_seconds=0.3) as judging:
-        (verdict,) = judging.judge([Program(ENDLESS_TO_COMPILE, "cpp")], [problem])
-    assert verdict.outcome is Outcome.COMPILE_ERROR
-    # Longer by the factor by which this machine is slow just now, as a program's time limit is.
-    assert re.search(r"the compiler took more than 0\.\d+ s of CPU time", verdict.detail)
+    if place == "gVisor":
+        found = json.loads(run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place).stdout)
+        assert found["isolation"]["level"] == "unsafe"
+        assert {row["name"] for row in found["self_test"] if not row["ok"]} == {"users are not listed"}
 
 
 @NEEDS_CPP
 def test_a_compiler_that_does_not_end_leaves_nothing() -> None:
     language = LANGUAGES["cpp"].model_copy(update={"build_seconds": 0.3})
-    sandbox = Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)
-    try:
+    with contextlib.closing(Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)) as sandbox:
         build = build_program(sandbox, language, ENDLESS_TO_COMPILE)
         assert build.message == "the compiler took more than 0.3 s of CPU time"
-    finally:
-        sandbox.close()
-    end = time.monotonic() + 20
-    while _has_members(sandbox.pid) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not _has_members(sandbox.pid)
+    assert wait_until(lambda: not _has_members(sandbox.pid))
 
 
 def _has_members(group: int) -> bool:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False
 
 
 def test_the_folder_ends_with_its_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,18 +111,13 @@ def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pyte
         isolation.sweep(str(tmp_path))
         assert folder.exists()
         killed.send_signal(signal.SIGKILL)
-    end = time.monotonic() + 20
-    while not isolation.is_abandoned(str(folder)) and time.monotonic() < end:
-        time.sleep(0.05)
+    assert wait_until(lambda: isolation.is_abandoned(str(folder)))
     (folder / "left").write_text("x")
     os.utime(folder, (0, 0))
     isolation.sweep.cache_clear()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Judge(workers=1, layers=NO_NAMESPACES):
         assert not folder.exists()
-
-
-def test_a_place_without_a_folder_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     with pytest.raises(EvaluatorFault, match=r"cannot be made \(No such file or directory\).* set TMPDIR"):
         Judge(workers=1, layers=set(LAYERS) - {MOUNT_NAMESPACE})
@@ -179,50 +145,6 @@ def test_a_folder_is_measured_and_emptied_however_it_was_left(tmp_path: Path) ->
     empty_folder(str(folder), 0o700)
     assert list(folder.iterdir()) == []
     assert (outside / "kept").read_text() == "x"
-
-
-_HONEST_FILES = """
-import os, shutil, sqlite3, tempfile, threading
-for _ in range(12):
-    with tempfile.TemporaryFile() as file:
-        file.write(bytes(3 << 20))
-        file.seek(0)
-        assert len(file.read()) == 3 << 20
-for _ in range(40):
-    file = open("x", "wb")
-    os.remove("x")
-    file.write(bytes(1 << 20))
-    file.close()
-with sqlite3.connect("rows.db") as rows:
-    rows.execute("create table numbers (n)")
-    rows.executemany("insert into numbers values (?)", [(n,) for n in range(100)])
-rows.close()
-os.remove("rows.db")
-for number in range(30):
-    os.makedirs(f"tree/{number}")
-    open(f"tree/{number}/leaf", "w").close()
-shutil.rmtree("tree")
-failed = []
-def work(name):
-    try:
-        for _ in range(10):
-            with open(name, "w") as file: file.write(name)
-            os.replace(name, name + "-moved")
-            assert open(name + "-moved").read() == name
-            os.remove(name + "-moved")
-    except BaseException as error: failed.append(error)
-threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(6)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(failed, os.listdir())
-"""
-
-
-def test_a_program_may_use_and_give_back_its_space_again_and_again() -> None:
-    problem = make_problem(("", "[] []\n"), time_limit_seconds=20.0)
-    with Judge(workers=1, layers=NO_NAMESPACES) as judging:
-        verdict = run(judging, _HONEST_FILES, problem)
-        assert (verdict.outcome, verdict.detail) == (Outcome.ACCEPTED, "")
 
 
 _ON_A_FULL_DISK = """
@@ -276,7 +198,7 @@ try:
         held.append(os.open("u", os.O_CREAT | os.O_RDWR))
         os.unlink("u")
         os.write(held[-1], bytes(15 << 20))
-    time.sleep(3)
+    time.sleep(1)
 except OSError: pass
 print("right")
 """

@@ -54,10 +54,15 @@ def refused(reference: str, **options: object) -> str:
     return str(error.value)
 
 
-def test_a_builtin_comes_in_by_the_same_door() -> None:
+def test_builtins_and_installed_modules_come_in_by_the_same_door() -> None:
     extension = load("plain", times=2)
     assert extension("ab") == "abab"
     assert (extension.label, extension.source) == ("plain", None)
+    assert load("textwrap:dedent")("  a") == "a"
+    assert "path/to/file.py:function" in refused("textwrap_of_ours:dedent")
+    message = refused("plane")
+    assert "unknown style 'plane'; did you mean plain?" in message
+    assert "path/to/file.py:function" in message
 
 
 def test_a_function_of_a_file_is_found_and_its_source_is_kept(own: Path) -> None:
@@ -71,12 +76,6 @@ def test_a_function_of_a_file_is_found_and_its_source_is_kept(own: Path) -> None
     edited = load(f"{own}:shout").source
     assert edited is not None
     assert edited.digest != record["digest"]
-
-
-def test_an_attribute_of_an_installed_module_is_found() -> None:
-    assert load("textwrap:dedent")("  a") == "a"
-    message = refused("textwrap_of_ours:dedent")
-    assert "path/to/file.py:function" in message
 
 
 def test_an_entry_point_is_found_by_its_name(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,12 +93,6 @@ def test_an_entry_point_is_found_by_its_name(own: Path, monkeypatch: pytest.Monk
         sys.modules.pop("own", None)
 
 
-def test_a_name_that_nobody_has_is_refused_with_the_nearest() -> None:
-    message = refused("plane")
-    assert "unknown style 'plane'; did you mean plain?" in message
-    assert "path/to/file.py:function" in message
-
-
 def test_what_is_wrong_with_a_file_is_said_with_its_line(own: Path) -> None:
     assert f"{own.parent}/none.py does not exist" in refused(f"{own.parent}/none.py:shout")
     assert "did you mean shout?" in refused(f"{own}:shoot")
@@ -110,25 +103,21 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(own: Path) -> None:
     assert f"{own} line 1 cannot be imported: SyntaxError" in refused(f"{own}:shout")
 
 
-def test_options_are_checked_by_name_and_type(own: Path) -> None:
+def test_options_are_checked_and_a_failure_names_its_line(own: Path) -> None:
     assert "has no option 'tims'; did you mean times?" in refused("plain", tims=2)
     assert "option times = 'many'" in refused("plain", times="many")
     assert f"({own} line 8) needs the option 'suffix'" in refused(f"{own}:needy")
     assert "it has none" in refused(f"{own}:broken", size=3)
-
-
-def test_a_failure_names_the_line_it_happened_on(own: Path) -> None:
-    extension = load(f"{own}:broken")
     with pytest.raises(ConfigError, match=r"own\.py line 14\) raised ZeroDivisionError: division by zero"):
-        extension("ab")
+        load(f"{own}:broken")("ab")
 
 
 def test_an_edited_file_is_read_anew_though_its_size_and_second_stay(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert load_extension("reward", f"{own}:shout", builtins={}, options={})("a") == "A!"
+    assert load(f"{own}:shout")("a") == "A!"
     times = own.stat()
     own.write_text(OWN.replace('"!"', '"?"'))
     os.utime(own, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert load_extension("reward", f"{own}:shout", builtins={}, options={})("a") == "A?"
+    assert load(f"{own}:shout")("a") == "A?"

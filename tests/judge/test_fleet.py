@@ -71,21 +71,14 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleets, "LATE_SECONDS", -1.0)
 
 
-def test_all_workers_are_busy_before_any_place_has_spares() -> None:
-    with Desks(4, 4) as judge:
-        judge.put(16)
-        assert [len(desk.held) for desk in judge.desks] == [4] * 4
-        judge.put(600)
-        assert [len(desk.held) for desk in judge.desks] == [most_workers(4)] * 4
+def test_all_workers_are_busy_before_any_place_has_spares_of_one_problem() -> None:
     with Desks(2, 4) as judge:
         # Few wait: they are not dealt out in advance, whoever is free first takes them.
         judge.put(11)
-        assert [len(desk.held) for desk in judge.desks] == [4, 4]
         judge.land(judge.desks[0])
         assert [len(desk.held) for desk in judge.desks] == [4, 4]
-
-
-def test_a_place_has_programs_of_one_problem_before_those_of_the_next() -> None:
+        judge.put(600)
+        assert [len(desk.held) for desk in judge.desks] == [most_workers(4)] * 2
     with Desks(2, 1) as judge:
         for n in range(4):
             judge.put(1, PROBLEMS[n % 2], first=n)
@@ -93,22 +86,6 @@ def test_a_place_has_programs_of_one_problem_before_those_of_the_next() -> None:
         for desk in judge.desks:
             judge.land(desk)
         assert [desk.codes for desk in judge.desks] == [["# 2"], ["# 3"]]
-
-
-def test_what_a_place_was_lost_with_comes_first_and_is_told_once() -> None:
-    with Desks(2, 2) as judge:
-        futures = judge.put(6)
-        lost, other = judge.desks
-        numbers = list(lost.held)
-        judge.lose(lost, is_back=False)
-        # What it says after its end is nobody's.
-        judge.land(lost, numbers[0])
-        judge.land(other)
-        judge.land(other)
-        assert other.codes == ["# 0", "# 2"]
-        while other.held:
-            judge.land(other)
-        assert [is_copied(future.result(0)) for future in futures] == [True, False, True, False, False, False]
 
 
 def test_what_was_lost_twice_goes_out_one_by_one_and_is_given_up_in_the_end() -> None:
@@ -165,24 +142,21 @@ def test_who_is_cancelled_is_not_begun_and_who_is_closed_answers() -> None:
         judge.land(judge.desks[0])
         assert judge.desks[0].codes == ["# 3"]
         assert not futures[3].cancel()
+        # What no judge takes is refused before anything is given.
+        assert judge.judge([], []) == []
+        for programs, problems, message in (
+            ([Program("")], [], "1 programs but 0 problems"),
+            ([Program(""), Program("", "cpp")], PROBLEMS[:1] * 2, "program 1 is in 'cpp', problem p0 wants 'python 3"),
+        ):
+            with pytest.raises(DataError, match=message):
+                judge.judge(programs, problems)
+        assert [len(desk.held) for desk in judge.desks] == [1, 1]
     assert [future.result(0).outcome for future in (futures[1], *futures[3:])] == [Outcome.SANDBOX_FAULT] * 3
     with pytest.raises(EvaluatorFault, match="closed"):
         judge.put(1)
 
 
-def test_what_no_judge_takes_is_refused_before_anything_is_given() -> None:
-    with Desks(1, 1) as judge:
-        with pytest.raises(DataError, match="1 programs but 0 problems"):
-            judge.judge([Program("")], [])
-        with pytest.raises(DataError, match="program 1 is in 'cpp', problem p0 wants 'python 3"):
-            judge.judge([Program(""), Program("", "cpp")], PROBLEMS[:1] * 2)
-        with pytest.raises(DataError, match="the program is in 'cpp'"):
-            judge.submit(Program("", "cpp"), PROBLEMS[0])
-        assert judge.judge([], []) == []
-        assert not judge.desks[0].held
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_each_program_gets_one_verdict_whatever_happens(late: None, seed: int) -> None:
     draw = random.Random(seed)
     with Desks(draw.randint(1, 5), draw.randint(1, 3)) as judge:

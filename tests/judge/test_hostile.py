@@ -17,6 +17,7 @@ from .safety_suites import BEYOND_TIME_AND_MEMORY, FORGERIES, KINDS  # pyrefly: 
     ("setting", "names"),
     [
         pytest.param("ourselves", (), id="ourselves"),
+        pytest.param("nobody", ("fork", "read files", "kill the parent"), id="nobody, in part"),
         pytest.param("nobody in a container", BEYOND_TIME_AND_MEMORY, id="nobody in a container, in part"),
         *(pytest.param(name, (), id=name, marks=pytest.mark.long) for name in SETTINGS if name != "ourselves"),
     ],

@@ -20,9 +20,8 @@ from microcoder.judge.sandbox.layers import (
     UNPRIVILEGED_USER,
 )
 
-from .as_user import run_python  # pyrefly: ignore[missing-import]
 from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
-from .safety_suites import HOSTILE  # pyrefly: ignore[missing-import]
+from .safety_suites import hostile_case  # pyrefly: ignore[missing-import]
 
 NAMESPACES = {layer for layer in LAYERS if layer.endswith("namespace")}
 SET_UPS = {
@@ -72,54 +71,25 @@ def test_weaker_set_ups_are_reported_and_still_hold(name: str, tmp_path: Path) -
             if not harmless:
                 assert verdict.outcome in (Outcome.RUNTIME_ERROR, Outcome.PROCESS_LIMIT), (probe, verdict.detail)
         for hostile in WORST:
-            allowed, code = HOSTILE[hostile]
-            seconds = 0.3 if Outcome.TIME_LIMIT in allowed else 5.0
-            verdict = run(judging, code, make_problem(("", "contained"), time_limit_seconds=seconds))
-            assert verdict.outcome in allowed, (hostile, verdict.detail)
+            case = hostile_case(hostile)
+            verdict = run(judging, case.attempt.code, case.problem)
+            assert verdict.outcome in (case.allowed or ()), (hostile, verdict.detail)
         assert run(judging, ADD, problem).is_accepted
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("missing", [{SECCOMP}, {RESOURCE_LIMITS}, {LANDLOCK, MOUNT_NAMESPACE}])
-def test_refuses_to_start_without_a_required_layer(missing: set[str]) -> None:
-    with pytest.raises(EvaluatorFault, match=r"missing .*unsafe=True \(--unsafe\)"):
-        Judge(workers=1, layers=set(LAYERS) - missing)
-
-
-def test_starts_without_a_required_layer_on_the_users_word() -> None:
-    layers = set(LAYERS) - {LANDLOCK, MOUNT_NAMESPACE}
-    with Judge(workers=1, layers=layers, unsafe=True) as judging:
+def test_required_layers_are_missed_on_the_users_word_only() -> None:
+    for missing in ({SECCOMP}, {RESOURCE_LIMITS}, {LANDLOCK, MOUNT_NAMESPACE}):
+        with pytest.raises(EvaluatorFault, match=r"missing .*unsafe=True \(--unsafe\)"):
+            Judge(workers=1, layers=set(LAYERS) - missing)
+    with Judge(workers=1, layers=set(LAYERS) - {LANDLOCK, MOUNT_NAMESPACE}, unsafe=True) as judging:
         assert judging.isolation.level == "unsafe"
         assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
 
 
 def test_levels_and_record() -> None:
-    full = Isolation(LAYERS)
-    assert (full.level, full.unmet_requirements()) == ("full", ())
+    assert (Isolation(LAYERS).level, Isolation(LAYERS).unmet_requirements()) == ("full", ())
     fallback = Isolation((SECCOMP, RESOURCE_LIMITS, LANDLOCK), {MOUNT_NAMESPACE: "refused"})
     assert fallback.level == "degraded"
     assert json.loads(json.dumps(fallback.as_record()))["missing"] == {MOUNT_NAMESPACE: "refused"}
     assert Isolation((SECCOMP, LANDLOCK)).unmet_requirements() == (RESOURCE_LIMITS,)
-
-
-UNPRIVILEGED = """
-import json
-from microcoder import Problem, Program
-from microcoder.judge import Judge
-from microcoder.judge.sandbox.layers import LAYERS
-problem = Problem(id="p", tests=[{"input": "1 2", "output": "3"}], time_limit_seconds=1)
-programs = ["a, b = map(int, input().split())\\nprint(a + b)", "import os\\nos.fork()", "open('/etc/passwd').read()"]
-for layers in (LAYERS, [layer for layer in LAYERS if not layer.endswith("namespace")]):
-    with Judge(workers=1, layers=layers) as judging:
-        verdicts = judging.judge([Program(code) for code in programs], [problem] * 3)
-        print(json.dumps([judging.isolation.level, *[verdict.outcome for verdict in verdicts]]))
-"""
-
-
-def test_an_unprivileged_user_gets_a_closed_sandbox_too() -> None:
-    result = run_python(["-c", UNPRIVILEGED], "nobody")
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
-    assert len(rows) == 2, result.stderr
-    for level, *found in rows:
-        assert level in ("full", "degraded")
-        assert found == ["accepted", "process_limit", "runtime_error"]

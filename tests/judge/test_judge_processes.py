@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,22 +31,19 @@ CHECKED = make_problem(
     ("5", "5"),
     checker={"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) < 5)"},
 )
+CPP = SUM.model_copy(update={"language": "cpp"})
 MIXED: list[tuple[str | None, Problem]] = [
     (ADD, SUM),
     ("print(3)", SUM),
-    ("1 / 0", SUM),
     ("x =", SUM),
     (None, SUM),
     ("print('\\ud800'.encode('utf-8', 'surrogatepass'))  # \ud800", SUM),
     ("def order(items): return sorted(items)", FUNCTION),
-    ("def order(items): return items", FUNCTION),
     ("print(7)", CHECKED),
-    ("print(4)", CHECKED),
     ("while True: pass", make_problem(("", ""), time_limit_seconds=0.3)),
-    ("x = bytearray(1 << 30)", SUM),
     ("print('a' * (20 << 20))", SUM),
+    *([("int main() {", CPP)] if shutil.which("g++") else []),
 ]
-CPP = '#include <cstdio>\nint main() { int a, b; scanf("%d %d", &a, &b); printf("%d\\n", a + b); }'
 
 
 @pytest.fixture(scope="module")
@@ -70,18 +68,16 @@ def essence(verdict: Verdict) -> tuple[object, ...]:
 
 
 def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -> None:
-    codes, problems = zip(*MIXED, strict=True)
-    programs = [Program(code, reason="" if code else "none") for code in codes]
-    problems = list(problems)
-    if shutil.which("g++"):
-        cpp = SUM.model_copy(update={"language": "cpp"})
-        programs += [Program(CPP, language="cpp"), Program("int main() {", language="cpp")]
-        problems += [cpp, cpp]
+    problems = [problem for _, problem in MIXED]
+    programs = [Program(code, problem.language, reason="" if code else "none") for code, problem in MIXED]
     seen: list[tuple[int, Verdict]] = []
     verdicts = judge_two.judge(programs, problems, on_verdict=lambda index, verdict: seen.append((index, verdict)))
     assert list(map(essence, verdicts)) == list(map(essence, judge_one.judge(programs, problems)))
     assert sorted(index for index, _ in seen) == list(range(len(programs)))
     assert len(processes_of(judge_two)) == 2
+    assert judge_two.run(Invocation(Program("print(input())"), stdin=b"hello")).stdout == b"hello\n"
+    with pytest.raises(DataError, match="no code"):
+        judge_two.run(Invocation(Program(None)))
 
 
 def test_what_was_judged_is_counted_over_all_processes(judge_two: Judge) -> None:
@@ -94,12 +90,6 @@ def test_what_was_judged_is_counted_over_all_processes(judge_two: Judge) -> None
     assert after.retries == before.retries
 
 
-def test_a_run_and_what_cannot_be_judged(judge_two: Judge) -> None:
-    assert judge_two.run(Invocation(Program("print(input())"), stdin=b"hello")).stdout == b"hello\n"
-    with pytest.raises(DataError, match="no code"):
-        judge_two.run(Invocation(Program(None)))
-
-
 def test_nobody_waits_for_a_cancelled_program(judge_two: Judge) -> None:
     endless = make_problem(("", ""), ("1", ""), time_limit_seconds=0.5)
     judged = judge_two.statistics.judged
@@ -110,14 +100,13 @@ def test_nobody_waits_for_a_cancelled_program(judge_two: Judge) -> None:
     assert judge_two.statistics.judged - judged < 20
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_process_that_is_ended_costs_no_verdict(number: signal.Signals) -> None:
+def test_a_process_that_is_ended_costs_no_verdict() -> None:
     slow = "import time\ntime.sleep(0.3)\n" + ADD
     with Judge(workers=2, processes=2, time_scale=1) as judging:
         run(judging, ADD, SUM)
         (first,) = processes_of(judging)
         sandboxes = descendants_of(first)
-        killer = threading.Timer(0.5, os.kill, (first, number))
+        killer = threading.Timer(0.5, os.kill, (first, signal.SIGKILL))
         killer.start()
         verdicts = judging.judge([Program(f"{slow}# {n}") for n in range(4)], [SUM] * 4)
         killer.join()
@@ -150,17 +139,13 @@ def test_a_program_whose_process_ends_twice_is_a_fault() -> None:
 
 def test_close_ends_everything_at_once() -> None:
     judging = Judge(workers=2, processes=2)
-    verdicts: list[Verdict] = []
     endless = make_problem(("", ""), time_limit_seconds=60)
-    programs = [Program("while True: pass"), Program("while 1: pass")]
-    caller = threading.Thread(target=lambda: verdicts.extend(judging.judge(programs, [endless] * 2)))
-    caller.start()
+    futures = [judging.submit(Program(f"while True: pass  # {n}"), endless) for n in range(2)]
     while len(pids := processes_of(judging)) < 2 or not all(map(children_of, pids)):
         time.sleep(0.05)
     pids += [child for pid in pids for child in descendants_of(pid)]
     judging.close()
-    caller.join(5)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.SANDBOX_FAULT] * 2
+    assert [future.result(5).outcome for future in futures] == [Outcome.SANDBOX_FAULT] * 2
     assert wait_until_gone(pids)
     with pytest.raises(EvaluatorFault, match="closed"):
         judging.judge([], [])
@@ -188,7 +173,7 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
 
 @pytest.mark.parametrize(
     ("processes", "number"),
-    [(0, signal.SIGINT), (0, signal.SIGKILL), (0, signal.SIGTERM), (2, signal.SIGINT), (2, signal.SIGKILL)],
+    [(0, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGKILL)],
 )
 def test_nothing_outlives_the_calling_process(processes: int, number: signal.Signals) -> None:
     command = [sys.executable, "-c", BATCH_WITHOUT_END, str(processes)]
@@ -213,11 +198,7 @@ def test_a_judge_that_cannot_start_says_why() -> None:
         Judge(workers=2, processes=2, layers=("resource_limits",))
     with pytest.raises(ConfigError, match="processes = 3; use 0 to 2"):
         Judge(workers=2, processes=3)
-
-
-@pytest.mark.parametrize(("workers", "processes"), [(1, 0), (8, 0), (9, 2), (16, 2), (64, 8)])
-def test_processes_by_workers(workers: int, processes: int) -> None:
-    assert count_processes(workers) == processes
+    assert [count_processes(workers) for workers in (1, 8, 9, 16, 64)] == [0, 0, 2, 2, 8]
 
 
 @pytest.fixture
@@ -232,13 +213,19 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
     gates = [SharedGate(lock_files) for _ in range(3)]
     for gate in gates:
         gate.places = 3
-    running, lock, trouble, done = [0, 0], threading.Lock(), [], []
+    running, lock, trouble = [0, 0], threading.Lock(), []
 
-    def work(gate: SharedGate, number: int) -> None:
-        for turn in range(40):
+    def work(gate: SharedGate, number: int) -> bool:
+        for turn in range(20):
             is_alone = (turn + number) % 4 == 0
             worker = WorkerTurn(gate)
             with worker.alone() if is_alone else worker.shared():
+                # Who wakes, or has given way, does not run beside one that is alone either.
+                if turn % 5 == 0:
+                    worker.rest()
+                    worker.go_on()
+                elif not is_alone:
+                    worker.give_way(memory_mib=1)
                 with lock:
                     running[is_alone] += 1
                     if running[1] > 1 or (running[1] and running[0]):
@@ -246,18 +233,11 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
                 time.sleep(0.0005)
                 with lock:
                     running[is_alone] -= 1
-                if turn % 5 == 0:
-                    worker.rest()
-                    worker.go_on()
-        done.append(number)
+        return True
 
-    threads = [threading.Thread(target=work, args=(gate, number), daemon=True) for gate in gates for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(9) as pool:
+        assert all(pool.map(work, gates * 3, [0, 0, 0, 1, 1, 1, 2, 2, 2]))
     assert not trouble
-    assert len(done) == len(threads)
 
 
 ALONE_WITHOUT_END = """
@@ -282,24 +262,3 @@ def test_a_process_that_is_killed_in_its_turn_holds_up_nobody(lock_files: list[i
             assert ending.wait(20) == -signal.SIGKILL
     with gate.alone():
         pass
-
-
-def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:
-    here, there = SharedGate(lock_files), SharedGate(lock_files)
-    order: list[str] = []
-
-    def run_alone() -> None:
-        with there.alone():
-            order.append("alone")
-
-    long = WorkerTurn(here)
-    with long.shared():
-        thread = threading.Thread(target=run_alone, daemon=True)
-        thread.start()
-        while not here.is_wanted():
-            time.sleep(0.001)
-        assert not order
-        long.give_way(memory_mib=1)
-        order.append("long")
-    thread.join(30)
-    assert order == ["alone", "long"]

@@ -1,33 +1,31 @@
-"""Programs in a built language, from a program that deserves each outcome; and what its declarative file says."""
+"""What a built language gets and does not, and its versions: of C++ a standard; of Python the one that we run on."""
 
 from __future__ import annotations
+
+import platform
+from contextlib import closing
 
 import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.core.types import Outcome, Problem, Program
-from microcoder.judge.languages import LANGUAGES, find_language
+from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.languages import LANGUAGES, check_language, find_language
+from microcoder.judge.languages.environment import name_environment
+from microcoder.judge.languages.interpreter import CURRENT_VERSION
+from microcoder.judge.languages.packages import PROFILES
+from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.session import Session
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 
 needs_cpp = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason=LANGUAGES["cpp"].find_problem())
 
-ADD = "#include <iostream>\nint main() { long long a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }"
-TAKES_MEMORY = """
-#include <cstring>
-#include <vector>
-int main() {
-    std::vector<char*> held;
-    for (;;) { held.push_back(new char[8 << 20]); std::memset(held.back(), 1, 8 << 20); }
-}
-"""
 RECURSES = """
 #include <cstdio>
 int depth(int n) { volatile char room[1000]; room[0] = 1; return n ? depth(n - 1) + room[0] : 0; }
 int main() { std::printf("%d\\n", depth(80000) - 79997); }
 """
-RECURSES_DEEPLY = RECURSES.replace("80000", "195000").replace("79997", "194997")
 THREADS = """
 #include <atomic>
 #include <cstdio>
@@ -68,82 +66,81 @@ int main() {
 """
 
 
-def cpp_problem(**options: object) -> Problem:
-    return make_problem(("1 2\n", "3\n"), language="cpp", **options)
+def judge_cpp(judging: Judge, code: str, *inputs: str, **options: object) -> list[Outcome]:
+    """Judge one program, which is built once, on each input; its answer is 3."""
+    problems = [make_problem((given, "3\n"), language="cpp", **options) for given in inputs]
+    return [verdict.outcome for verdict in judging.judge([Program(code, "c++")] * len(problems), problems)]
 
 
 @needs_cpp
-@pytest.mark.parametrize(
-    ("code", "outcome", "detail"),
-    [
-        (ADD, Outcome.ACCEPTED, ""),
-        (ADD.replace("a + b", "a - b"), Outcome.WRONG_ANSWER, 'expected "3", got "-1"'),
-        ("int main() { return x; }", Outcome.COMPILE_ERROR, "main.cpp:1:21: error: "),
-        ('#include "/etc/passwd"\nint main() {}', Outcome.COMPILE_ERROR, "No such file"),
-        ("int main() { for (volatile int i = 0;; i = i + 1) {} }", Outcome.TIME_LIMIT, "cpu"),
-        ("int main() { *(volatile int*)0 = 1; }", Outcome.RUNTIME_ERROR, "SIGSEGV"),
-        ("int main() { return 3; }", Outcome.RUNTIME_ERROR, "exit code 3"),
-        (TAKES_MEMORY, Outcome.MEMORY_LIMIT, "of 128 MiB"),
-        ('#include <cstdio>\nint main() { for (;;) std::puts("xxxxxxxxx"); }', Outcome.OUTPUT_LIMIT, "16 MiB"),
-        (RECURSES, Outcome.ACCEPTED, ""),
-        (SANDBOX_PROBES, Outcome.ACCEPTED, ""),
-    ],
-)
-def test_cpp(judge_one: Judge, code: str, outcome: Outcome, detail: str) -> None:
-    seconds = 0.3 if outcome is Outcome.TIME_LIMIT else 10.0
-    (verdict,) = judge_one.judge([Program(code, "cpp")], [cpp_problem(time_limit_seconds=seconds)])
-    assert verdict.outcome is outcome, verdict.detail
-    assert detail in verdict.detail
+def test_cpp_is_closed_in_and_has_its_threads_memory_and_stack(judge_one: Judge) -> None:
+    assert judge_cpp(judge_one, SANDBOX_PROBES, "") == [Outcome.ACCEPTED]
+    large = {"memory_limit_mib": 512, "time_limit_seconds": 30.0}
+    fits = ["1 100", "8 50", "256 1"]
+    expected = [Outcome.ACCEPTED] * len(fits) + [Outcome.MEMORY_LIMIT]
+    assert judge_cpp(judge_one, THREADS, *fits, "8 70", **large) == expected
+    assert judge_cpp(judge_one, RECURSES, "", time_limit_seconds=10.0) == [Outcome.ACCEPTED]
+    deeply = RECURSES.replace("80000", "195000").replace("79997", "194997")
+    assert judge_cpp(judge_one, deeply, "", **large) == [Outcome.ACCEPTED], "195 MiB of stack"
+    assert judge_cpp(judge_one, RECURSES.replace("80000", "2000000000"), "", **large) == [Outcome.MEMORY_LIMIT]
 
 
-@needs_cpp
-def test_cpp_with_threads_and_memory_in_each(judge_one: Judge) -> None:
-    fits, does_not = ["2 1", "1 100", "8 50", "8 60", "256 1"], ["8 70"]
-    problems = [
-        make_problem((given, "3\n"), language="cpp", memory_limit_mib=512, time_limit_seconds=30.0)
-        for given in (*fits, *does_not)
-    ]
-    # One program, which is built once.
-    verdicts = judge_one.judge([Program(THREADS, "cpp")] * len(problems), problems)
-    expected = [Outcome.ACCEPTED] * len(fits) + [Outcome.MEMORY_LIMIT] * len(does_not)
-    assert [verdict.outcome for verdict in verdicts] == expected
-
-
-@needs_cpp
-@pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        (RECURSES_DEEPLY, Outcome.ACCEPTED),
-        (RECURSES.replace("80000", "2000000000"), Outcome.MEMORY_LIMIT),
-    ],
-    ids=["195 MiB of stack", "endless recursion"],
-)
-def test_cpp_with_a_deep_stack(judge_one: Judge, code: str, outcome: Outcome) -> None:
-    (verdict,) = judge_one.judge([Program(code, "cpp")], [cpp_problem(memory_limit_mib=512, time_limit_seconds=30.0)])
-    assert verdict.outcome is outcome, verdict.detail
-
-
-@needs_cpp
-def test_equal_sources_are_built_once_and_names_have_aliases(judge_one: Judge) -> None:
-    problem = cpp_problem()
-    first, second = judge_one.judge([Program(ADD, "c++"), Program(ADD, "cpp")], [problem, problem])
-    assert first.is_accepted
-    assert second.is_accepted
-
-
-def test_a_missing_compiler_is_said_before_anything_runs(judge_one: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(EvaluatorFault, match=r"no compiler for cpp: none of g\+\+, clang\+\+ found; install one"):
-        judge_one.judge([Program(ADD, "cpp")], [cpp_problem()])
-
-
-def test_an_unknown_language_is_refused(judge_one: Judge) -> None:
-    with pytest.raises(DataError, match="language = 'cobol'; use one of cpp, java, javascript, python, or add"):
-        judge_one.judge([Program("", "cobol")], [make_problem(("", ""), language="cobol")])
+def test_what_cannot_be_built_or_called_is_refused(judge_one: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_language("C++").name == "cpp"
+    for language, options, error, message in (
+        ("cobol", {}, DataError, "language = 'cobol'; use one of cpp, java, javascript, python, or add"),
+        ("cpp", {"fn_name": "f"}, DataError, "only Python programs can be called"),
+        ("cpp", {}, EvaluatorFault, r"no compiler for cpp: none of g\+\+, clang\+\+ found; install one"),
+    ):
+        if error is EvaluatorFault:
+            monkeypatch.setenv("PATH", "/nonexistent")
+        with pytest.raises(error, match=message):
+            judge_one.judge([Program("x", language)], [make_problem(("1", "2"), language=language, **options)])
 
 
-def test_only_python_functions_can_be_called(judge_one: Judge) -> None:
-    problem = make_problem(("1", "2"), language="cpp", fn_name="f")
-    with pytest.raises(DataError, match="only Python programs can be called"):
-        judge_one.judge([Program(ADD, "cpp")], [problem])
+SINCE_CPP23 = "#include <iostream>\nint main() { auto n = 3uz; if consteval { n = 0; } std::cout << n << std::endl; }"
+TELLS_STANDARD = "#include <iostream>\nint main() { std::cout << __cplusplus << std::endl; }"
+
+
+def test_a_problem_may_name_the_python_that_we_run_on_and_no_other(judge_one: Judge) -> None:
+    code = "import sys\nprint('%d.%d' % sys.version_info[:2])"
+    for language in ("python", f"python{CURRENT_VERSION}"):
+        problem = make_problem(("", CURRENT_VERSION), language_version=CURRENT_VERSION)
+        (verdict,) = judge_one.judge([Program(code, language)], [problem])
+        assert verdict.is_accepted, verdict.detail
+    version = "3.12" if CURRENT_VERSION != "3.12" else "3.13"
+    problem = make_problem(("", ""), language_version=version)
+    with pytest.raises(EvaluatorFault, match=f"no Python {version} here: .* `microcoder serve` there"):
+        judge_one.judge([Program("print(1)")], [problem])
+    with closing(Session()) as session:
+        verdict = session.judge(Program("print(1)"), PreparedProblem(problem))
+    assert verdict.outcome is Outcome.SANDBOX_FAULT
+    assert name_environment(PROFILES["none"], [])["Python"] == platform.python_version()
+
+
+@needs_cpp
+def test_a_problem_chooses_its_standard_of_cpp(judge_one: Judge) -> None:
+    def judge(code: str, expected: str, version: str, language: str = "cpp") -> Outcome:
+        problem = make_problem(("", expected), language=language, language_version=version)
+        return judge_one.judge([Program(code, language)], [problem])[0].outcome
+
+    assert judge(TELLS_STANDARD, "201703", "17") is Outcome.ACCEPTED
+    assert judge(TELLS_STANDARD, "201703", "", "cpp17") is Outcome.ACCEPTED
+    assert judge(TELLS_STANDARD, "201703", "") is judge(TELLS_STANDARD, "201703", "20") is Outcome.WRONG_ANSWER
+    assert judge(SINCE_CPP23, "3", "23") is Outcome.ACCEPTED
+
+
+def test_versions_that_do_not_exist_or_that_another_asks_for_are_refused() -> None:
+    for language, version, message in (
+        ("python", "2.7", "use one of 3.11, 3.12, 3.13, 3.14, or leave it out"),
+        ("cpp", "98", "for cpp use one of 17, 20, 23, or leave it out for 20"),
+        ("cpp17", "20", "contradict each other"),
+        ("rust", "1", "use one of"),
+    ):
+        with pytest.raises(DataError, match=message):
+            find_language(language, version)
+    problem = make_problem(("", ""), language="cpp")
+    for language in ("cpp20", "c++"):
+        check_language(Program("", language), problem, "it")
+    with pytest.raises(DataError, match="it is in 'cpp17', problem p wants 'cpp 20'"):
+        check_language(Program("", "cpp17"), problem, "it")

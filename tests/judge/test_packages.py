@@ -47,23 +47,15 @@ def pin(index: Path, line: str) -> str:
     return str(index / "own.txt")
 
 
-@pytest.mark.parametrize("package", USES)
-def test_promised_packages_can_be_imported(judge_one: Judge, package: str) -> None:
-    verdict = run(judge_one, USES[package], SUM)
-    assert verdict.is_accepted, verdict.detail
-
-
-def test_other_packages_of_the_host_cannot(judge_one: Judge) -> None:
+def test_promised_packages_can_be_imported_and_no_others_of_the_host(judge_one: Judge) -> None:
+    for code in USES.values():
+        verdict = run(judge_one, code, SUM)
+        assert verdict.is_accepted, verdict.detail
     verdict = run(judge_one, "import pydantic\n" + PLAIN, SUM)
     assert (verdict.outcome, verdict.is_scorable) == (Outcome.RUNTIME_ERROR, True)
     assert "No module named 'pydantic'" in verdict.detail
-
-
-def test_without_packages_an_import_is_the_programs_own_mistake() -> None:
     with Judge(workers=1, time_scale=1, packages="none") as judging:
-        for package in ("numpy", "sortedcontainers"):
-            verdict = run(judging, USES[package], SUM)
-            assert verdict.outcome is Outcome.RUNTIME_ERROR, verdict.detail
+        assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR
         assert judging.environment.as_record()["packages"]["pins"] == []
 
 
@@ -96,49 +88,44 @@ def test_a_promise_that_is_not_kept_scores_nothing(index: Path, caplog: pytest.L
 
 
 def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """By pip; the next one finds them."""
+    """By pip; the next one finds them; a judge goes on when they are taken away."""
     make_wheel(index, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
     pins = pin(index, "sortedcontainers == 2.4.0  # a comment")
-    with Judge(workers=1, time_scale=1, packages=pins) as judging:
+    with Judge(workers=1, time_scale=1, packages=pins, renew_after=1) as judging:
         assert run(judging, USES["sortedcontainers"], SUM).is_accepted
         assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR
-    assert caplog.text.count("installing the packages") == 1
-    provided = provide_packages(load_profile(pins))
-    assert provided.folder == str(index / "packages" / folder_digest(provided.profile))
-    assert caplog.text.count("installing the packages") == 1
-    # A program runs as a user of its own.
-    assert all(path.stat().st_mode & 0o004 for path in Path(provided.folder).rglob("*"))
-    assert not list(index.glob("packages/.*-*")), "what was begun is not left behind"
+        provided = provide_packages(load_profile(pins))
+        assert caplog.text.count("installing the packages") == 1
+        folder = index / "packages" / folder_digest(provided.profile)
+        assert provided.folder == str(folder)
+        # A program runs as a user of its own.
+        assert all(path.stat().st_mode & 0o004 for path in folder.rglob("*"))
+        assert not list(index.glob("packages/.*-*")), "what was begun is not left behind"
+        os.rename(folder, index / "away")
+        verdict = run(judging, PLAIN + "  ", SUM)
+    assert verdict.outcome is Outcome.SANDBOX_FAULT
+    assert "is gone; type `microcoder packages standard`" in verdict.detail
 
 
-@pytest.mark.parametrize(
-    ("wheel", "needs", "message"),
-    [
-        ("other", "", "failed: ERROR"),
-        ("thing", "Requires-Dist: numpy>=2\n", "thing needs numpy, which is not pinned; add a line numpy==VERSION"),
-    ],
-)
-def test_what_programs_could_not_import_is_refused(index: Path, wheel: str, needs: str, message: str) -> None:
-    make_wheel(index, wheel, "1.0", "", needs=needs)
+def test_what_programs_could_not_import_is_refused(index: Path) -> None:
+    make_wheel(index, "thing", "1.0", "", needs="Requires-Dist: numpy>=2\n")
     profile = load_profile(pin(index, "thing==1.0"))
-    with pytest.raises(EvaluatorFault, match=message):
+    with pytest.raises(EvaluatorFault, match="thing needs numpy, which is not pinned; add a line numpy==VERSION"):
         install_packages(profile)
     assert find_folder(profile) is None
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "file" / "packages"))
-    with pytest.raises(EvaluatorFault, match=f"set {ROOT_VARIABLE} to a folder that can"):
-        install_packages(PROFILES["standard"])
-
-
-def test_where_folders_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_folders_are_looked_for_and_one_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(ROOT_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert find_roots() == (tmp_path / "microcoder" / "packages", Path("/var/cache/microcoder/packages"))
-    monkeypatch.setenv(ROOT_VARIABLE, "/shared/packages")
-    assert find_roots() == (Path("/shared/packages"),)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "file" / "packages"))
+    assert find_roots() == (tmp_path / "file" / "packages",)
+    with pytest.raises(EvaluatorFault, match=f"set {ROOT_VARIABLE} to a folder that can"):
+        install_packages(PROFILES["standard"])
 
 
 def test_a_profile_is_distinguished_by_its_pins(tmp_path: Path) -> None:
@@ -160,24 +147,18 @@ def test_pins_are_those_that_the_tests_run_with() -> None:
             assert tested.get(package.name, package.version) == package.version, package.pin
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("nonesuch", None, "use one of atcoder, none, standard, or the path"),
-        ("gone.txt", None, "cannot be read"),
-        ("own.txt", "numpy>=2\n", "write exact pins, such as numpy==2.4.6"),
-        ("own.txt", "--index-url==http://x\n", "write exact pins"),
-        ("own.txt", "numpy==2.4.6\nNumPy==2.4.6\n", "pins numpy twice"),
-        ("own.toml", 'name = "own"\npackages = [{pin = "numpy"}]\n', "write exact pins"),
-        ("own.toml", "name = \n", "is not valid TOML"),
-    ],
-)
-def test_a_profile_that_is_none_is_refused(tmp_path: Path, name: str, text: str | None, message: str) -> None:
-    path = str(tmp_path / name) if "." in name else name
-    if text is not None:
-        Path(path).write_text(text)
-    with pytest.raises(ConfigError, match=message):
-        load_profile(path)
+def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
+    for name, text, message in (
+        ("nonesuch", "", "use one of atcoder, none, standard, or the path"),
+        (str(tmp_path / "gone.txt"), "", "cannot be read"),
+        (str(tmp_path / "own.txt"), "numpy>=2\n", "write exact pins, such as numpy==2.4.6"),
+        (str(tmp_path / "own.txt"), "numpy==2.4.6\nNumPy==2.4.6\n", "pins numpy twice"),
+        (str(tmp_path / "own.toml"), 'name = "own"\npackages = [{pin = "numpy"}]\n', "write exact pins"),
+    ):
+        if text:
+            Path(name).write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            load_profile(name)
 
 
 @pytest.mark.parametrize(
@@ -188,9 +169,7 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path, name: str, text: str 
         ("np = __import__('numpy')", "numpy"),
         ("numpy = int(input())", None),
         ("from mynumpy import x", None),
-        ("import sys", None),
         ("import numpy.linalg", "numpy"),
-        ("import os.path, numpy.random as r", "numpy"),
         ("import importlib\nimportlib.import_module('numpy.fft')", "numpy"),
         ("if False:\n    from numpy.linalg import det", "numpy"),
         ("# import numpy\nprint(1)", None),
@@ -209,24 +188,3 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path, name: str, text: str 
 def test_what_a_source_asks_for(code: str, needed: str | None) -> None:
     found = PROFILES["standard"].find_needed(code, is_function=False)
     assert (found and found.name) == needed
-
-
-def test_a_parser_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(source: str, mode: str) -> None:
-        raise SystemError("AST constructor recursion depth mismatch")
-
-    monkeypatch.setattr("ast.parse", fail)
-    found = PROFILES["standard"].find_needed("import numpy", is_function=False)
-    assert found is not None
-    assert found.name == "numpy"
-
-
-def test_a_judge_goes_on_when_its_packages_are_taken_away(index: Path) -> None:
-    make_wheel(index, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
-    pins = pin(index, "sortedcontainers==2.4.0")
-    with Judge(workers=1, time_scale=1, packages=pins, renew_after=1) as judging:
-        assert run(judging, PLAIN, SUM).is_accepted
-        os.rename(index / "packages" / folder_digest(load_profile(pins)), index / "away")
-        verdict = run(judging, PLAIN + "  ", SUM)
-    assert verdict.outcome is Outcome.SANDBOX_FAULT
-    assert "is gone; type `microcoder packages standard`" in verdict.detail

@@ -29,20 +29,13 @@ def test_the_built_in_styles() -> None:
 def test_a_template_is_filled_in_and_other_braces_stay() -> None:
     ask = load_asker("template", {"text": "{statement}\nIn {language}, within {budget} tokens."})
     assert ask(PROBLEM).text == "Add two numbers, $\\frac{a}{b}$.\nIn python, within {budget} tokens."
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("{statment}", r"did you mean \{statement\}"), ("Solve it.", r"does not hold \{statement\}")],
-)
-def test_a_template_that_would_not_ask_is_refused(text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_asker("template", {"text": text})(PROBLEM)
-
-
-def test_a_template_without_its_text_says_what_is_missing() -> None:
-    with pytest.raises(ConfigError, match="needs the option 'text'"):
-        load_asker("template")
+    for options, message in (
+        ({"text": "{statment}"}, r"did you mean \{statement\}"),
+        ({"text": "Solve it."}, r"does not hold \{statement\}"),
+        ({}, "needs the option 'text'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            load_asker("template", options)(PROBLEM)
 
 
 def test_system_turn_and_examples_come_first() -> None:
@@ -54,9 +47,6 @@ def test_system_turn_and_examples_come_first() -> None:
         Turn("assistant", "```python\nprint(3)\n```"),
     )
     assert prompt.as_chat()[-1] == {"role": "user", "content": "Q"}
-
-
-def test_an_example_without_an_answer_is_refused() -> None:
     with pytest.raises(ConfigError, match="problem 'add' has no reference"):
         load_asker("bare", examples=[PROBLEM.model_copy(update={"reference": None})])
 

@@ -42,28 +42,21 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None
 
 
 def test_missing_empty_and_damaged_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not exist"):
-        read_problems(tmp_path / "no.jsonl")
-    empty = tmp_path / "empty.jsonl"
-    empty.write_text("\n")
-    with pytest.raises(DataError, match="holds no record"):
-        read_problems(empty)
-    cut = tmp_path / "cut.jsonl.gz"
-    cut.write_bytes(gzip.compress(GOOD.encode() * 100)[:-20])
-    with pytest.raises(DataError, match="cannot be read"):
-        read_problems(cut)
+    (tmp_path / "empty.jsonl").write_text("\n")
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(GOOD.encode() * 100)[:-20])
+    for name, message in (
+        ("no.jsonl", "does not exist"),
+        ("empty.jsonl", "holds no record"),
+        ("cut.jsonl.gz", "cannot be read"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_problems(tmp_path / name)
 
 
 def test_what_is_written_is_read_again_gzipped_or_not(tmp_path: Path) -> None:
-    problems = [
-        Problem(
-            id=f"p{number}",
-            statement="Ångström\u2028",
-            tests=(TestCase(input="1\n", output="2\n"),),
-            checker=Checker(type="float", tolerance=1e-3),
-        )
-        for number in range(3)
-    ]
+    checker = Checker(type="float", tolerance=1e-3)
+    tests = (TestCase(input="1\n", output="2\n"),)
+    problems = [Problem(id=f"p{n}", statement="Ångström\u2028", tests=tests, checker=checker) for n in range(3)]
     plain, packed = tmp_path / "p.jsonl", tmp_path / "p.jsonl.gz"
     write_problems(plain, problems)
     packed.write_bytes(gzip.compress(plain.read_bytes()))

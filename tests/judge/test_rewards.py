@@ -23,23 +23,13 @@ def verdict(outcome: Outcome, *tests: Outcome) -> Verdict:
     return Verdict(outcome, results, tests_total=3)
 
 
-@pytest.mark.parametrize("outcome", [o for o in Outcome if o not in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)])
-def test_anything_but_accepted_scores_zero_however_many_tests_passed(outcome: Outcome) -> None:
-    assert score_verdict(verdict(outcome, Outcome.ACCEPTED, Outcome.ACCEPTED, outcome)) == 0.0
-
-
-def test_accepted_scores_one() -> None:
-    assert score_verdict(verdict(Outcome.ACCEPTED, *[Outcome.ACCEPTED] * 3)) == 1.0
-
-
-def test_a_sandbox_fault_is_unscored_not_zero() -> None:
-    assert score_verdict(verdict(Outcome.SANDBOX_FAULT, Outcome.ACCEPTED)) is None
-
-
-def test_scores_keep_the_order() -> None:
+def test_only_accepted_scores_one_and_a_sandbox_fault_nothing() -> None:
+    worth = {Outcome.ACCEPTED: 1.0, Outcome.SANDBOX_FAULT: None}
+    for outcome in Outcome:
+        # However many tests passed.
+        assert score_verdict(verdict(outcome, Outcome.ACCEPTED, Outcome.ACCEPTED, outcome)) == worth.get(outcome, 0.0)
     outcomes = [Outcome.ACCEPTED, Outcome.SANDBOX_FAULT, Outcome.NO_CODE]
     assert score_verdicts([verdict(outcome) for outcome in outcomes]) == [1.0, None, 0.0]
-    assert score_verdicts([]) == []
 
 
 PROBLEM = Problem(id="p", statement="s", tests=(TestCase(input="", output=""),))
@@ -63,64 +53,38 @@ def test_several_rewards_are_a_weighted_sum() -> None:
     assert reward_of(rewards, right, code=None).parts["format"] == 0.0
     assert rewards.needs_all_tests == "fraction"
     assert ALL_TESTS.needs_all_tests is None
-
-
-def test_one_reward_is_itself_and_has_no_parts() -> None:
     assert reward_of(ALL_TESTS, verdict(Outcome.ACCEPTED, Outcome.ACCEPTED)) == Reward(1.0, {})
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    path = tmp_path / "own.py"
-    path.write_text(
-        "def brevity(problem, rollout, program, verdict, *, limit: int = 4):\n"
-        "    return 1 - len(rollout.token_ids) / limit\n"
-        "def shy(problem, rollout, program, verdict):\n"
-        "    return None\n"
-        "def zero(problem, rollout, program, verdict):\n"
-        "    return 0.0\n"
-        "def odd(problem, rollout, program, verdict):\n"
-        "    return float('nan')\n"
-    )
-    return path
-
-
-def test_a_reward_of_the_users_own_counts_with_its_options(own: Path) -> None:
-    rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:brevity", 2.0, {"limit": 8})])
-    worth = reward_of(rewards, verdict(Outcome.ACCEPTED, Outcome.ACCEPTED))
-    assert worth == Reward(2.5, {"all_tests": 1.0, "brevity": 0.75})
-
-
-def test_one_unscored_reward_leaves_the_whole_unscored(own: Path) -> None:
-    rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:shy", 0.1, {})])
-    worth = reward_of(rewards, verdict(Outcome.ACCEPTED, Outcome.ACCEPTED))
-    assert worth == Reward(None, {"all_tests": 1.0, "shy": None})
-
-
-def test_a_sandbox_fault_is_unscored_whatever_a_reward_would_say(own: Path) -> None:
-    rewards = load_rewards([(f"{own}:zero", 1.0, {})])
-    assert reward_of(rewards, verdict(Outcome.SANDBOX_FAULT)).total is None
-    assert reward_of(rewards, verdict(Outcome.WRONG_ANSWER, Outcome.WRONG_ANSWER)).total == 0.0
-
-
-def test_a_reward_that_is_no_number_is_an_error_with_its_place(own: Path) -> None:
-    with pytest.raises(ConfigError, match=r"own\.py line 7\) returned nan; return a finite number"):
-        reward_of(load_rewards([(f"{own}:odd", 1.0, {})]), verdict(Outcome.ACCEPTED, Outcome.ACCEPTED))
-
-
-def test_a_reward_that_needs_a_draw_gets_it_beside_others_that_do_not(own: Path) -> None:
-    own.write_text(
-        own.read_text() + "def lot(problem, rollout, program, verdict, draw, *, of: float = 1.0):\n"
-        "    return draw * of\n"
-        "lot.needs_draw = True\n"
-    )
-    rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:lot", 1.0, {"of": 2.0})])
-    wrong = verdict(Outcome.WRONG_ANSWER, Outcome.WRONG_ANSWER)
-    assert rewards(PROBLEM, rollout(), Program("x"), wrong, draw=0.25).parts == {"all_tests": 0.0, "lot": 0.5}
-    with pytest.raises(ConfigError, match=r"own\.py line 9\) needs a draw, which only a run has"):
-        rewards(PROBLEM, rollout(), Program("x"), wrong)
-
-
-def test_one_reward_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="name format twice"):
         load_rewards([("format", 1.0, {}), ("format", 2.0, {})])
+
+
+OWN = """\
+def brevity(problem, rollout, program, verdict, *, limit: int = 4):
+    return 1 - len(rollout.token_ids) / limit
+def shy(problem, rollout, program, verdict):
+    return None
+def odd(problem, rollout, program, verdict):
+    return float('nan')
+def lot(problem, rollout, program, verdict, draw, *, of: float = 1.0):
+    return draw * of
+lot.needs_draw = True
+"""
+
+
+def test_rewards_of_the_users_own_count_with_their_options(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    right, wrong = (verdict(outcome, outcome) for outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER))
+    rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:brevity", 2.0, {"limit": 8})])
+    assert reward_of(rewards, right) == Reward(2.5, {"all_tests": 1.0, "brevity": 0.75})
+    # One that is unscored leaves the whole unscored; so does a sandbox fault, whatever a reward would say.
+    shy = load_rewards([("all_tests", 1.0, {}), (f"{own}:shy", 0.1, {})])
+    assert reward_of(shy, right) == Reward(None, {"all_tests": 1.0, "shy": None})
+    assert reward_of(rewards, verdict(Outcome.SANDBOX_FAULT)).total is None
+    assert reward_of(rewards, wrong).total == 1.5
+    with pytest.raises(ConfigError, match=r"own\.py line 5\) returned nan; return a finite number"):
+        reward_of(load_rewards([(f"{own}:odd", 1.0, {})]), right)
+    drawn = load_rewards([("all_tests", 1.0, {}), (f"{own}:lot", 1.0, {"of": 2.0})])
+    assert drawn(PROBLEM, rollout(), Program("x"), wrong, draw=0.25).parts == {"all_tests": 0.0, "lot": 0.5}
+    with pytest.raises(ConfigError, match=r"own\.py line 7\) needs a draw, which only a run has"):
+        drawn(PROBLEM, rollout(), Program("x"), wrong)

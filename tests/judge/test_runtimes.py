@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.types import Outcome, Problem, Program
+from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import LANGUAGES, LANGUAGES_VARIABLE, add_language, find_language
 
 from . import hostile_runtimes as hostile  # pyrefly: ignore[missing-module-attribute]
@@ -52,23 +50,15 @@ END {
 
 
 @pytest.fixture(autouse=True)
-def own_languages() -> Iterator[None]:
+def own_languages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the languages of a test, in this process and for those after it."""
-    before = os.environ.get(LANGUAGES_VARIABLE)
-    yield
-    os.environ.pop(LANGUAGES_VARIABLE, None)
-    if before is not None:
-        os.environ[LANGUAGES_VARIABLE] = before
-
-
-def problem(language: str, **options: object) -> Problem:
-    settings = {"memory_limit_mib": 256, "time_limit_seconds": 10.0, **options}
-    return make_problem(("1 2\n", "3\n"), language=language, **settings)
+    monkeypatch.setenv(LANGUAGES_VARIABLE, "")
 
 
 def check(judge: Judge, language: str, code: str, outcome: Outcome) -> None:
     seconds = 0.5 if outcome is Outcome.TIME_LIMIT else 20.0
-    (verdict,) = judge.judge([Program(code, language)], [problem(language, time_limit_seconds=seconds)])
+    limits = {"memory_limit_mib": 256, "time_limit_seconds": seconds}
+    (verdict,) = judge.judge([Program(code, language)], [make_problem(("1 2\n", "3\n"), language=language, **limits)])
     assert verdict.outcome is outcome, (verdict.detail, verdict.tests)
 
 
@@ -78,54 +68,44 @@ def headed(code: str, head: str) -> str:
     return f"{package};\n" * bool(package) + code.replace("public class Main {", head)
 
 
-@NEEDS["java"]
-@pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        (headed(JAVA_ADD, "public class Solution {"), Outcome.ACCEPTED),
-        (
-            headed(JAVA_ADD, "class Helper { }\npublic final class Peragrams {").replace("() + in", "() - in"),
-            Outcome.WRONG_ANSWER,
-        ),
-        ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
-        ("public class Main { public static void main(String[] a) { throw new Error(); } }", Outcome.RUNTIME_ERROR),
-        (headed(hostile.JAVA_RECURSES, "package contest.tasks;\npublic class Task {"), Outcome.ACCEPTED),
-        (hostile.JAVA_PROBES, Outcome.ACCEPTED),
-        (headed(hostile.JAVA_SPINS, "class Unnamed {"), Outcome.TIME_LIMIT),
-        (hostile.JAVA_SPINS_IN_THREADS, Outcome.TIME_LIMIT),
-        (hostile.JAVA_TAKES_HEAP, Outcome.MEMORY_LIMIT),
-        (headed(hostile.JAVA_TAKES_THREADS, "interface Thing { }\nclass Main {"), Outcome.ACCEPTED),
-    ],
-    ids=["adds", "wrong", "no java", "throws", "deep", "probes", "spins", "threads spin", "heap", "threads"],
-)
-def test_java(judge_one: Judge, code: str, outcome: Outcome) -> None:
-    check(judge_one, "java", code, outcome)
+WRONG_JAVA = headed(JAVA_ADD, "class Helper { }\npublic final class Peragrams {").replace("() + in", "() - in")
+THROWS_JAVA = "public class Main { public static void main(String[] a) { throw new Error(); } }"
+ENDS: dict[str, dict[str, tuple[str, Outcome]]] = {
+    "java": {
+        "adds": (headed(JAVA_ADD, "public class Solution {"), Outcome.ACCEPTED),
+        "wrong": (WRONG_JAVA, Outcome.WRONG_ANSWER),
+        "no java": ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
+        "throws": (THROWS_JAVA, Outcome.RUNTIME_ERROR),
+        "deep": (headed(hostile.JAVA_RECURSES, "package contest.tasks;\npublic class Task {"), Outcome.ACCEPTED),
+        "probes": (hostile.JAVA_PROBES, Outcome.ACCEPTED),
+        "spins": (headed(hostile.JAVA_SPINS, "class Unnamed {"), Outcome.TIME_LIMIT),
+        "threads spin": (hostile.JAVA_SPINS_IN_THREADS, Outcome.TIME_LIMIT),
+        "heap": (hostile.JAVA_TAKES_HEAP, Outcome.MEMORY_LIMIT),
+        "threads": (headed(hostile.JAVA_TAKES_THREADS, "interface Thing { }\nclass Main {"), Outcome.ACCEPTED),
+    },
+    "javascript": {
+        "adds": (hostile.JAVASCRIPT_ADDS, Outcome.ACCEPTED),
+        "wrong": (hostile.JAVASCRIPT_ADDS.replace("a + b", "a - b"), Outcome.WRONG_ANSWER),
+        "no javascript": ("let x = ;", Outcome.COMPILE_ERROR),
+        "throws": ("throw new Error('no')", Outcome.RUNTIME_ERROR),
+        "deep": (hostile.JAVASCRIPT_RECURSES, Outcome.ACCEPTED),
+        "probes": (hostile.JAVASCRIPT_PROBES, Outcome.ACCEPTED),
+        "spins": (hostile.JAVASCRIPT_SPINS, Outcome.TIME_LIMIT),
+        "workers spin": (hostile.JAVASCRIPT_SPINS_IN_WORKERS, Outcome.TIME_LIMIT),
+        "heap": (hostile.JAVASCRIPT_TAKES_HEAP, Outcome.MEMORY_LIMIT),
+        "buffers": (hostile.JAVASCRIPT_TAKES_BUFFERS, Outcome.MEMORY_LIMIT),
+        "leaves": (hostile.LEAVES_A_FILE, Outcome.ACCEPTED),
+        "finds nothing left": (hostile.FINDS_A_FILE, Outcome.ACCEPTED),
+    },
+}
 
 
-@NEEDS["javascript"]
 @pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        (hostile.JAVASCRIPT_ADDS, Outcome.ACCEPTED),
-        (hostile.JAVASCRIPT_ADDS.replace("a + b", "a - b"), Outcome.WRONG_ANSWER),
-        ("let x = ;", Outcome.COMPILE_ERROR),
-        ("throw new Error('no')", Outcome.RUNTIME_ERROR),
-        (hostile.JAVASCRIPT_RECURSES, Outcome.ACCEPTED),
-        (hostile.JAVASCRIPT_PROBES, Outcome.ACCEPTED),
-        (hostile.JAVASCRIPT_SPINS, Outcome.TIME_LIMIT),
-        (hostile.JAVASCRIPT_SPINS_IN_WORKERS, Outcome.TIME_LIMIT),
-        (hostile.JAVASCRIPT_TAKES_HEAP, Outcome.MEMORY_LIMIT),
-        (hostile.JAVASCRIPT_TAKES_BUFFERS, Outcome.MEMORY_LIMIT),
-        (hostile.LEAVES_A_FILE, Outcome.ACCEPTED),
-        (hostile.FINDS_A_FILE, Outcome.ACCEPTED),
-    ],
-    ids=[
-        *("adds", "wrong", "no javascript", "throws", "deep", "probes", "spins", "workers spin", "heap", "buffers"),
-        *("leaves", "finds nothing left"),
-    ],
+    ("language", "name"),
+    [pytest.param(of, name, marks=NEEDS[of]) for of, programs in ENDS.items() for name in programs],
 )
-def test_javascript(judge_one: Judge, code: str, outcome: Outcome) -> None:
-    check(judge_one, "javascript", code, outcome)
+def test_programs_of_a_runtime_end_as_they_deserve(judge_one: Judge, language: str, name: str) -> None:
+    check(judge_one, language, *ENDS[language][name])
 
 
 @NEEDS["javascript"]

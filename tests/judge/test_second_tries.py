@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -75,25 +76,17 @@ LATE = "n = int(input())\nif n == 7: sum(i * i for i in range(20_000_000))\nprin
 HIDDEN = "n = int(input())\nif n == 2: print.__self__.__dict__['left'] = n\nprint(n)\n"
 
 
-def unchecked(numbers: Iterable[int]) -> Iterator[UncountedRun]:
-    return (UncountedRun(number, Repeat.SHARED_UNCHECKED) for number in numbers)
-
-
-@pytest.mark.parametrize(
-    ("code", "uncounted"),
-    [
-        (LATE, (*unchecked(range(2, 7)), UncountedRun(7, Repeat.SHARED_LOST))),
-        (HIDDEN, tuple(unchecked(range(2, 10)))),
-    ],
-)
+@pytest.mark.parametrize(("code", "last_unchecked"), [(LATE, 6), (HIDDEN, 9)], ids=["a late one is lost", "hidden"])
 def test_what_no_look_has_followed_is_run_again(
-    code: str, uncounted: tuple[UncountedRun, ...], monkeypatch: pytest.MonkeyPatch
+    code: str, last_unchecked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 10)), time_limit_seconds=60.0)
     with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [problem])
-        assert (verdict.outcome, verdict.uncounted) == (Outcome.ACCEPTED, uncounted)
+        uncounted = [UncountedRun(n, Repeat.SHARED_UNCHECKED) for n in range(2, last_unchecked + 1)]
+        uncounted += [UncountedRun(7, Repeat.SHARED_LOST)] if code is LATE else []
+        assert (verdict.outcome, [*verdict.uncounted]) == (Outcome.ACCEPTED, uncounted)
         assert judge.statistics.anew == 0
 
 
@@ -144,13 +137,11 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatc
         assert session._timed.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_no_test_knows_that_it_is_not_the_first(name: str, sandbox: Sandbox) -> None:
-    for is_function in (False, True):
-        if find_obstacle(PLACES[name], is_function=is_function):
-            continue
-        outputs = run_together(sandbox, f"{PLACES[name]}print(value())", b"", 4)
-        assert len({*outputs}) == 1, outputs
+def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
+    for place in PLACES.values():
+        if not all(find_obstacle(place, is_function=is_function) for is_function in (False, True)):
+            outputs = run_together(sandbox, f"{place}print(value())", b"", 4)
+            assert len({*outputs}) == 1, (place, outputs)
 
 
 def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox) -> None:
@@ -204,22 +195,18 @@ VERDICT = Verdict(
 )
 
 
-def test_runs_that_did_not_count_survive_every_wire(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_runs_that_did_not_count_survive_every_wire_and_are_shared_by_reason(tmp_path: Path) -> None:
+    plain = Verdict(Outcome.ACCEPTED, (), 2)
     assert pickle.loads(pickle.dumps(VERDICT)) == VERDICT
     response = JudgeResponse(verdicts=(VERDICT,))
     assert JudgeResponse.model_validate_json(response.model_dump_json()) == response
     old = {"outcome": "accepted", "tests": [], "tests_total": 2}
-    assert TypeAdapter(Verdict).validate_python(old).uncounted == ()
+    assert TypeAdapter(Verdict).validate_python(old) == plain
     with VerdictStore(tmp_path / "store") as store:
         store.keep(b"new", VERDICT)
         assert store.find(b"new") == VERDICT
     assert verdict_record("a", VERDICT)["uncounted"][0] == {"test": 2, "reason": "shared_lost"}
-    assert "uncounted" not in verdict_record("a", Verdict(Outcome.ACCEPTED, (), 2))
-
-
-def test_shares_count_programs_by_reason() -> None:
-    plain = Verdict(Outcome.ACCEPTED, (), 2)
+    assert "uncounted" not in verdict_record("a", plain)
     differing = Verdict(Outcome.WRONG_ANSWER, (), 2, uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),))
     assert share_uncounted([VERDICT, plain, differing]) == {"probe": 0.5, "shared_lost": 0.5}
-    assert share_unrepeated([VERDICT, plain, differing]) == 0.5
-    assert share_unrepeated([plain]) is None
+    assert (share_unrepeated([VERDICT, plain, differing]), share_unrepeated([plain])) == (0.5, None)

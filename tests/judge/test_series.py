@@ -27,6 +27,13 @@ def _series(right: set[bytes]) -> Series:
     return Series(INPUTS, 0.5, lambda number, status, output: not status and output in right)
 
 
+def _write(series: Series, *told: tuple[int, bytes], stdout: int = -1) -> tuple[int, int]:
+    """Begin a process and say this much of its tests; return where it gets its inputs and asks."""
+    _, inputs, frames, questions = series.open(stdout)
+    os.write(frames, b"".join(pack_frame(*one) for one in told))
+    return inputs, questions
+
+
 def test_inputs_are_there_once_the_first_test_was_right() -> None:
     series = _series({b"a", b"b"})
     _, inputs, frames, questions = series.open(-1)
@@ -40,20 +47,24 @@ def test_inputs_are_there_once_the_first_test_was_right() -> None:
     assert (series.has_wrong, series.has_lost) == (False, False)
 
 
-def test_a_process_that_ends_during_a_test_has_lost_it_whatever_its_exit_code() -> None:
-    series = _series({b"a", b"b"})
-    _, _, frames, _ = series.open(-1)
-    os.write(frames, pack_frame(0, b"a"))
-    series.finish(ENDED)
+def test_a_process_that_ends_during_a_test_has_lost_it_and_one_that_is_run_again_begins_anew() -> None:
+    series = _series({b"a"})
+    _write(series, (0, b"a"))
+    series.finish(ENDED)  # Whatever its exit code.
     assert series.has_lost
     assert not series.is_out_of_time
+    _write(series, (0, b"x"))
+    series.finish(ENDED)
+    assert series.has_wrong
+    _write(series, (0, b"a"), (batch.ENDED, b""))
+    series.finish(ENDED)
+    assert (series.has_wrong, series.has_lost) == (False, False)
 
 
 def test_a_wrong_test_ends_its_process_and_nothing_behind_it_is_looked_at() -> None:
     for status, output in ((0, b"x"), (1, b"a")):
         series = _series({b"a"})
-        _, inputs, frames, questions = series.open(-1)
-        os.write(frames, pack_frame(status, output) + pack_frame(0, b"a"))
+        inputs, questions = _write(series, (status, output), (0, b"a"))
         assert _ask(series, questions) != GO_ON
         assert os.fstat(inputs).st_size == 0
         assert series.finish(ENDED).exit_code == status
@@ -71,20 +82,13 @@ def test_a_test_counts_if_nothing_was_changed_when_it_began_or_after_it() -> Non
         ((0, 0, 0), 1),
         # Nothing is said after the end.
         ((0, 0, 0, batch.ENDED, batch.ENDED | clean), 1),
+        # More tests than were asked for do not count.
+        ((0,) * 9, 1),
     ):
         series = _series({b"a"})
-        _, _, frames, _ = series.open(-1)
-        os.write(frames, b"".join(pack_frame(status, b"a") for status in statuses))
+        _write(series, *((status, b"a") for status in statuses))
         series.finish(ENDED)
         assert (series.num_ended, series.num_counting) == (3, num_counting), statuses
-
-
-def test_more_tests_than_were_asked_for_do_not_count() -> None:
-    series = _series({b"a"})
-    _, _, frames, _ = series.open(-1)
-    os.write(frames, pack_frame(0, b"a") * 9)
-    series.finish(ENDED)
-    assert series.num_ended == 1 + len(INPUTS)
 
 
 def test_a_process_that_asks_for_ever_is_not_listened_to() -> None:
@@ -100,29 +104,14 @@ def test_a_process_that_asks_for_ever_is_not_listened_to() -> None:
     assert series.finish(ENDED) == ENDED
 
 
-def test_what_the_first_test_wrote_is_where_it_wrote_it() -> None:
+def test_what_the_first_test_wrote_is_where_it_wrote_it_and_what_is_unfinished_is_left_out() -> None:
     stdout = os.memfd_create("stdout")
     os.write(stdout, b"a")
     series = _series({b"a"})
-    _, _, frames, _ = series.open(stdout)
-    os.write(frames, pack_frame(0, b"") + pack_frame(0, b"a"))
+    _write(series, (0, b""), (0, b"a"), stdout=stdout)
     series.finish(ENDED)
     os.close(stdout)
     assert (series.first, series.num_ended) == ((0, b"a"), 2)
-
-
-def test_what_the_process_left_unfinished_is_left_out() -> None:
     frames = pack_frame(0, b"a") + pack_frame(256, b"bc")
     assert [*unpack_frames(frames[:-1])] == [(0, b"a")]
     assert [*unpack_frames(frames)] == [(0, b"a"), (256, b"bc")]
-
-
-def test_a_series_that_is_run_again_begins_anew() -> None:
-    series = _series({b"a"})
-    _, _, frames, _ = series.open(-1)
-    os.write(frames, pack_frame(0, b"x"))
-    series.finish(ENDED)
-    _, _, frames, _ = series.open(-1)
-    os.write(frames, pack_frame(0, b"a") + pack_frame(batch.ENDED, b""))
-    series.finish(ENDED)
-    assert (series.has_wrong, series.has_lost) == (False, False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat, TestResult
+from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import sharing
 from microcoder.judge.run.screen import find_obstacle
 
@@ -58,153 +58,160 @@ def _problem(outputs: tuple[str, ...], **options: object) -> Problem:
 
 def _outcomes(judge: Judge, code: str, problem: Problem) -> list[tuple[Outcome, str]]:
     (verdict,) = judge.judge([Program(code)], [problem])
-    return [_essence(result) for result in verdict.tests]
+    return [(result.verdict, result.detail) for result in verdict.tests]
 
 
-def _essence(result: TestResult) -> tuple[Outcome, str]:
-    return result.verdict, result.detail
+@pytest.mark.parametrize("is_function", [False, True])
+def test_what_could_tell_tests_apart_keeps_a_process_a_test(is_function: bool) -> None:
+    assert [name for name, code in SCREENED.items() if not find_obstacle(code, is_function=is_function)] == []
 
 
-@pytest.mark.parametrize("name", SCREENED)
-def test_what_could_tell_tests_apart_keeps_a_process_a_test(name: str) -> None:
-    assert find_obstacle(SCREENED[name], is_function=False)
-    assert find_obstacle(SCREENED[name], is_function=True)
+def test_usual_programs_may_share_a_process() -> None:
+    assert {name: find_obstacle(code, is_function=False) for name, code in ALLOWED.items()} == dict.fromkeys(
+        ALLOWED, ""
+    )
 
 
-@pytest.mark.parametrize("name", ALLOWED)
-def test_usual_programs_may_share_a_process(name: str) -> None:
-    assert find_obstacle(ALLOWED[name], is_function=False) == ""
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "threading.Thread(target=main).start()\nmain()",
-        "t = threading.Thread(target=main)\nt.start()\nmain()\nt.join()",
-        "threading.Thread(target=main, daemon=True).start()",
-        "threading.Thread(target=lambda: print(threading.current_thread())).start()",
-        "T = threading.Thread\nthreading.Thread(target=main).start()",
-        "print(threading.stack_size(2**26))\nthreading.Thread(target=main).start()",
-        "threading.stack_size(int(input()))\nthreading.Thread(target=main).start()",
-        "def go():\n    threading.Thread(target=main).start()\ngo()",
-        "from threading import Thread as T, active_count\nT(target=main).start()",
-        "from threading import Thread as T\nprint(T)\nT(target=main).start()",
-        "import threading as t\nt.Timer(1, main).start()",
-        "t = threading.Thread(target=main)\nt.start()\nt.join(timeout=hash(main))",
-        "t = threading.Thread(target=main)\nt.start(**vars())\nt.join()",
-        "threading.Thread(target=main).start(**vars())",
-        "def own(): print(t.name)\nt = threading.Thread(target=own)\nt.start()\nt.join()",
-    ],
+OTHER_THREADS = (
+    "threading.Thread(target=main).start()\nmain()",
+    "t = threading.Thread(target=main)\nt.start()\nmain()\nt.join()",
+    "threading.Thread(target=main, daemon=True).start()",
+    "threading.Thread(target=lambda: print(threading.current_thread())).start()",
+    "T = threading.Thread\nthreading.Thread(target=main).start()",
+    "print(threading.stack_size(2**26))\nthreading.Thread(target=main).start()",
+    "threading.stack_size(int(input()))\nthreading.Thread(target=main).start()",
+    "def go():\n    threading.Thread(target=main).start()\ngo()",
+    "from threading import Thread as T, active_count\nT(target=main).start()",
+    "from threading import Thread as T\nprint(T)\nT(target=main).start()",
+    "import threading as t\nt.Timer(1, main).start()",
+    "t = threading.Thread(target=main)\nt.start()\nt.join(timeout=hash(main))",
+    "t = threading.Thread(target=main)\nt.start(**vars())\nt.join()",
+    "threading.Thread(target=main).start(**vars())",
+    "def own(): print(t.name)\nt = threading.Thread(target=own)\nt.start()\nt.join()",
 )
-def test_other_threads_keep_a_process_a_test(code: str) -> None:
-    assert find_obstacle(f"import threading\ndef main(): print(1)\n{code}", is_function=False)
 
 
-def test_a_thread_is_a_call_only_where_its_program_is_no_function() -> None:
-    code = "import threading\n\ndef main():\n    print(int(input()))\n\nthreading.Thread(target=main).start()\n"
+def test_a_thread_is_a_call_only_where_it_is_all_there_is_and_its_program_no_function() -> None:
+    start = "import threading\ndef main(): print(1)\n"
+    assert [code for code in OTHER_THREADS if not find_obstacle(start + code, is_function=False)] == []
     for is_function in (False, True, False):
+        code = f"{start}threading.Thread(target=main).start()\n"
         assert bool(find_obstacle(code, is_function=is_function)) == is_function
 
 
-def test_tests_of_a_program_in_a_thread_share_a_process(together: Judge, alone: Judge) -> None:
-    before = together.statistics.shared
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 41)), time_limit_seconds=5.0)
-    deep = "def down(k): return k and 1 + down(k - 1)\n"
-    codes = [
-        f"{deep}def main(): print(down(int(input()) * 900) // 900)",
-        "def main():\n    n = int(input())\n    print(n)\n    1 / (n - 30)",
-        "def main():\n    n = int(input())\n    print(n + (n == 20))",
-        "def main():\n    n = int(input())\n    if n == 25: sys.exit()\n    print(n)",
-    ]
-    for code in codes:
-        whole = (
-            f"import sys, threading\nsys.setrecursionlimit(1 << 20)\nthreading.stack_size(1 << 27)\n{code}\n"
-            "threading.Thread(target=main).start()\n"
-        )
-        assert _outcomes(together, whole, problem) == _outcomes(alone, whole, problem)
-    assert together.statistics.shared - before >= 80
+def test_given_names_of_leetcode_are_screened_like_imported_ones() -> None:
+    for code in ("settrace(print)", "addaudithook(print)", "x = meta_path", "setswitchinterval(1)", "x = sys"):
+        assert find_obstacle(f"def f(): {code}", is_function=True), code
 
 
-@pytest.mark.parametrize(
-    "code", ["settrace(print)", "addaudithook(print)", "x = meta_path", "setswitchinterval(1)", "x = sys"]
-)
-def test_given_names_of_leetcode_are_screened_like_imported_ones(code: str) -> None:
-    assert find_obstacle(f"def f(): {code}", is_function=True)
-
-
-@pytest.mark.parametrize("name", RESET)
 def test_a_shared_process_is_as_new_as_a_fresh_one(
-    name: str, together: Judge, alone: Judge, monkeypatch: pytest.MonkeyPatch
+    together: Judge, alone: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # With the screen off: the reset holds by itself.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    for outputs in EXPECTED:
-        problem = _problem(outputs)
-        assert _outcomes(together, RESET[name], problem) == _outcomes(alone, RESET[name], problem)
+    for name, code in RESET.items():
+        for outputs in EXPECTED:
+            problem = _problem(outputs)
+            assert _outcomes(together, code, problem) == _outcomes(alone, code, problem), name
     assert together.statistics.differences == 0
 
 
-def test_verdicts_of_ordinary_programs_are_those_of_a_process_a_test(together: Judge, alone: Judge) -> None:
-    before = together.statistics.shared
-    problem = make_problem(*((f"{n} {n}\n", f"{n + n}\n") for n in range(20)), time_limit_seconds=5.0)
-    codes = [
-        "print(sum(map(int, input().split())))",
-        "a, b = map(int, input().split())\nprint(a + b if a != 7 else 0)",
-        "a, b = map(int, input().split())\nprint(a + b)\nif a == 11: 1 / 0",
-        "a, b = map(int, input().split())\nprint(a + b)\nraise SystemExit(a > 15)",
-        "a, b = map(int, input().split())\nwhile a == 9: raise KeyboardInterrupt\nprint(a + b)",
-    ]
-    for code in codes:
-        assert _outcomes(together, code, problem) == _outcomes(alone, code, problem)
-    assert together.statistics.shared - before >= 40
+def _counting(num_tests: int, **options: object) -> Problem:
+    return make_problem(*((f"{n}\n", f"{n}\n") for n in range(num_tests)), time_limit_seconds=5.0, **options)
 
 
-def test_functions_share_a_process_and_start_anew(together: Judge, alone: Judge) -> None:
-    problem = make_problem(*((f"[{n}]", f"{n + 1}") for n in range(12)), fn_name="count", time_limit_seconds=5.0)
-    code = (
+_THREADED = (
+    "import sys, threading\nsys.setrecursionlimit(1 << 20)\nthreading.stack_size(1 << 27)\n{}\n"
+    "threading.Thread(target=main).start()\n"
+)
+_CALLED = make_problem(*((f"[{n}]", f"{n + 1}") for n in range(12)), fn_name="count", time_limit_seconds=5.0)
+_TURNED = make_problem(
+    *((f"[{n}, 2, 3]", f"[3, 2, {n}]") for n in range(8)),
+    fn_name="turn",
+    call=Call(parameters=("ListNode",), returns="ListNode"),
+    time_limit_seconds=5.0,
+)
+_TURNS = "    b = None\n    while a: a.next, b, a = b, a, a.next\n    return b"
+ALIKE: dict[str, tuple[Problem, str, int]] = {
+    "right": (_counting(20), "print(int(input()))", 20),
+    "wrong in one": (_counting(20), "a = int(input())\nprint(a if a != 7 else 0)", 8),
+    "fails behind its output": (_counting(20), "a = int(input())\nprint(a)\nif a == 11: 1 / 0", 12),
+    "exits with 1 in some": (_counting(20), "a = int(input())\nprint(a)\nraise SystemExit(a > 15)", 0),
+    "is interrupted": (_counting(20), "a = int(input())\nwhile a == 9: raise KeyboardInterrupt\nprint(a)", 9),
+    "a deep thread": (
+        _counting(40),
+        _THREADED.format("def f(k): return k and 1 + f(k - 1)\ndef main(): print(f(int(input()) * 900) // 900)"),
+        40,
+    ),
+    "a thread that fails": (
+        _counting(40),
+        _THREADED.format("def main():\n    n = int(input())\n    print(n)\n    1 / (n - 30)"),
+        20,
+    ),
+    "a thread that exits": (
+        _counting(40),
+        _THREADED.format("def main():\n    n = int(input())\n    if n == 25: sys.exit()\n    print(n)"),
+        20,
+    ),
+    "a method": (
+        _CALLED,
         "seen = []\nclass Solution:\n    def count(self, a: List[int]) -> int:\n"
-        "        seen.append(1)\n        return a[0] + len(seen)"
-    )
-    node = "class Solution:\n    def count(self, a):\n        n = ListNode\n        n.val = 7\n        return a[0] + 1"
-    for one in (code, node):
-        assert _outcomes(together, one, problem) == _outcomes(alone, one, problem)
+        "        seen.append(1)\n        return a[0] + len(seen)",
+        12,
+    ),
+    "a method that marks a node": (
+        _CALLED,
+        "class Solution:\n    def count(self, a):\n        n = ListNode\n        n.val = 7\n        return a[0] + 1",
+        0,
+    ),
+    # Right where it gets a list for nodes, or is the first test.
+    "nodes, wrong": (
+        _TURNED,
+        "def turn(a):\n    if isinstance(a, list): return a[::-1]\n    if a.val: return [3, 2, a.val]\n" + _TURNS,
+        0,
+    ),
+    "fails first by an exit": (_counting(9), "import sys\nprint('why', file=sys.stderr)\nsys.exit(3)", 0),
+    "is wrong first": (_counting(9), "print(7)", 0),
+    **{
+        f"honest {name}": (
+            KINDS[name].problem.model_copy(update={"tests": KINDS[name].problem.tests * 4}),
+            str(code),
+            4,
+        )
+        for name in ("function", "list", "tree", "design")
+        for code in (KINDS[name].honest.code,)
+    },
+}
+"""Problem and program, and how many tests of it share a process at least."""
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_verdicts_are_those_of_a_process_a_test(name: str, together: Judge, alone: Judge) -> None:
+    problem, code, least = ALIKE[name]
+    before = together.statistics
+    assert _outcomes(together, code, problem) == _outcomes(alone, code, problem)
+    assert together.statistics.shared - before.shared >= least
+    if name.startswith(("right", "honest", "fails first", "is wrong first")):
+        assert together.statistics.fallbacks == before.fallbacks
 
 
 def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "_PROBED_SHARE", 1.0)
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(9)), time_limit_seconds=5.0)
     for batch_tests in (True, False):
         with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
-            (verdict,) = judge.judge([Program("print(input())")], [problem])
+            (verdict,) = judge.judge([Program("print(input())")], [_counting(9)])
             assert verdict.is_accepted
             probed = [run.test for run in verdict.uncounted if run.reason is Repeat.PROBE]
             assert len({*probed}) == len(verdict.uncounted) == 4
             assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (1, 0, 0)
-
-
-def test_what_is_accepted_by_sharing_a_process_alone_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    # With nothing screened and all run again: the files that a shared process holds tell it.
+    # With nothing screened: the files that a shared process holds tell it, and what it gains by that is taken back.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    monkeypatch.setattr(sharing, "_PROBED_SHARE", 1.0)
     code = "import os\ntry: print('left', os.fstat(4) and '')\nexcept OSError: print('new')"
     with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [_problem(("left", "left", "left"))])
         assert not verdict.is_accepted
         assert {run.reason for run in verdict.uncounted} == {Repeat.PROBE_DIFFERS, Repeat.JUDGED_ANEW}
         assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (1, 1, 1)
-
-
-def test_what_fails_first_is_judged_in_the_process_that_it_would_have_shared(together: Judge, alone: Judge) -> None:
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(9)), time_limit_seconds=5.0)
-    before = together.statistics
-    for code in (
-        "import sys\nprint('why', file=sys.stderr)\nsys.exit(3)",
-        "print(1 / 0)",
-        "print(7)",
-        "print(int('x'))",
-    ):
-        assert _outcomes(together, code, problem) == _outcomes(alone, code, problem)
-    assert together.statistics.fallbacks == before.fallbacks
 
 
 @pytest.mark.parametrize(
@@ -234,35 +241,8 @@ def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(togeth
 
 
 def test_an_endless_test_behind_others_is_found(together: Judge, alone: Judge) -> None:
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(6)), time_limit_seconds=0.7)
+    problem = _counting(6).model_copy(update={"time_limit_seconds": 0.3})
     code = "n = int(input())\nwhile n == 3: pass\nprint(n)"
-    outcomes = [outcome for outcome, _ in _outcomes(together, code, problem)]
-    assert outcomes == [outcome for outcome, _ in _outcomes(alone, code, problem)]
+    outcomes, others = ([one for one, _ in _outcomes(judge, code, problem)] for judge in (together, alone))
+    assert outcomes == others
     assert outcomes.count(Outcome.TIME_LIMIT) == 1
-
-
-def test_nodes_are_nodes_in_a_shared_process_too(together: Judge, alone: Judge) -> None:
-    tests = [(f"[{n}, 2, 3]", f"[3, 2, {n}]") for n in range(8)]
-    problem = make_problem(
-        *tests, fn_name="turn", call=Call(parameters=("ListNode",), returns="ListNode"), time_limit_seconds=5.0
-    )
-    right = "def turn(a):\n    b = None\n    while a: a.next, b, a = b, a, a.next\n    return b"
-    # Right where it gets a list for nodes, or is the first test.
-    wrong = "def turn(a):\n    if isinstance(a, list): return a[::-1]\n    if a.val: return [3, 2, a.val]\n" + (
-        right.removeprefix("def turn(a):\n")
-    )
-    before = together.statistics
-    assert {outcome for outcome, _ in _outcomes(together, right, problem)} == {Outcome.ACCEPTED}
-    assert together.statistics.shared - before.shared == len(tests)
-    assert together.statistics.fallbacks == before.fallbacks
-    assert _outcomes(together, wrong, problem) == _outcomes(alone, wrong, problem)
-
-
-def test_each_kind_of_node_and_design_classes_share_processes(together: Judge, alone: Judge) -> None:
-    for name in ("function", "list", "tree", "design"):
-        problem, honest = KINDS[name]
-        problem = problem.model_copy(update={"tests": problem.tests * 4})
-        before = together.statistics
-        assert _outcomes(together, str(honest.code), problem) == _outcomes(alone, str(honest.code), problem)
-        assert together.statistics.shared - before.shared == len(problem.tests), name
-        assert together.statistics.fallbacks == before.fallbacks, name

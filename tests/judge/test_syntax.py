@@ -29,7 +29,7 @@ def test_many_threads_parse_while_garbage_is_collected() -> None:
 
     def parse_often() -> None:
         try:
-            for _ in range(150):
+            for _ in range(20):
                 Parses()
                 seen.append(ast.dump(parse_source(SOURCE)) == wanted)
         except BaseException as error:
@@ -41,21 +41,15 @@ def test_many_threads_parse_while_garbage_is_collected() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert seen == [True] * 600
+    assert seen == [True] * 80
 
 
-@pytest.mark.parametrize("text", ["[1, 'a', {2: 3}]", "  -1.5", "(None, True)"])
-def test_a_literal_is_what_python_says(text: str) -> None:
-    assert evaluate_literal(text) == ast.literal_eval(text)
-
-
-@pytest.mark.parametrize("text", ["f(1)", "1 +", "a", ""])
-def test_no_literal_is_refused(text: str) -> None:
-    with pytest.raises((ValueError, SyntaxError)):
-        evaluate_literal(text)
-
-
-def test_what_the_parser_warns_of_in_a_source_is_not_said() -> None:
+def test_a_literal_is_what_python_says_without_its_warnings() -> None:
+    for text in ("[1, 'a', {2: 3}]", "  -1.5", "(None, True)"):
+        assert evaluate_literal(text) == ast.literal_eval(text)
+    for text in ("f(1)", "1 +", "a", ""):
+        with pytest.raises((ValueError, SyntaxError)):
+            evaluate_literal(text)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         parse_source(r"x = '\d'")
@@ -63,19 +57,14 @@ def test_what_the_parser_warns_of_in_a_source_is_not_said() -> None:
     assert said == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "is_same"),
-    [
-        (
-            '"""Text."""\nclass A:\n    x: int = 1  # why\n    """Of x."""\n\n\ndef f(a):\n    return (a + 1)\n',
-            True,
-        ),
-        ("class A:\n    x: int = 1\ndef f(a): return a + 2\n", False),
-    ],
-)
-def test_code_is_digested_by_what_it_says(changed: str, is_same: bool, tmp_path: Path) -> None:
-    said = []
-    for text in ("class A:\n    x: int = 1\ndef f(a): return a + 1\n", changed):
-        (tmp_path / "code.py").write_text(text)
-        said.append(dump_meaning(tmp_path / "code.py"))
-    assert (said[0] == said[1]) is is_same
+def test_code_is_digested_by_what_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "code.py"
+
+    def digest(text: str) -> str:
+        path.write_text(text)
+        return dump_meaning(path)
+
+    written = digest("class A:\n    x: int = 1\ndef f(a): return a + 1\n")
+    documented = '"""Text."""\nclass A:\n    x: int = 1  # why\n    """Of x."""\n\n\ndef f(a):\n    return (a + 1)\n'
+    assert digest(documented) == written
+    assert digest("class A:\n    x: int = 1\ndef f(a): return a + 2\n") != written

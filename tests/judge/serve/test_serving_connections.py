@@ -20,20 +20,18 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.guard import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
+from ..processes import wait_until  # pyrefly: ignore[missing-import]
 from .conftest import Running, serving  # pyrefly: ignore[missing-import]
 
 PATIENCE_SECONDS = 60.0
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 
 
 @contextlib.contextmanager
-def connected(port: int, num: int = 1, address: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+def connected(port: int, num: int = 1) -> Iterator[list[socket.socket]]:
     with contextlib.ExitStack() as opened:
-        yield [
-            opened.enter_context(
-                socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS, source_address=(address, 0))
-            )
-            for _ in range(num)
-        ]
+        address = ("127.0.0.1", port)
+        yield [opened.enter_context(socket.create_connection(address, PATIENCE_SECONDS)) for _ in range(num)]
 
 
 def read_to_end(connection: socket.socket) -> bytes:
@@ -51,24 +49,32 @@ def closed(running: Running, why: str) -> float:
     return value or 0.0
 
 
-def wait_until(running: Running, metric: str, value: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while running.service.metrics.registry.get_sample_value(metric) != value:
-        assert time.monotonic() < deadline, f"{metric} never was {value}"
-        time.sleep(0.01)
+def comes_to(running: Running, metric: str, value: int) -> bool:
+    return wait_until(lambda: running.service.metrics.registry.get_sample_value(metric) == value)
 
 
-def test_a_connection_without_a_request_is_closed(judge: Judge) -> None:
-    with serving(judge, head_seconds=0.3) as running, connected(running.server.port, 3) as (silent, slow, dripping):
+def test_heads_that_do_not_come_and_idle_connections_are_closed(judge: Judge) -> None:
+    settings = {"head_seconds": 0.3, "idle_seconds": 1}
+    with serving(judge, **settings) as running, connected(running.server.port, 5) as connections:
+        _, slow, dripping, idle, second = connections
+        for connection in (idle, second):
+            connection.sendall(HEALTHZ + b"\r\n")
+            answer = b""
+            while b'"ok"' not in answer:
+                answer += connection.recv(1 << 16)
         slow.sendall(b"GET /healthz HT")
+        second.sendall(b"GET /hea")
         dripping.sendall(b"GET /healthz HTTP/1.1\r\n")
         with contextlib.suppress(OSError):
             for number in range(100):  # More than the deadline allows, whatever the pace.
                 dripping.sendall(b"X-%d: y\r\n" % number)
                 time.sleep(0.02)
-        assert [read_to_end(each) for each in (silent, slow, dripping)] == [b""] * 3
-        assert closed(running, "no_head") == 3
-        wait_until(running, "microcoder_connections", 0)
+        assert [read_to_end(each) for each in connections] == [b""] * 5
+        assert closed(running, "no_head") == 4
+        assert comes_to(running, "microcoder_connections", 0)
+        # The deadline of heads is none for answers.
+        late = running.post("/v1/run", {"code": "import time\ntime.sleep(1)\nprint('late')"})
+        assert late.json()["stdout"] == "late\n"
 
 
 def test_a_head_in_pieces_and_a_second_request_are_answered(running: Running) -> None:
@@ -77,27 +83,8 @@ def test_a_head_in_pieces_and_a_second_request_are_answered(running: Running) ->
             connection.sendall(piece)
             time.sleep(0.02)
         assert b"200 OK" in connection.recv(1 << 16)
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        connection.sendall(HEALTHZ + b"Connection: close\r\n\r\n")
         assert b"200 OK" in read_to_end(connection)
-
-
-def test_a_slow_second_head_is_closed_and_so_is_an_idle_connection(judge: Judge) -> None:
-    settings = {"head_seconds": 0.3, "idle_seconds": 1}
-    with serving(judge, **settings) as running, connected(running.server.port, 2) as (idle, slow):
-        for connection in (idle, slow):
-            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-            answer = b""
-            while b'"ok"' not in answer:
-                answer += connection.recv(1 << 16)
-        slow.sendall(b"GET /hea")
-        assert (read_to_end(slow), read_to_end(idle)) == (b"", b"")
-        assert closed(running, "no_head") == 1
-
-
-def test_a_long_answer_outlives_the_deadline_of_heads(judge: Judge) -> None:
-    with serving(judge, head_seconds=0.2) as running:
-        said = running.post("/v1/run", {"code": "import time\ntime.sleep(1)\nprint('late')"}).json()
-        assert said["stdout"] == "late\n"
 
 
 def test_busy_connections_are_not_reset_for_new_ones(judge: Judge) -> None:
@@ -106,7 +93,7 @@ def test_busy_connections_are_not_reset_for_new_ones(judge: Judge) -> None:
             body = b'{"code": "import time\\ntime.sleep(1)\\nprint(1)"}'
             head = b"POST /v1/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        wait_until(running, "microcoder_queued_programs", 2)
+        assert comes_to(running, "microcoder_queued_programs", 2)
         with connected(running.server.port) as (third,):
             assert b"503 Service Unavailable" in read_to_end(third)
         assert all(b"200 OK" in read_to_end(connection) for connection in working)

@@ -44,10 +44,9 @@ def test_sandbox_fusion_runs(
 
 
 def test_sandbox_fusion_tells_the_compiler_from_the_program(running: Running) -> None:
-    right = run_code(running, CPP, language="cpp")
+    right, wrong = (run_code(running, code, language="cpp") for code in (CPP, "int main() {"))
     assert (right["status"], right["compile_result"]["return_code"]) == ("Success", 0)
     assert right["run_result"]["stdout"] == "3\n"
-    wrong = run_code(running, "int main() {", language="cpp")
     assert (wrong["status"], wrong["run_result"]) == ("Failed", None)
     assert wrong["compile_result"]["return_code"] == 1
     assert "error" in wrong["compile_result"]["stderr"]

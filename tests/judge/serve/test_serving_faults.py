@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 
 import httpx
@@ -22,13 +19,14 @@ from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet import http as judge_client
 from microcoder.judge.fleet.http import JudgeClient
 
-from ..processes import descendants_of  # pyrefly: ignore[missing-import]
+from ..processes import wait_until  # pyrefly: ignore[missing-import]
 from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
+TOO_LONG = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)
 
 _PATIENCE_SECONDS = 6
-"""Of clients of judges that judge nothing: time enough to be asked, and to judge what is known, on a busy machine."""
+"""Of a client of a judge that judges nothing: time enough to be asked on a busy machine."""
 
 
 def endless(name: object) -> dict[str, object]:
@@ -36,17 +34,13 @@ def endless(name: object) -> dict[str, object]:
     return {"problems": [SLOW.model_dump(mode="json")], "programs": [program]}
 
 
-def alternate(what: str, number: int) -> list[Program]:
-    """Return programs, each its own: right, wrong, right, ..."""
-    return [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
-
-
-def wait_for(what: object, seconds: float = 20.0) -> None:
-    """Wait until a function says yes."""
-    give_up = time.monotonic() + seconds
-    while not what():  # type: ignore[operator]
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+def judge_alternating(client: JudgeClient, what: str, number: int) -> None:
+    """Judge programs, each its own: right, wrong, right, ...; each has its verdict, told once."""
+    told: list[int] = []
+    programs = [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
+    verdicts = client.judge(programs, [PROBLEM] * number, on_verdict=lambda n, verdict: told.append(n))
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (number // 2)
+    assert sorted(told) == list(range(number))
 
 
 def num_queued(running: Running) -> int:
@@ -66,17 +60,13 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         assert httpx.get(f"{running.url}/readyz").status_code == 200
         too_many = {"problems": endless(0)["problems"], "programs": [{"problem": 0, "code": "x"}] * 5}
         assert running.post("/v1/judge", too_many).status_code == 413
-        programs = alternate("over", 60)
-        told: list[int] = []
         with JudgeClient(running.url) as client:
-            verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda index, verdict: told.append(index))
-        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
-        assert sorted(told) == list(range(60))
-        wait_for(lambda: num_queued(running) == 0)
+            judge_alternating(client, "over", 40)
+        assert wait_until(lambda: num_queued(running) == 0)
 
 
 def test_a_checker_that_fails_makes_no_service_sick(running: Running) -> None:
-    for checker, language in (("x =", "python"), ("import sys; sys.exit(9)", "python"), ("int main() {", "cpp")):
+    for checker, language in (("import sys; sys.exit(9)", "python"), ("int main() {", "cpp")):
         broken = {"type": "program", "code": checker, "language": language}
         problem = {**SLOW.model_dump(mode="json"), "checker": broken}
         programs = [{"problem": 0, "code": f"{ADD}  # {checker} {n}"} for n in range(21)]
@@ -91,34 +81,10 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
     endless_programs = [{"problem": 0, "code": f"while True: pass  # left {n}"} for n in range(40)]
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{running.url}/v1/judge", json={**endless(0), "programs": endless_programs}, timeout=0.5)
-    wait_for(lambda: num_queued(running) == 0)
+    assert wait_until(lambda: num_queued(running) == 0)
     stayed = running.post("/v1/judge", endless("stayed")).json()["verdicts"][0]
     assert stayed["outcome"] == "time_limit", stayed["detail"]
     assert running.judge.statistics.judged - judged < 20
-
-
-@pytest.mark.parametrize("place", [-1, 0])
-def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int) -> None:
-    """The innermost process, a program that runs, or the outermost, a fork server."""
-    # They compute: sleepers have others begun beside them, and a sandbox that is killed as it first starts is a fault.
-    programs = [Program(f"sum(range(2_000_000))\n{one.code}") for one in alternate(f"killed {place}", 20)]
-    told: list[int] = []
-    killed: list[int] = []
-
-    def note(index: int, verdict: object) -> None:
-        told.append(index)
-        if len(told) > 8 and not killed and (found := descendants_of(os.getpid())):
-            with suppress(ProcessLookupError):
-                os.kill(found[place], signal.SIGKILL)
-                killed.append(found[place])
-
-    with JudgeClient(running.url) as client:
-        verdicts = client.judge(programs, [PROBLEM] * 20, on_verdict=note)
-    assert killed
-    assert sorted(told) == list(range(20))
-    assert [verdict.detail for verdict in verdicts if not verdict.is_scorable] == []
-    expected = [Outcome.WRONG_ANSWER if n % 2 else Outcome.ACCEPTED for n in range(20)]
-    assert [verdict.outcome for verdict in verdicts] == expected
 
 
 def test_the_client_says_what_the_judge_says(running: Running) -> None:
@@ -129,61 +95,48 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
         assert client.about()["workers"] == 2
         assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
         assert client.judge([Program(ADD, "PYTHON")], [PROBLEM]) == running.judge.judge([Program(ADD)], [PROBLEM])
-        with pytest.raises(DataError, match="program 1 is in 'cpp', problem sum wants 'python 3"):
-            running.judge.judge([Program(ADD), Program("int main(){}", "cpp")], [PROBLEM, PROBLEM])
-        with pytest.raises(DataError, match="the program is in 'cpp'"):
-            running.judge.submit(Program("int main(){}", "cpp"), PROBLEM)
-    for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
-        assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
-        assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
-    with pytest.raises(EvaluatorFault, match="closed"):
-        client.submit(Program(ADD), PROBLEM)
-
-
-def test_the_client_halves_what_is_too_large(running: Running) -> None:
-    programs = [Program(f"{ADD}  # {'x' * 300_000} {n}") for n in range(8)]
-    with JudgeClient(running.url) as client:
-        assert all(verdict.is_accepted for verdict in client.judge(programs, [PROBLEM] * 8))
+        for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
+            assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
+            assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
+        # Requests that are too large are halved; a program that is refused takes no other with it.
+        large = [Program(f"{ADD}  # {'x' * 300_000} {n}") for n in range(8)]
+        assert all(verdict.is_accepted for verdict in client.judge(large, [PROBLEM] * 8))
         with pytest.raises(DataError, match="413"):
             client.judge([Program("#" * (2 << 20))], [PROBLEM])
+        waiting = [client.submit(Program(f"{ADD} # {n}"), TOO_LONG if n == 3 else PROBLEM) for n in range(6)]
+        with pytest.raises(DataError, match="time limit of 600 s"):
+            waiting[3].result(60)
+        assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)
+        with pytest.raises(DataError, match="101 tests; send at most 100"):
+            client.judge([Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)])
+    with pytest.raises(EvaluatorFault, match="closed"):
+        client.submit(Program(ADD), PROBLEM)
+    with pytest.raises(DataError, match="program 0 is in 'cpp', problem sum wants 'python 3"):
+        running.judge.judge([Program("int main(){}", "cpp")], [PROBLEM])
 
 
-def test_the_client_tells_a_fault_from_a_refusal(judge: Judge, running: Running) -> None:
+def test_the_client_tells_a_fault_from_a_refusal(judge: Judge) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = [f"http://127.0.0.1:{taken.getsockname()[1]}/{name}" for name in "ab"]
         with JudgeClient(nobody, patience_seconds=0.5) as client:
-            for _ in range(2):
-                with pytest.raises(
-                    EvaluatorFault, match=r"no judge for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"
-                ):
-                    client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
+            with pytest.raises(EvaluatorFault, match=r"no judge for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"):
+                client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
             with pytest.raises(EvaluatorFault, match="ConnectError"):
                 client.about(patience_seconds=0)
             waiting = client.submit(Program(ADD), PROBLEM)
         assert waiting.result(10).outcome is Outcome.SANDBOX_FAULT
-    with JudgeClient(running.url) as client:
-        with pytest.raises(DataError, match="time limit of 600 s"):
-            client.judge([Program(ADD)], [Problem(id="x", tests=PROBLEM.tests, time_limit_seconds=600)])
-        with pytest.raises(DataError, match="101 tests; send at most 100"):
-            client.judge([Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)])
     with serving(judge, tokens=(TOKEN,), grace_seconds=0) as guarded:
         with JudgeClient(guarded.url, token="another") as client, pytest.raises(ConfigError, match="401"):
             client.judge([Program(ADD)], [PROBLEM])
         with JudgeClient(guarded.url, token=TOKEN) as client:
             assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
-    for options in (
-        {"url": "judge:8077"},
-        {"url": []},
-        {"url": ["http://x"] * 2},
-    ):
+    for url in ("judge:8077", [], ["http://x"] * 2):
         with pytest.raises(ConfigError):
-            JudgeClient(**options)  # type: ignore[arg-type]
+            JudgeClient(url)
 
 
 def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_when_it_is_back() -> None:
-    programs = alternate("several", 120)
-    told: list[int] = []
     with (
         Judge(workers=1, time_scale=1.0, cache_size=0) as first,
         Judge(workers=1, time_scale=1.0, cache_size=0) as second,
@@ -193,26 +146,24 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         ThreadPoolExecutor(1) as pool,
     ):
         port, url = goes.server.port, goes.url
-        judging = pool.submit(client.judge, programs, [PROBLEM] * 120, on_verdict=lambda n, v: told.append(n))
-        wait_for(lambda: second.statistics.judged > 8)
+        judging = pool.submit(judge_alternating, client, "several", 60)
+        assert wait_until(lambda: second.statistics.judged > 8)
         goes.server.handle_exit(signal.SIGTERM, None)
         goes.thread.join(30)
-        verdicts = judging.result(60)
-        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(120)]
-        assert sorted(told) == list(range(120))
+        judging.result(60)
         # It may have ended between two requests.
         assert client.outages.keys() <= {url}
         before = second.statistics.judged
         with serving(second, port=port, grace_seconds=0):
-            wait_for(lambda: httpx.get(f"{url}/readyz").status_code == 200)
+            assert wait_until(lambda: httpx.get(f"{url}/readyz").status_code == 200)
             while second.statistics.judged == before:
-                client.judge(alternate("again", 20), [PROBLEM] * 20)
+                judge_alternating(client, "again", 20)
         assert first.statistics.judged > 8
 
 
 def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: Judge) -> None:
     programs = [{"problem": 0, "code": code} for code in ("while True: pass  # one by one", f"{ADD}  # one by one")]
-    with serving(judge, request_seconds=4.0, grace_seconds=0) as running:
+    with serving(judge, request_seconds=2.0, grace_seconds=0) as running:
         request = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
         with httpx.stream("POST", f"{running.url}/v1/judge/stream", json=request, timeout=60) as answer:
             assert answer.headers["content-type"].startswith("application/x-ndjson")
@@ -222,16 +173,7 @@ def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: J
         assert (failure["status"], failure["retry_after_seconds"]) == (504, 1)
         refused = running.post("/v1/judge/stream", {**request, "programs": [{"problem": 1, "code": ""}]})
         assert (refused.status_code, "names problem 1 of 1" in refused.text) == (422, True)
-        wait_for(lambda: num_queued(running) == 0)
-
-
-def test_a_refused_program_takes_no_other_with_it(running: Running) -> None:
-    too_long = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)
-    with JudgeClient(running.url) as client:
-        waiting = [client.submit(Program(f"{ADD} # {n}"), too_long if n == 3 else PROBLEM) for n in range(6)]
-        with pytest.raises(DataError, match="time limit of 600 s"):
-            waiting[3].result(60)
-        assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)
+        assert wait_until(lambda: num_queued(running) == 0)
 
 
 def stick(judges: int) -> Callable[[int, list[Verdict]], list[Verdict | None]]:
@@ -244,18 +186,13 @@ def accept_all(number: int, found: list[Verdict]) -> list[Verdict | None]:
 
 
 def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
-    for behave, words in (
-        (stick(0), "alive, but has not judged a few programs"),
-        (stick(3), "without a verdict|alive"),
-    ):
-        # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
-        with stub_judge(judge, behave) as (url, asked):
-            with (
-                JudgeClient(url, patience_seconds=_PATIENCE_SECONDS) as client,
-                pytest.raises(EvaluatorFault, match=rf"no judge for [\d.]+ s: {url}: .*({words})"),
-            ):
-                client.judge([Program(ADD)] * 3, [SLOW] * 3)
-            assert asked[0] == 1
+    # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
+    with stub_judge(judge, stick(0)) as (url, asked):
+        said = rf"no judge for [\d.]+ s: {url}: .*alive, but has not judged a few programs"
+        client = JudgeClient(url, patience_seconds=_PATIENCE_SECONDS)
+        with client, pytest.raises(EvaluatorFault, match=said):
+            client.judge([Program(ADD)] * 3, [SLOW] * 3)
+        assert asked[0] == 1
 
 
 def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> None:
@@ -269,25 +206,20 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fleet, "LATE_SECONDS", 0.5)
-    told: list[int] = []
     with (
         serving(judge, grace_seconds=0) as healthy,
         stub_judge(judge, stick(4)) as (url, asked),
         JudgeClient([healthy.url, url]) as client,
     ):
         # The healthy one may be done with all of a batch before the other is there.
-        for attempt in range(100):
-            told.clear()
-            programs = alternate(f"sat on {attempt}", 60)
-            verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
-            assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
-            assert sorted(told) == list(range(60))
+        for attempt in range(200):
+            judge_alternating(client, f"sat on {attempt}", 20)
             if len(asked) > 4:
                 break
         assert len(asked) > 4
-        wait_for(lambda: client.outages[url])
+        assert wait_until(lambda: client.outages[url])
         # It is given nothing more, since it does not judge what is known either.
-        assert all(verdict.is_scorable for verdict in client.judge(alternate("after", 20), [PROBLEM] * 20))
+        judge_alternating(client, "after", 20)
     assert f"the judge {url} is left out until it is there again: alive, but without a verdict" in caplog.text
 
 
@@ -296,9 +228,8 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
 ) -> None:
     with stub_judge(judge, accept_all) as (liar, asked):
         with serving(judge, grace_seconds=0) as healthy, JudgeClient([healthy.url, liar]) as client:
-            verdicts = client.judge(alternate("liar", 40), [PROBLEM] * 40)
-            assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(40)]
-            wait_for(lambda: client.outages[liar])
+            judge_alternating(client, "liar", 40)
+            assert wait_until(lambda: client.outages[liar])
         assert asked == [1, 1]
         assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
         # At once, and not after the patience: it does not come back.
@@ -314,7 +245,7 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
     with stub_judge(judge, begin_to_lie) as (url, asked), JudgeClient(url) as client:
         assert client.judge([Program("print(4)  # begins")], [PROBLEM])[0].outcome is Outcome.WRONG_ANSWER
         lies.append(1)
-        wait_for(lambda: client.outages[url])
+        assert wait_until(lambda: client.outages[url])
         with pytest.raises(EvaluatorFault, match="FALSE"):
             client.judge([Program("print(4)  # lies")], [PROBLEM])
 
@@ -325,5 +256,5 @@ def test_an_address_where_no_judge_is_is_named_at_once(running: Running, caplog:
         mistyped = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with JudgeClient([running.url, mistyped]) as client:
             assert all(verdict.is_accepted for verdict in client.judge([Program(ADD)] * 3, [PROBLEM] * 3))
-            wait_for(lambda: client.outages[mistyped])
+            assert wait_until(lambda: client.outages[mistyped])
     assert caplog.text.count(f"the judge {mistyped} is left out until it is there again: ConnectError") == 1

@@ -24,7 +24,7 @@ PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(i
 
 def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
     """Return programs, each its own, every third of them wrong; and which are right."""
-    numbers = range(60)
+    numbers = range(40)
     right = [number % 3 != 0 for number in numbers]
     return [Program(ADD.replace("a + b", f"a + b + {int(not right[n])}") + f"  # {what} {n}") for n in numbers], right
 
@@ -76,13 +76,26 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nod
         assert judge.num_losses >= 1
 
 
-def test_it_answers_as_a_judge_in_process_does(two_nodes: Any) -> None:
+def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_once(two_nodes: Any) -> None:
     from microcoder.judge.fleet.ray import RayJudge
 
-    with RayJudge(time_scale=1.0) as judge:
+    tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(5)]
+    first_line = ADD.replace("input()", "input()[:9]")
+    with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
         assert judge.judge([Program(None, reason="cut")], [PROBLEM])[0].outcome is Outcome.NO_CODE
         assert judge.judge([], []) == []
         assert asyncio.run(judge.judge_async(Program("print(3)"), PROBLEM)).outcome is Outcome.WRONG_ANSWER
+        # One that reserves nothing counts real processors.
+        handle = next(node.handle for node in judge._places.values() if node.workers)
+        num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
+        assert num_workers == len(os.sched_getaffinity(0))
+        sent_before = judge.num_problems_sent
+        for round_number in range(2):
+            # Each time other objects of the same content, and programs of a problem far from each other.
+            problems = [Problem(id=f"p{n}", tests=tests[n % 5]) for n in range(20)]
+            programs = [Program(f"{first_line}  # {round_number} {n}") for n in range(20)]
+            assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
+        assert 5 <= judge.num_problems_sent - sent_before <= 5 * len(judge.nodes)
         assert judge.num_losses == 0
         waiting = [judge.submit(Program(f"while True: pass  # {n}"), PROBLEM) for n in range(20)]
     assert {future.result(10).outcome for future in waiting} == {Outcome.SANDBOX_FAULT}
@@ -90,31 +103,8 @@ def test_it_answers_as_a_judge_in_process_does(two_nodes: Any) -> None:
         judge.submit(Program(ADD), PROBLEM)
 
 
-def test_a_judge_that_reserves_nothing_counts_real_processors(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
-    with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
-        handle = next(node.handle for node in judge._places.values() if node.workers)
-        num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
-    assert num_workers == len(os.sched_getaffinity(0))
-
-
 def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(two_nodes: Any) -> None:
     from microcoder.judge.fleet.ray import RayJudge
 
     with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
         RayJudge(time_scale=1.0, layers=("limits",))
-
-
-def test_a_problem_is_sent_to_a_node_once_whatever_the_order_of_its_programs(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
-    tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(10)]
-    first_line = ADD.replace("input()", "input()[:9]")
-    with RayJudge(time_scale=1.0) as judge:
-        for round_number in range(3):
-            # Each time other objects of the same content, and programs of a problem far from each other.
-            problems = [Problem(id=f"p{n}", tests=tests[n % 10]) for n in range(40)]
-            programs = [Program(f"{first_line}  # {round_number} {n}") for n in range(40)]
-            assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
-        assert 10 <= judge.num_problems_sent <= 10 * len(judge.nodes)
