@@ -9,21 +9,18 @@ import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row, Work
-from microcoder.judge import JudgeOptions
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 
 if TYPE_CHECKING:
-    from microcoder.data.build.steps import Resources
-    from microcoder.data.verify import VerifySettings
+    pass
 
 ROWS_PER_SHARD = 5
 
@@ -113,52 +110,18 @@ def open_holding(settings: Settings) -> Iterator[Any]:
     yield work
 
 
-def verify_step(work: Path, num_nodes: int) -> MapStep:
-    """Return the real verification, which begins once so many nodes have their sandboxes."""
-    # Here, as what takes long to import: the processes of all other steps do without.
-    from microcoder.data.build.steps import Resources
-    from microcoder.data.verify import VerifySettings
-
-    resources = Resources(work=work, judge=JudgeOptions(workers=1))
-    opens = partial(open_together, resources=resources, num_nodes=num_nodes)
-    return MapStep("verify", "verify", VerifySettings(runs=2), opens, (), runs="alone")
-
-
-@contextmanager
-def open_together(settings: VerifySettings, resources: Resources, num_nodes: int) -> Iterator[Work]:
-    from microcoder.data.build.steps import open_verify
-
-    ready = resources.work / "ready"
-    ready.mkdir(exist_ok=True)
-    with open_verify(settings, resources) as work:
-        (ready / str(os.getpid())).touch()
-        while len(list(ready.iterdir())) < num_nodes:
-            time.sleep(0.05)
-        yield work
-
-
-def refusing_step() -> MapStep:
-    return MapStep("refuse", "filter", Settings(), open_refusing, (__name__,))
+def refusing_step(modulus: int = 1) -> MapStep:
+    """Refuse a row, or, with a modulus of 0, die."""
+    return MapStep("refuse", "filter", Settings(modulus=modulus), open_refusing, (__name__,))
 
 
 @contextmanager
 def open_refusing(settings: Settings) -> Iterator[Any]:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        if not settings.modulus:
+            # As the kernel does where memory runs out.
+            os.kill(os.getpid(), signal.SIGKILL)
         raise DataError(f"{next(iter(candidates)).id} is refused; type something else")
-
-    yield work
-
-
-def dying_step() -> MapStep:
-    return MapStep("die", "filter", Settings(), open_dying, (__name__,))
-
-
-@contextmanager
-def open_dying(settings: Settings) -> Iterator[Any]:
-    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
-        # As the kernel does where memory runs out.
-        os.kill(os.getpid(), signal.SIGKILL)
-        yield from candidates
 
     yield work
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,7 +17,6 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Checker, TestCase
 
 HOSTILE = "</script><script>document.title='HARM'</script><img src=x onerror=\"document.title='HARM'\">"
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def candidate(number: int, **options: object) -> Candidate:
@@ -70,25 +68,6 @@ def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
         read_problems(tmp_path)
     (tmp_path / MARKER).write_text("{}")
     assert read_problems(tmp_path) == read_released(tmp_path) == [kept.to_problem() for kept in KEPT]
-
-
-def test_exports_are_what_trainers_read(tmp_path: Path) -> None:
-    problems = [kept.to_problem() for kept in KEPT]
-    for form in ("verl", "trl", "jsonl"):
-        export(problems, tmp_path / form, form=form)
-    verl = pq.read_table(tmp_path / "verl").to_pylist()
-    assert json.loads(verl[1]["reward_model"]["ground_truth"]) == {
-        "inputs": ["1\n2"],
-        "outputs": ["3"],
-        "fn_name": "add",
-    }
-    trl = [json.loads(line) for line in (tmp_path / "trl").read_text().splitlines()]
-    assert trl[0]["prompt"][0]["role"] == "user"
-    assert "Add them." in trl[0]["prompt"][0]["content"]
-    (tmp_path / "jsonl").rename(tmp_path / "out.jsonl")
-    assert read_problems(tmp_path / "out.jsonl") == problems
-    with pytest.raises(DataError, match="use one of verl, trl, nemogym, verifiers, livecodebench, harbor, jsonl"):
-        export(problems, tmp_path / "x", form="csv")
 
 
 def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder.data.inputs.layouts import read_texts
-from microcoder.data.inputs.model import FACTS, InputModel, Relation, holds, infer_shape, is_tree, learn
+from microcoder.data.inputs.model import InputModel, Relation, infer_shape, is_tree, learn
 from microcoder.data.inputs.mutating import MUTATIONS, mutate
 from microcoder.data.tests.killing import make_mutants
 
@@ -47,10 +47,7 @@ def test_what_is_mutated_is_another_input_that_meets_the_model(tree: InputModel,
         (["3\n1 2 3\n", "2\n5 6\n"], ["count", "list"]),
         (["2 5\n1 2\n3 4\n", "1 5\n7 8\n"], ["count", "value", "rows"]),
         (["2\nab\ncd\n", "3\na\nb\nc\n"], ["count", "column"]),
-        (["1 2\n", "3 4\n"], ["value", "value"]),
         (["4 2\n1 2 3 4\n1 2\n3 4\n", "2 1\n5 6\n2 1\n"], ["count", "count", "list", "rows"]),
-        (["2 1\n1 2\n3 4\n7\n", "1 3\n5 6\n2\n1\n9\n"], ["count", "count", "rows", "column"]),
-        (["3\n1 2 3\n4 5 6\n", "2\n5 6\n7 8\n"], ["count", "list", "list"]),
         (["2\nab 3\nc 4\n", "1\nx 9\n"], ["count", "rows"]),
         # So many edges less than nodes; then as many queries as the next line says.
         (["3\n1 2\n2 3\n1\n7 1\n", "2\n2 1\n3\n9 1\n8 2\n7 7\n"], ["value", "rows", "count", "rows"]),
@@ -66,14 +63,6 @@ def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: lis
     assert [item.form for item in read.layout.items] == forms
     assert [read.layout.render(values) for values in read.values] == texts
     assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], "inputs of different layouts have none"
-
-
-def test_columns_of_rows_that_nothing_counts_are_something_of_their_own() -> None:
-    read = read_texts(["2\nab 3\nc 4\n", "1\nx 9\n"], is_typed=True)[0]
-    model = learn(read.layout.names, read.values, records=read.records)
-    (table,) = model.shapes
-    assert table.item is not None
-    assert [column.kind for column in table.item.columns] == ["text", "int"]
 
 
 def mutants_of(model: InputModel, known: Sequence[tuple[Any, ...]], num: int = 400) -> list[tuple[Any, ...]]:
@@ -98,8 +87,6 @@ def test_nothing_leaves_the_range_of_known_values() -> None:
         ([([4, 9], 1), ([7, 5, 5], 1)], [Relation("k", "<", "nums#")], "=="),
         ([([4, 9], 2), ([7, 5, 5], 3)], [Relation("nums#", "==", "k")], "<"),
         ([([0, 2], 3), ([1, 0, 0], 2)], [Relation("nums[]", "<", "k")], "=="),
-        ([([[1], [2]], 2)], [], "=="),
-        ([([[1, 2, 4]], 3), ([[1, 2], [3, 4]], 2)], [Relation("nums[]#", "==", "k")], "<"),
     ],
 )
 def test_relations_that_hold_for_all_known_inputs_are_kept(
@@ -116,7 +103,6 @@ def test_relations_that_hold_for_all_known_inputs_are_kept(
     [
         ([[1, 2, 5], [3, 4, 4]], {"sorted"}),
         ([[2, 1, 3], [1, 2]], {"permutation", "distinct"}),
-        ([[1, 1, 2], [3, 4]], {"sorted"}),
         ([[[1, 2], [3, 4]], [[2, 4], [4, 1]]], {"rectangular", "square", "of even length", "distinct"}),
     ],
 )
@@ -135,52 +121,18 @@ def test_numbers_that_are_all_prime_stay_so_and_texts_keep_their_words_and_posit
     assert [not fields.find_fault(field) for field in ("a3", "1a", "d1")] == [True, False, False]
 
 
-def test_a_mark_of_a_picture_stands_once() -> None:
-    pictures = infer_shape([["S..", "..G"], ["G.S.", "...."]])
-    assert pictures.marks == "GS"
-    assert not pictures.find_fault(["G..", "..S"])
-    assert pictures.find_fault(["GS.", ".S."])
-
-
-def test_lists_that_hold_a_tree_are_told() -> None:
-    known = [(4, [0, 0, 2], [1, 2, 3]), (8, [1, 1, 2, 3, 4, 5, 6], [0, 2, 3, 4, 5, 6, 7])]
-    model = learn(("n", "a", "b"), known)
-    assert model.trees == (("a", "b"),)
-    assert model.find_fault((4, [0, 0, 0], [1, 1, 3]))
-
-
-@pytest.mark.parametrize(
-    ("value", "is_met"), [([2, 1, 2], True), ([1, 3, 2], False), ([1, 2, 0], True), ([0, 2], False)]
-)
-def test_no_item_is_its_own_place(value: list[int], is_met: bool) -> None:
-    assert holds(FACTS["no_own_place"], value) is is_met
-
-
-def test_ends_of_intervals_keep_their_order() -> None:
-    texts = ["2\n1 4 5\n2 1 2 6 9\n", "1\n3 1 1 2 2 3 3\n"]
-    read = read_texts(texts, is_typed=True)[0]
-    model = learn(read.layout.names, read.values, records=read.records)
-    made = mutants_of(model, read.values)
-    assert made
-    assert all(low <= high for (rows,) in made for row in rows for low, high in row)
-
-
 CODE = """from functools import cache
-
-class Solution:
-    def best(self, nums, k):
-        seen = set(nums)
-
-        @cache
-        def go(i):
-            if i >= len(nums) or k < 0:
-                return 0
-            return max(go(i + 1), nums[i] + go(i + 2))
-
-        for i in range(1, len(nums)):
-            if nums[i] in seen and nums[i - 1] <= k:
-                k += 1
-        return go(0) % (10**9 + 7)
+def best(nums, k):
+    seen = set(nums)
+    @cache
+    def go(i):
+        if i >= len(nums) or k < 0:
+            return 0
+        return max(go(i + 1), nums[i] + go(i + 2))
+    for i in range(1, len(nums)):
+        if nums[i] in seen and nums[i - 1] <= k:
+            k += 1
+    return go(0) % (10**9 + 7)
 """
 
 
@@ -193,18 +145,9 @@ def test_mutants_are_other_programs_that_compile_and_name_what_was_changed() -> 
         assert int(one.name.rpartition("@")[2]) <= CODE.count("\n")
     kinds = {one.name.split("/")[0] for one in mutants}
     assert {"compare", "operator", "logic", "constant", "branch", "bound", "greedy", "slow", "call", "index"} <= kinds
-
-
-def test_a_limit_takes_some_of_each_kind_and_the_same_every_time() -> None:
     few = make_mutants(CODE, limit=12, seed=3)
     assert len(few) == 12
     assert len({one.name.split("/")[0] for one in few}) >= 6
     assert few == make_mutants(CODE, limit=12, seed=3)
     assert few != make_mutants(CODE, limit=12, seed=4)
     assert make_mutants("int main() { return 0; }", limit=5) == [], "what is no Python has no mutants"
-
-
-def test_lists_of_objects_are_no_known_shape() -> None:
-    """An argument such as a list of dictionaries, which no fact of a list can be asked of."""
-    model = learn(["value"], [([{"a": 1}, {"a": 2}],), ([{"a": 3}, {"a": 1}],)])
-    assert not model.is_usable
