@@ -48,7 +48,7 @@ LONGEST = (
     "eval/test_evaluation_session.py",
     "judge/test_judge_processes.py",
     "judge/test_judge.py",
-    "data/filter/test_filter_contamination.py",
+    "data/filter/test_duplicates.py",
     "data/collect/test_collect_formats.py",
     "judge/test_isolation.py",
     "judge/test_fidelity.py",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,22 +91,13 @@ def open_alone(settings: AloneSettings) -> Iterator[Any]:
     yield work
 
 
-def holding_step(modulus: int = 0) -> MapStep:
-    """Refuse to hold rows that went through; with a modulus, give those that it divides in another order."""
-    return MapStep("hold", "filter", Settings(modulus=modulus), open_holding, (__name__,), runs="alone")
+def losing_step() -> MapStep:
+    return MapStep("lose", "filter", Settings(), open_losing, (__name__,), runs="alone")
 
 
 @contextmanager
-def open_holding(settings: Settings) -> Iterator[Any]:
-    def work(candidates: Collection[Candidate]) -> Iterator[Row]:
-        given: list[weakref.ref[Candidate]] = []
-        for candidate in candidates:
-            given.append(weakref.ref(candidate))
-            assert sum(one() is not None for one in given) <= 2
-            name = f"{candidate.id}/other" if settings.modulus and int(candidate.statement) % settings.modulus else ""
-            yield candidate.model_copy(update={"id": name or candidate.id, "title": "held"})
-
-    yield work
+def open_losing(settings: Settings) -> Iterator[Any]:
+    yield lambda candidates: iter([*candidates][1:])
 
 
 def refusing_step(modulus: int = 1) -> MapStep:

@@ -105,8 +105,7 @@ def test_a_source_of_a_builds_config_is_audited_with_its_columns_and_benchmarks(
         json.dumps({"task_id": 1, "text": TEXT, "code": "def f():\n  pass", "test_list": []})
     )
     (tmp_path / "corpus.toml").write_text(
-        f"""
-name = "a"
+        f"""name = "a"
 output = "{tmp_path}/corpus"
 sources = [{{path = "{source.path}", format = "codecontests", name = "mine", columns = {{description = "text"}}}}]
 benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]

@@ -97,11 +97,6 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[
     assert [item.id for item in select(shuffled)] == [item.id for item in shuffled]
 
 
-def test_a_share_of_forty_percent_becomes_twenty() -> None:
-    candidates = [make(number, 1 + number / 40) for number in range(40)] + [make(n, 3.0) for n in range(40, 100)]
-    assert len(kept(candidates, SelectionSettings())) == 75
-
-
 def test_what_has_no_difficulty_is_said_so() -> None:
     by_rate = SelectionSettings(by="pass_rate", boundaries=(0.5,))
     for (rejected,) in (select([make(0, None)]), select([make(0, 3.0)], by_rate)):

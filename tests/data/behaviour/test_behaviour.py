@@ -18,7 +18,7 @@ from microcoder.data.behaviour.values import compare, tokens_of_json, tokens_of_
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.formats.candidates import Candidate, Solution
-from microcoder.data.inputs.layouts import read_calls, read_texts
+from microcoder.data.inputs.layouts import read_texts
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
@@ -82,24 +82,6 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evi
     assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
     assert "its program gives 4 of 4 answers here" in hit.detail
     assert ("answers there" in hit.detail) is solved
-
-
-def test_programs_that_give_back_what_they_get_leave_a_place_for_the_right_one(runner: ProgramRunner) -> None:
-    # Read as many cases of one word each, the input below has dozens of programs that agree on the first of them.
-    words = [
-        benchmark(f"def f(word):\n    return word or '{n}'", ('"ab"', '"ab"'), ('"c"', '"c"'), name=f"bench/{n + 2}")
-        for n in range(30)
-    ]
-    tops = "def f(numbers):\n    return [max(numbers[: n + 1]) for n in range(len(numbers))]"
-    highest = benchmark(tops, ("[1, 9, 6]", "[1, 9, 9]"), ("[5, 2]", "[5, 5]"), ("[4, 7, 2]", "[4, 7, 7]"))
-    climber = "n = int(input())\nt = 0\nfor _ in range(n):\n    t = max(t, int(input()))\n    print(t)"
-    heights = [[607, 558, 134], [44, 309, 799, 32], [610, 737, 900], [760, 16, 688, 796], [651, 156, 889]]
-    tests = [
-        ("\n".join(map(str, [len(a), *a])) + "\n", "\n".join(str(max(a[: n + 1])) for n in range(len(a))) + "\n")
-        for a in heights
-    ]
-    found = find_behaviour(story(climber, *tests), index_behaviour([*words, highest]), runner)
-    assert [hit.problem_id for hit in found] == ["bench/1"]
 
 
 def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: ProgramRunner) -> None:
@@ -180,13 +162,6 @@ def test_nothing_is_run_twice(judge: Judge, tmp_path: Path) -> None:
 def test_counts_are_no_values(texts: list[str], values: list[tuple[object, ...]]) -> None:
     assert list(read_texts(texts)[0].values) == values
     assert read_texts(texts)[0].layout.render(read_texts(texts)[0].values[0]) == texts[0]
-
-
-def test_the_length_of_an_argument_is_no_value_of_a_call() -> None:
-    plain, counted = read_calls([[[1, 2, 3], 3, 8], [[4, 5], 2, 7]])
-    assert len(plain.values[0]) == 3
-    assert counted.values == (([1, 2, 3], 8), ([4, 5], 7))
-    assert counted.layout.render(([9], 1)) == [[9], 1, 1]
 
 
 def test_outputs_are_compared_as_values() -> None:

@@ -32,7 +32,7 @@ LOOP = (
     "def check(candidate):\n    import random\n    for _ in range(20):\n"
     "        x = random.randint(0, 10**6)\n        assert candidate(x) == x / 2\n"
 )
-HUMANEVAL = {
+HUMANEVAL: dict[str, Any] = {
     "task_id": "HumanEval/900",
     "prompt": PROMPT,
     "entry_point": "half",
@@ -47,11 +47,8 @@ MBPP = {
     "test_list": ["assert swap((1, 2)) == (2, 1)", "assert set(swap((3, sys.maxsize))) == {3, sys.maxsize}"],
     "challenge_test_list": [],
 }
-PLUS = {
-    "task_id": "HumanEval/900",
-    "prompt": PROMPT,
-    "entry_point": "half",
-    "canonical_solution": "    return x / 2\n",
+PLUS: dict[str, Any] = {
+    **{key: HUMANEVAL[key] for key in ("task_id", "prompt", "entry_point", "canonical_solution")},
     "base_input": [[4]],
     "plus_input": [[7], [float("inf")], [1e9]],
     "contract": "",
@@ -94,21 +91,6 @@ def judge() -> Iterator[Ask]:
             return judging.judge([Program(answer) for answer in answers], [problem] * len(answers))
 
         yield ask
-
-
-@pytest.mark.parametrize(
-    ("source", "calls", "rest"),
-    [
-        ("candidate(1, [2]) == 3", ("f(1, [2])",), "_r[0] == 3"),
-        ("abs(candidate(1) - candidate(2)) < 1e-6", ("f(1)", "f(2)"), "abs(_r[0] - _r[1]) < 1e-06"),
-        ("f(candidate(1)) == 2", ("f(f(1))",), "_r[0] == 2"),
-        ("True", (), "True"),
-    ],
-)
-def test_an_assertion_is_cut_at_its_calls(source: str, calls: tuple[str, ...], rest: str) -> None:
-    claim = cut_assertion(ast.parse(source, mode="eval").body, called=("candidate", "f"), entry="f")
-    assert claim is not None
-    assert (claim.calls, claim.source) == (calls, rest)
 
 
 @pytest.mark.parametrize("source", ["all(candidate(x) for x in y)", "list(map(candidate, [1])) == [1]", "candidate(x)"])

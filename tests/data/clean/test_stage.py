@@ -14,7 +14,7 @@ from real_texts import ALL
 
 from microcoder.data.clean import ProcessSettings, TranslationSettings, process
 from microcoder.data.clean.sections import split
-from microcoder.data.clean.tests import check_checker, find_order, normalise_tests
+from microcoder.data.clean.tests import find_order, normalise_tests
 from microcoder.data.clean.translation import find_damage, protect, restore
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.formats.candidates import Candidate, Rejection
@@ -178,13 +178,6 @@ def test_every_text_comes_back(text: str) -> None:
     assert find_damage(protected.text, protected) == []
 
 
-def test_code_formulae_names_and_samples_are_protected() -> None:
-    text = '返回 `nums` 中 $a_i$ 与 max_len 的和，1 <= n <= 10^5，例如 "abc"。\n\n```\nnums = [1,2]\n```\n'
-    protected = protect(text)
-    assert all(kept not in protected.text for kept in ("nums", "$", "max_len", "10^5", "abc"))
-    assert "返回" in protected.text
-
-
 def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:
     return tuple(TestCase(input=given, output=printed) for given, printed in written)
 
@@ -213,14 +206,6 @@ def test_normalising_twice_changes_nothing(written: list[tuple[str, str]]) -> No
     assert normalise_tests(once.tests, once.groups, is_function=False).tests == once.tests
 
 
-def test_half_a_surrogate_pair_stays_escaped_and_a_long_integer_is_broken() -> None:
-    digits = "7" * 5000
-    found = normalise_tests(pairs(('"\\ud83d é"', "1"), (digits, "2")), (), is_function=True)
-    assert [test.input for test in found.tests] == ['"\\ud83d \\u00e9"']
-    assert found.num_broken == 1
-    assert all(test.model_dump_json() for test in found.tests)
-
-
 def candidate(statement: str, output: str, **fields: object) -> Candidate:
     row = {"id": "a", "dataset": "d", "statement": statement, "fn_name": "f", "tests": pairs(("1", output))}
     return Candidate.model_validate(row | fields)
@@ -234,7 +219,6 @@ def candidate(statement: str, output: str, **fields: object) -> Candidate:
         ("Note that the integers in the lists may be returned in any order.", "[[1, 3], [4, 6]]", "inner"),
         ("You can order the deck in any order you want. Return the ordering.", "[2, 13]", None),
         ("Pairs can appear in any order. Return the original array.", "[1, 2]", None),
-        ("You may return the answer in any order.", "3", None),
         ("Return the sorted list.", "[1, 2]", None),
     ],
 )  # fmt: skip
@@ -244,45 +228,9 @@ def test_what_may_come_in_any_order(statement: str, output: str, lists: str | No
 
 
 def test_what_has_an_order_or_a_checker_is_left_alone() -> None:
-    said = "You may return the answer in any order."
-    assert find_order(candidate(said, "[1]", fn_name=None)) is None
-    assert find_order(candidate(said, "[1]", checker=Checker(type="exact"))) is None
-    assert find_order(candidate(said, "[1]", call=Call(style="design"))) is None
-    assert find_order(candidate(said, "[1]", call=Call(returns="TreeNode"))) is None
-
-
-TESTS = tuple(TestCase(input=f"{a} {b}\n", output=f"{a + b}\n") for a, b in ((1, 2), (5, 5), (9, 9)))
-GROUPS = ("sample", "sample", "secret")
-STORY = "Print the sum of two numbers that are given on one line.\n\n"
-
-
-def make(statement: str, **fields: object) -> Candidate:
-    given = Candidate(id="a/1", dataset="a", statement_found=STORY + statement, tests=TESTS, groups=GROUPS)
-    return given.model_copy(update=fields)
-
-
-def done(candidate: Candidate) -> Candidate:
-    found = process(candidate)
-    assert isinstance(found, Candidate), found
-    again = process(found)
-    assert isinstance(again, Candidate)
-    assert (again.statement, again.flags, again.checker) == (found.statement, found.flags, found.checker)
-    return found
-
-
-def test_samples_of_a_package_are_shown_in_order_and_the_secret_ones_are_not() -> None:
-    shown = split(done(make("## Input\n\nTwo numbers.\n\n## Explanation of sample 2\n\nFive twice.\n")).statement)
-    assert [(one.input, one.output) for one in shown.examples] == [("1 2", "3"), ("5 5", "10")]
-    assert shown.other == (("Explanation of sample 2", "Five twice."),)
-
-
-def test_a_checker_that_is_no_python_3_is_flagged() -> None:
-    python2, python3 = (
-        Candidate(id="a/1", dataset="a", checker=Checker(type="program", code=code, protocol="testlib"))
-        for code in ("print 1", "print(1)")
-    )
-    assert check_checker(python2).flags == ("needs_checker",)
-    assert check_checker(python3) == python3
+    said, kinds = "You may return the answer in any order.", (Call(style="design"), Call(returns="TreeNode"))
+    for fields in ({"fn_name": None}, {"checker": Checker(type="exact")}, *({"call": kind} for kind in kinds)):
+        assert find_order(candidate(said, "[1]", **fields)) is None
 
 
 def test_every_real_package_shows_all_of_its_samples() -> None:
@@ -295,4 +243,5 @@ def test_every_real_package_shows_all_of_its_samples() -> None:
             (one.input.split().__repr__(), one.output.split().__repr__()) for one in split(found.statement).examples
         }
         wanted = {(repr(t.input.split()), repr(t.output.split())) for t in found.tests}
+        assert getattr(process(found), "statement", None) == found.statement
         assert wanted <= shown or "samples_not_shown" in found.flags, problem.id

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_texts import ALL, kodsport, language_texts, livecodebench
+from real_texts import ALL, language_texts
 
 from microcoder.data.clean.bounds import parse_bounds, restore_powers
 from microcoder.data.clean.cleaning import clean, find_pandoc
 from microcoder.data.clean.markup import prose
 from microcoder.data.clean.sections import (
-    Example,
     Sections,
     find_starter_code,
     normalise,
@@ -49,22 +48,6 @@ def test_cleaning_what_is_clean_changes_nothing(text: str) -> None:
     assert clean(once) == (once, ())
 
 
-def test_html_becomes_markdown() -> None:
-    html = (
-        "<nav>Home</nav><p>Given <code>n &lt;= 10<sup>5</sup></code> and <strong>nums</strong>, 2<sup>31</sup>.</p>"
-        "<pre><strong>Input:</strong> nums = [1,2]\n<strong>Output:</strong> 3</pre><script>track()</script>"
-        "<ul><li>1 &lt;= x<sub>i</sub></li></ul>"
-    )
-    text, steps = clean(html)
-    assert steps[0] == "strip_html"
-    assert "Home" not in text
-    assert "track" not in text
-    assert "`n <= 10^5`" in text
-    assert "2^31" in text
-    assert "Input: nums = [1,2]\nOutput: 3" in text
-    assert "- 1 <= x_i" in text
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -81,12 +64,6 @@ def test_what_is_talked_of_and_what_does_not_end_stays(text: str) -> None:
     assert (found.steps == ()) == (not text.startswith("\\section"))
 
 
-KATTIS = """<html><head><title>Sum</title></head><body><h1>Sum</h1><p>Add $a$ and $b$.</p>
-<h2>Input</h2><p>Two numbers.</p>
-<table class="sample"><tr><th>Sample Input 1</th><th>Sample Output 1</th></tr>
-<tr><td><pre>1 2
-</pre></td><td><pre>3
-</pre></td></tr></table></body></html>"""
 CODE_JAM = """<body><div><h3>Round 1</h3><h1>Sum</h1><h3>Problem</h3><p>Add <b>A</b> and <b>B</b>.</p><h3>Limits</h3>
 Memory limit: 1 GB.<br/>1 &le; <b>A</b> &le; 10<sup>9</sup><br/><h3>Sample</h3><div class="sample-input">
 <div class="sample-header"><div class="sample-header-text">Sample Input</div>
@@ -105,11 +82,9 @@ def read(page: str) -> Sections:
     return split(once)
 
 
-def test_pages_of_judges_become_the_same_parts() -> None:
-    kattis, jam = read(KATTIS), read(CODE_JAM)
-    assert [(one.input, one.output) for one in kattis.examples] == [("1 2", "3")]
+def test_a_page_of_a_contest_becomes_the_same_parts() -> None:
+    jam = read(CODE_JAM)
     assert [(one.input, one.output) for one in jam.examples] == [("1\n1 2", "Case #1: 3")]
-    assert kattis.input == "Two numbers."
     assert jam.statement == "# Sum\n\nAdd **A** and **B**."
     assert jam.constraints.endswith("1 ≤ **A** ≤ 10^9")
 
@@ -186,21 +161,6 @@ def test_an_icpc_statement_reads_as_it_is_printed() -> None:
     assert not {"5.5cm", "draw", "scale", "not printed"} & set(sections.statement.replace("(", " ").split())
 
 
-def test_lists_tables_and_code_keep_their_form() -> None:
-    text = clean(
-        "\\section*{Steps}\n\\begin{enumerate}\\item First\n\\begin{itemize}\\item inner\\end{itemize}\n\\item Second\n"
-        "\\end{enumerate}\n\\begin{tabular}{lr}\nName & Age \\\\\n\\hline\nAnna\n& $|S| = 3$ \\\\\n"
-        "\\multicolumn{2}{c}{all}\n"
-        "\\end{tabular}\n\\begin{lstlisting}[language=C]\nint a; % kept\n\\end{lstlisting}\n"
-        "See Figure~\\ref{fig:b}, after\\label{fig:a} and\\label{fig:b}. "
-        "{\\bf Bold} \\texttt{a\\_b} and \\verb|x % y|, `\\texttt{z}'.\n"
-    ).text
-    assert "1. First\n\n   - inner\n2. Second" in text
-    assert "| Name | Age |\n| --- | --- |\n| Anna | $\\vert S\\vert = 3$ |\n| all | |" in text
-    assert "```\nint a; % kept\n```" in text
-    assert "See Figure 2, after and. **Bold** `a_b` and `x % y`, '`z`'." in text
-
-
 def test_real_texts_in_ten_languages() -> None:
     texts = language_texts()[::3]
     wrong = [(code, text[:60]) for code, text in texts if identify(text).code != code]
@@ -212,7 +172,6 @@ def test_real_texts_in_ten_languages() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("给你一个下标从 0 开始的字符串 word 。返回 max_length 的值，其中 `def f(word: str) -> int` 。", "zh"),
         ("N 個の整数が与えられます。その合計を出力してください。", "ja"),
         ("Skrifið út eina heiltölu: fæsta fjölda leikja sem þarf til þess að vinna.", "is"),
         ("Print the minimum number of moves. $O(n \\log n)$ is enough.", "en"),
@@ -253,10 +212,6 @@ def test_html_that_is_nested_without_end_keeps_its_words(text: str) -> None:
 
 
 LAYOUTS = {
-    "leetcode": (
-        "Add two numbers.\n\nExample 1:\n\nInput: a = 1, b = 2\nOutput: 3\nExplanation: 1 + 2 is 3.\n\n"
-        "Example 2:\n\nInput: a = 0, b = 0\nOutput: 0\n\nConstraints:\n\n0 <= a, b <= 9\n"
-    ),
     "apps": (
         "Add two numbers.\n\n-----Input-----\n\nTwo numbers.\n\n-----Output-----\n\nTheir sum.\n\n-----Examples-----\n"
         "Input\n1 2\n\nOutput\n3\n\nInput\n0 0\n\nOutput\n0\n\n-----Note-----\nEasy.\n"
@@ -265,11 +220,6 @@ LAYOUTS = {
         "Add two numbers.\n\nConstraints\n\n- 0 <= a, b <= 9\n\nInput\n\nTwo numbers.\n\nOutput\n\nTheir sum.\n\n"
         "Sample Input 1\n\n1 2\n\nSample Output 1\n\n3\n\nThe sum of one and two is three.\n\n"
         "Sample Input 2\n\n0 0\n\nSample Output 2\n\n0\n"
-    ),
-    "markdown": (
-        "Add two numbers.\n\n### Input Format\nTwo numbers.\n\n### Output Format\nTheir sum.\n\n**Sample Input**\n"
-        "```\n1 2\n```\n**Sample Output**\n```\n3\n```\n**Sample Input**\n"
-        "```\n0 0\n```\n**Sample Output**\n```\n0\n```\n"
     ),
     "chinese": (
         "求和。\n\n示例 1：\n\n输入：a = 1, b = 2\n输出：3\n解释：一加二。\n\n"
@@ -286,15 +236,6 @@ def test_every_layout_gives_the_same_examples(layout: str) -> None:
     normal = normalise(LAYOUTS[layout])
     assert "## Example 1\n\nInput:\n\n```\n" in normal
     assert normalise(normal) == normal
-
-
-def test_the_parts_are_told_apart() -> None:
-    sections = split(LAYOUTS["atcoder"])
-    assert sections.statement == "Add two numbers."
-    assert sections.input == "Two numbers."
-    assert sections.output == "Their sum."
-    assert sections.constraints == "- 0 <= a, b <= 9"
-    assert sections.examples[0] == Example("1 2", "3", "The sum of one and two is three.")
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -352,13 +293,6 @@ def test_a_power_of_two_comes_back_where_tests_exceed_what_is_written() -> None:
     within, above, beyond = ([TestCase(input=f"[3, {value}]", output="1")] for value in (26, 127, 129))
     assert restore_powers(text, tests=above).text == text.replace("27", "2^7")
     assert [restore_powers(text, tests=tests).text for tests in (within, beyond)] == [text, text]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.text(alphabet="1025 <=≤n-*^+7.,\n`", max_size=40))
-def test_restoring_twice_is_restoring_once(text: str) -> None:
-    once = restore_powers(text).text
-    assert restore_powers(once).text == once
 
 
 def test_real_statements_that_lost_their_powers_get_the_same_ones_back() -> None:
@@ -430,11 +364,6 @@ def test_samples_are_looked_for_in_the_tests() -> None:
 )
 def test_bounds_are_read_as_they_are_written(text: str, bounds: dict[str, tuple[float, float]]) -> None:
     assert {bound.name: (bound.low, bound.high) for bound in parse_bounds(text)} == bounds
-
-
-def test_real_statements_state_bounds() -> None:
-    for problems, least in ((livecodebench(), 0.9), (kodsport(), 0.6)):
-        assert sum(bool(parse_bounds(one.statement)) for one in problems) >= least * len(problems)
 
 
 def test_prompts_that_sources_bake_in_go() -> None:

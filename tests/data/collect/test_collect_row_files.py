@@ -173,21 +173,18 @@ def test_a_file_that_vanishes_after_it_was_listed_is_a_rejection_for_each_shard(
     assert found.reason == "unreadable_file"
 
 
-@pytest.mark.parametrize(
-    ("path", "format_name", "message"),
-    [
-        ("gone", "trl", "does not exist; check the path"),
-        (".", "trl", "holds nothing of format trl; it needs .jsonl"),
-        (".", "kattis", "holds nothing of format kattis; it needs problem.yaml"),
-        (".", "codeforces2", "unknown format 'codeforces2'; did you mean "),
+def test_what_cannot_be_opened_is_one_clear_error(tmp_path: Path) -> None:
+    for path, format_name, message in (
+        (tmp_path / "gone", "trl", "does not exist; check the path"),
+        (tmp_path, "trl", "holds nothing of format trl; it needs .jsonl"),
+        (tmp_path, "kattis", "holds nothing of format kattis; it needs problem.yaml"),
+        (tmp_path, "codeforces2", "unknown format 'codeforces2'; did you mean "),
         ("hf://datasets/a", "apps", "write hf://datasets/owner/name"),
-    ],
-)
-def test_what_cannot_be_opened_is_one_clear_error(tmp_path: Path, path: str, format_name: str, message: str) -> None:
-    with pytest.raises((DataError, ConfigError)) as caught:
-        open_source(path if "://" in path else tmp_path / path, format_name)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises((DataError, ConfigError)) as caught:
+            open_source(path, format_name)
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("ending", [".jsonl.gz", ".json", ".parquet"])
@@ -221,18 +218,14 @@ def test_columns_are_read_under_the_names_of_the_format(tmp_path: Path) -> None:
     assert (broken.reason, broken.detail) == ("missing_field", "task.text, for question; the row has io, task")
 
 
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ({"quesion": "text", "input_output": "io"}, "reads no field quesion in 2 rows; did you mean question?"),
-        ({"question": "txt"}, "none of its first 2 rows has column txt, for question; the row has io, text"),
-    ],
-)
-def test_a_column_that_leads_nowhere_ends_the_build(tmp_path: Path, columns: dict[str, str], said: str) -> None:
+def test_a_column_that_leads_nowhere_ends_the_build(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", [{"text": f"Add {n}.", "io": PAIRS} for n in range(2)])
-    source = SourceSettings(path=str(path), format="apps", columns=columns)
-    with pytest.raises(DataError, match=re.escape(said)):
-        list_inputs([source], rows_per_shard=8, digests=FileDigests(tmp_path / "digests.json"))
+    no_field = "reads no field quesion in 2 rows; did you mean question?"
+    no_column = "none of its first 2 rows has column txt, for question; the row has io, text"
+    for columns, said in (({"quesion": "text", "input_output": "io"}, no_field), ({"question": "txt"}, no_column)):
+        source = SourceSettings(path=str(path), format="apps", columns=columns)
+        with pytest.raises(DataError, match=re.escape(said)):
+            list_inputs([source], rows_per_shard=8, digests=FileDigests(tmp_path / "digests.json"))
 
 
 def test_a_reader_of_ones_own_that_fails_is_not_called_a_fault_of_ours(tmp_path: Path) -> None:
@@ -248,12 +241,7 @@ def test_a_reader_of_ones_own_that_fails_is_not_called_a_fault_of_ours(tmp_path:
 def test_tests_that_are_published_apart_are_joined(tmp_path: Path, suffix: str) -> None:
     problems = [{"pid": f"p{number}", "question": f"Add {number}."} for number in range(5)]
     tests = [{"pid": f"p{number}", "test_cases": [{"input": "1", "output": str(number)}]} for number in (4, 0, 2)]
-    file = tmp_path / f"tests.{suffix}"
-    if suffix == "parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(tests), file)
-    else:
-        write_lines(file, tests)
-    join = [{"path": str(file), "key": "pid"}]
+    join = [{"path": str(write_rows(tmp_path / f"tests.{suffix}", tests)), "key": "pid"}]
     found = collect(path=str(write_lines(tmp_path / "p.jsonl", problems)), format="hardtests", join=join)
     assert all(isinstance(row, Candidate) for row in found)
     assert [[test.output for test in row.tests] for row in found] == [["0"], [], ["2"], [], ["4"]]  # type: ignore[union-attr]
@@ -263,8 +251,7 @@ def test_many_rows_of_a_key_become_a_list(tmp_path: Path) -> None:
     """As open-r1/codeforces keeps its generated tests: a row a test."""
     problem = {"id": "1/A", "contest_id": "1", "index": "A", "description": "Add.", "official_tests": []}
     tests = [{"problem_id": key, "input": f"{n}\n", "output": f"{n}\n"} for key in ("1/A", "1/B") for n in range(3)]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(tests), tmp_path / "tests.parquet")
-    join = {"path": str(tmp_path / "tests.parquet"), "key": "problem_id", "row_key": "id"}
+    join = {"path": str(write_rows(tmp_path / "tests.parquet", tests)), "key": "problem_id", "row_key": "id"}
     problems = str(write_lines(tmp_path / "p.jsonl", [problem]))
     (found,) = collect(path=problems, format="openr1_codeforces", join=[{**join, "into": "generated_test_cases"}])
     assert isinstance(found, Candidate)
@@ -306,22 +293,19 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "revision", "expected"),
-    [
+def test_a_name_means_these_files() -> None:
+    pytest.importorskip("huggingface_hub")
+    for name, revision, expected in (
         ("hf://datasets/a-1/b.c/", None, FILES[1:]),
         ("hf://datasets/a-1/b.c@main/default/train", "main", FILES[1:3]),
         ("hf://datasets/a-1/b.c@refs%2Fpr%2F1/all/train", "refs/pr/1", FILES[4:6]),
         ("hf://datasets/a-1/b.c/all/train.jsonl", None, FILES[4:5]),
         ("hf://datasets/a-1/b.c/data", None, FILES[1:4]),
         ("hf://datasets/a-1/b.c/nothing", None, []),
-    ],
-)
-def test_a_name_means_these_files(name: str, revision: str | None, expected: list[str]) -> None:
-    pytest.importorskip("huggingface_hub")
-    parsed = parse_name(name)
-    assert (parsed.repository, parsed.revision) == ("a-1/b.c", revision)
-    assert match_files(FILES, parsed) == sorted(expected)
+    ):
+        parsed = parse_name(name)
+        assert (parsed.repository, parsed.revision) == ("a-1/b.c", revision)
+        assert match_files(FILES, parsed) == sorted(expected)
     for wrong in ("hf://a/b", "hf://datasets/a/b@", "hf://datasets/a/b c", "a/b"):
         with pytest.raises(DataError, match="write hf://datasets/owner/name"):
             parse_name(wrong)

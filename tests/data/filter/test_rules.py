@@ -47,9 +47,9 @@ from microcoder.data.sources import MARKER, collect_shard, list_shards, open_sou
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
 
-GOOD = (
-    "You are given n integers. Choose some of them so that no two stand beside each other and their sum is as large as "
-    "possible. Print that sum.\n\n## Input\n\nThe number n, then n integers.\n\n## Output\n\nOne integer.\n"
+STORY = (
+    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "
+    "most k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it."
 )
 TESTS = (TestCase(input="1\n2\n", output="2\n"),)
 
@@ -71,15 +71,15 @@ CHOICE = "Which of the following is the complexity of sorting n numbers by compa
         ("Add two numbers.", {}, "too_short"),
         (CHOICE, {}, "not_a_program"),
         # A mere remark stands in nobody's way.
-        (GOOD, {"flags": ("no_constraints", "samples_missing")}, None),
-        (GOOD, {"tests": ()}, "no_tests"),
-        *((GOOD, {"flags": ("no_constraints", flag)}, flag) for flag in QualitySettings().blocking_flags),
+        (STORY, {"flags": ("no_constraints", "samples_missing")}, None),
+        (STORY, {"tests": ()}, "no_tests"),
+        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in QualitySettings().blocking_flags),
     ],
 )
 def test_each_rule_has_its_reason(statement: str, fields: dict[str, Any], expected: str | None) -> None:
     assert quality_reason(statement, **fields) == expected
     if "flags" in fields:
-        assert quality_reason(GOOD, QualitySettings(blocking_flags=()), **fields) is None
+        assert quality_reason(STORY, QualitySettings(blocking_flags=()), **fields) is None
 
 
 @pytest.mark.parametrize("name", ["livecodebench", "deepseek_en", "deepseek_zh", "kodsport", "codecontests"])
@@ -90,9 +90,7 @@ def test_real_problems_pass(name: str) -> None:
     refused = {row_id: why for row_id, why in found.items() if why}
     assert len(refused) <= 0.02 * len(rows), refused
 
-
-def test_databases_and_shells_among_real_problems_go() -> None:
-    settings = QualitySettings(needs_tests=False)
+    # Databases and shells go.
     rows = [one for one in ALL["doocs_en"]() if "Column Name" in one.statement_found]
     found = [check_quality(one, settings) for one in rows]
     assert len(rows) >= 2
@@ -130,16 +128,12 @@ def test_what_is_not_on_the_list_is_refused_and_silence_where_the_config_says_so
     assert check_licence(row(""), strict) == ("licence_unknown", "the source says nothing")
 
 
-@pytest.mark.parametrize(
-    ("parts", "strictest"),
-    [
-        (["MIT"], "MIT"), (["MIT", "cc by-sa"], "cc by-sa"), (["CC-BY-4.0", "Apache-2.0", "CC0-1.0"], "CC-BY-4.0"),
-        (["GPL-3.0", "CC BY-SA 4.0"], "GPL-3.0"), (["CC BY-NC 4.0", "GPL-3.0"], "CC BY-NC 4.0"), (["MIT", ""], ""),
-        (["all rights reserved", "", "MIT"], ""),
-    ],
-)  # fmt: skip
-def test_the_strictest_licence_is_that_of_the_whole(parts: list[str], strictest: str) -> None:
-    assert strictest_licence(parts) == strictest_licence(parts[::-1]) == strictest
+def test_the_strictest_licence_is_that_of_the_whole() -> None:
+    for strictest, *others in (
+        ("MIT",), ("cc by-sa", "MIT"), ("CC-BY-4.0", "Apache-2.0", "CC0-1.0"), ("GPL-3.0", "CC BY-SA 4.0"),
+        ("CC BY-NC 4.0", "GPL-3.0"), ("", "MIT"), ("", "all rights reserved", "MIT"),
+    ):  # fmt: skip
+        assert strictest_licence([strictest, *others]) == strictest_licence([*others, strictest]) == strictest
 
 
 def problem(number: int, *, url: int | None = None, **fields: object) -> dict[str, object]:
@@ -258,22 +252,9 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
     rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
     assert rejected == [{"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}]
     assert pq.read_table(BytesIO(files["problems-00000.parquet"]))["id"].to_pylist() == ["set/MIT"]
-
-
-def test_without_any_licence_nothing_is_pushed(tmp_path: Path) -> None:
-    write_tables(
-        tmp_path, [Candidate(id="a", dataset="a", statement="Add.", tests=(TestCase(input="1", output="1"),))], []
-    )
+    write_tables(tmp_path, kept[1:], [])
     with pytest.raises(DataError, match="no problem has a licence, so none may be passed on"):
         copy_published(tmp_path, tmp_path)
-
-
-def recency_reason(published: str, **settings: object) -> str | None:
-    found = check_recency(
-        Candidate(id="set/1", dataset="set", date=published),
-        RecencySettings(**settings),  # type: ignore[arg-type]
-    )
-    return found[0] if found else None
 
 
 WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
@@ -300,15 +281,12 @@ WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
 def test_a_date_is_held_against_the_window_and_the_cutoff(
     published: str, chosen: dict[str, str], expected: str | None
 ) -> None:
-    assert recency_reason(published, **chosen) == expected
+    found = check_recency(Candidate(id="set/1", dataset="set", date=published), RecencySettings.model_validate(chosen))
+    assert (found[0] if found else None) == expected
     with pytest.raises(ValidationError, match="write 2024, 2024-05 or 2024-05-17"):
         RecencySettings(model_cutoff="May 2024")
 
 
-STORY = (
-    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "
-    "most k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it."
-)
 ROW = Candidate(
     id="set/1",
     dataset="set",

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from functools import cache
 from itertools import islice
-from typing import get_args
 
 import pytest
 
@@ -16,8 +15,6 @@ from microcoder.data.micro.chains import (
     THOROUGH,
     ChainDemonstration,
     Split,
-    Thinking,
-    demonstrate,
     draw_chain_tasks,
     make_chain_problem,
 )
@@ -54,7 +51,7 @@ def test_chain_problems_are_distinct_graded_and_the_same_for_the_same_seed() -> 
 
 
 def test_the_reference_is_accepted_and_no_other_digit_is() -> None:
-    tasks = list(islice(draw_chain_tasks(random.Random(3), tiers=TIERS, styles=STYLES, split="train"), 24))
+    tasks = list(islice(draw_chain_tasks(random.Random(3), tiers=TIERS, styles=STYLES, split="train"), 18))
     assert len({(task.ending, task.style) for task in tasks}) == 6
     asked = [
         (make_chain_problem(task, f"{i}"), task, digit) for i, task in enumerate(tasks) for digit in range(MODULUS)
@@ -87,30 +84,6 @@ def test_a_program_follows_from_what_was_thought_and_from_nothing_drawn() -> Non
         assert demonstration.thinking in THOROUGH
 
 
-def test_demonstrations_think_in_every_way_and_many_stop_before_the_end() -> None:
-    assert {d.thinking for d in demonstrations()} == set(get_args(Thinking)) - {"trick"}
-    thinking = [d for d in demonstrations() if d.thinking != "none"]
-    assert 0.4 < sum(d.num_steps_thought < len(d.task.steps) for d in thinking) / len(thinking) < 0.6
-    assert all(d.num_steps_thought == 0 for d in demonstrations() if d.thinking == "none")
-    assert any(extract_program(d.response).code is None for d in demonstrations() if d.thinking == "ramble")
-
-
-@pytest.mark.parametrize("num_steps", [2, 3, 7])
-def test_each_way_of_thinking_writes_what_it_says(num_steps: int) -> None:
-    drawn = draw_chain_tasks(random.Random(0), tiers=TIERS, styles=STYLES, split="train")
-    task = next(task for task in drawn if len(task.steps) == num_steps)
-    digits = "".join(map(str, task.digits))
-    thought = {
-        kind: demonstrate(task, kind, random.Random(0), stops=False).response.partition("```")[0] for kind in THOROUGH
-    }
-    assert thought["bare"] == f"digits {digits}\n"
-    assert thought["leap"] == f"leap {digits[::-1][::2][::-1]}\n"
-    lines = thought["worked"].splitlines()
-    assert [line[1:3] for line in lines] == list(task.steps)
-    assert "".join(line[-1] for line in lines) == digits
-    assert thought["checked"] == f"{thought['worked']}again\n{thought['worked']}"
-
-
 def test_unknown_words_and_more_chains_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="unknown tier 'harder'; allowed: easy, medium, hard"):
         generate_problems(split="train", num_problems=1, tiers=("harder",))  # pyrefly: ignore
@@ -132,12 +105,12 @@ def test_the_standard_demonstrations_hold_no_trick_and_are_what_they_were() -> N
 def test_a_few_demonstrations_are_tricks_where_a_recipe_says_so() -> None:
     shares = ThinkingShares(trick=0.05)
     tricks: Counter[tuple[Trick | None, str]] = Counter()
-    for demonstration in generate_chain_demonstrations(num=6000, shares=shares):
+    for demonstration in generate_chain_demonstrations(num=2000, shares=shares):
         trick = find_trick(extract_program(demonstration.response).code)
         assert (trick is not None) == (demonstration.thinking == "trick")
         if trick:
             tricks[trick, demonstration.task.style] += 1
-    assert 0.03 < tricks.total() / 6000 < 0.06
+    assert 0.03 < tricks.total() / 2000 < 0.06
     assert {trick for trick, style in tricks if style == "function"} == set(TRICKS)
     assert {trick for trick, style in tricks if style == "stdin"} == {"exit", "print"}
     thorough = generate_chain_demonstrations(num=500, shares=shares, thorough=True)

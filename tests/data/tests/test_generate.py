@@ -111,14 +111,6 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]
 
 
-def test_enough_hidden_tests_start_no_judge() -> None:
-    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(10)]
-    candidate = make_candidate(tests=tests)
-    assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
-    off = GenerateSettings(mode="off")
-    assert generate(make_candidate(), lambda: pytest.fail("a judge was started"), off) == make_candidate()
-
-
 GENERATOR = """import random, sys
 random.seed(int(sys.argv[1]))
 print([random.randint(1, 1000) for _ in range(50000)])

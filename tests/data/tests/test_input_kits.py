@@ -1,4 +1,4 @@
-"""Generators and validators of packages, read without running them, then run in the sandbox."""
+"""What inputs look like, mutations of them, mutants of programs; generators and validators of packages."""
 
 from __future__ import annotations
 
@@ -8,15 +8,128 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from microcoder.data.formats.candidates import InputKit, Origin
 from microcoder.data.formats.input_kits import _find_header, read_kit
+from microcoder.data.inputs.layouts import read_texts
+from microcoder.data.inputs.model import InputModel, Relation, infer_shape, is_tree, learn
+from microcoder.data.inputs.mutating import MUTATIONS, mutate
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
+from microcoder.data.tests.killing import make_mutants
 from microcoder.data.tests.makers import read_validators, run_kit, spoil
 from microcoder.judge import Judge
+
+KNOWN = [(3, [[0, 1], [1, 2]], "ab", 1), (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)]
+NAMES = ("n", "edges", "s", "k")
+
+
+@pytest.fixture(scope="module")
+def tree() -> InputModel:
+    return learn(NAMES, KNOWN)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 1 << 40), mutation=st.sampled_from(sorted(MUTATIONS)))
+def test_what_is_mutated_is_another_input_that_meets_the_model(tree: InputModel, seed: int, mutation: str) -> None:
+    values = mutate(tree, KNOWN[1], mutation, seed=seed)
+    if values is not None:
+        assert values != KNOWN[1]
+        assert not tree.find_fault(values)
+        n, edges, text, k = values
+        assert 3 <= n <= 4
+        assert len(edges) == n - 1
+        assert is_tree(edges)
+        assert 2 <= len(text) <= 3
+        assert set(text) <= set("abcd")
+        assert 1 <= k <= len(text)
+    assert KNOWN[1] == (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "forms"),
+    [
+        (["3\n1 2 3\n", "2\n5 6\n"], ["count", "list"]),
+        (["2 5\n1 2\n3 4\n", "1 5\n7 8\n"], ["count", "value", "rows"]),
+        (["2\nab\ncd\n", "3\na\nb\nc\n"], ["count", "column"]),
+        (["4 2\n1 2 3 4\n1 2\n3 4\n", "2 1\n5 6\n2 1\n"], ["count", "count", "list", "rows"]),
+        (["2\nab 3\nc 4\n", "1\nx 9\n"], ["count", "rows"]),
+        # So many edges less than nodes; then as many queries as the next line says.
+        (["3\n1 2\n2 3\n1\n7 1\n", "2\n2 1\n3\n9 1\n8 2\n7 7\n"], ["value", "rows", "count", "rows"]),
+        # Two blocks of one number of lines.
+        (["4 1\n0 1\n1 2\n", "5 2\n0 1\n3 2\n1 4\n1 2\n"], ["value", "count", "rows", "rows"]),
+        # Each row says how many pairs follow.
+        (["2\n1 4 5\n2 1 2 6 9\n", "1\n3 1 1 2 2 3 3\n"], ["count", "rows"]),
+        (["1\n", "3\n1 2\n1 3\n"], ["value", "rows"]),
+    ],
+)
+def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: list[str]) -> None:
+    read = read_texts(texts, is_typed=True)[0]
+    assert [item.form for item in read.layout.items] == forms
+    assert [read.layout.render(values) for values in read.values] == texts
+    assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], "inputs of different layouts have none"
+
+
+def test_relations_that_hold_for_all_known_inputs_are_kept() -> None:
+    for known, kept, no_relation in (
+        ([([4, 9], 1), ([7, 5, 5], 1)], Relation("k", "<", "nums#"), "=="),
+        ([([4, 9], 2), ([7, 5, 5], 3)], Relation("nums#", "==", "k"), "<"),
+        ([([0, 2], 3), ([1, 0, 0], 2)], Relation("nums[]", "<", "k"), "=="),
+    ):
+        model = learn(("nums", "k"), known)
+        assert kept in model.relations
+        assert all(one.operator != no_relation for one in model.relations)
+        assert all(not model.find_fault(values) for values in known)
+
+
+def test_what_all_known_values_have_in_common_is_kept() -> None:
+    values: list[tuple[list[Any], set[str]]] = [
+        ([[1, 2, 5], [3, 4, 4]], {"sorted"}),
+        ([[2, 1, 3], [1, 2]], {"permutation", "distinct"}),
+        ([[[1, 2], [3, 4]], [[2, 4], [4, 1]]], {"rectangular", "square", "of even length", "distinct"}),
+    ]
+    for known, facts in values:
+        found = infer_shape(known).facts
+        assert facts <= found
+        assert not {"permutation", "square"} & found - facts
+
+
+CODE = """from functools import cache
+def best(nums, k):
+    seen = set(nums)
+    @cache
+    def go(i):
+        if i >= len(nums) or k < 0:
+            return 0
+        return max(go(i + 1), nums[i] + go(i + 2))
+    for i in range(1, len(nums)):
+        if nums[i] in seen and nums[i - 1] <= k:
+            k += 1
+    return go(0) % (10**9 + 7)
+"""
+
+
+def test_mutants_are_other_programs_that_compile_and_name_what_was_changed() -> None:
+    mutants = make_mutants(CODE, limit=200)
+    assert len(mutants) > 20
+    assert len({one.code for one in mutants}) == len(mutants)
+    for one in mutants:
+        compile(one.code, one.name, "exec")
+        assert int(one.name.rpartition("@")[2]) <= CODE.count("\n")
+    kinds = {one.name.split("/")[0] for one in mutants}
+    assert {"compare", "operator", "logic", "constant", "branch", "bound", "greedy", "slow", "call", "index"} <= kinds
+    few = make_mutants(CODE, limit=12, seed=3)
+    assert len(few) == 12
+    assert len({one.name.split("/")[0] for one in few}) >= 6
+    assert few == make_mutants(CODE, limit=12, seed=3)
+    assert few != make_mutants(CODE, limit=12, seed=4)
+    assert make_mutants("int main() { return 0; }", limit=5) == [], "what is no Python has no mutants"
+
 
 SCRIPT = """#!/usr/bin/env bash
 . ../../testdata_tools/gen.sh
