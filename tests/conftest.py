@@ -48,14 +48,13 @@ LONGEST = (
     "eval/test_evaluation_session.py",
     "judge/test_judge_processes.py",
     "judge/test_judge.py",
-    "data/filter/test_filter_contamination.py",
-    "data/collect/test_collect_real_data.py",
+    "data/filter/test_duplicates.py",
+    "data/collect/test_collect_formats.py",
     "judge/test_isolation.py",
     "judge/test_fidelity.py",
     "judge/test_sharing.py",
     "judge/test_checkers.py",
     "judge/test_languages.py",
-    "data/formats/test_rows_real_data.py",
 )
 """Files that begin first, so that none of them is left alone on a processor at the end."""
 APART = (

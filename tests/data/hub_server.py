@@ -26,12 +26,8 @@ class Hub:
     """Repositories that were created, as the request said it."""
     committed: list[tuple[str, dict[str, bytes]]] = field(default_factory=list)
     """Branch, and files by path, of each commit."""
-    uploads: dict[str, bytes] = field(default_factory=dict)
-    """Large files, by their SHA-256."""
-    branches: list[str] = field(default_factory=list)
     refuses: bool = False
     """Whether tokens are refused."""
-    refuses_commits: bool = False
     url: str = ""
 
 
@@ -74,32 +70,11 @@ def serve_hub(hub: Hub) -> Iterator[str]:
             elif path == "/api/validate-yaml":
                 self._json({"errors": [], "warnings": []})
             elif "/branch/" in path:
-                hub.branches.append(path.rpartition("/")[2])
                 self._json({})
-            elif hub.refuses_commits and "/commit/" in path:
-                self._json({"error": "Storage quota exceeded."}, status=403)
             elif "/preupload/" in path:
-                asked = json.loads(body)["files"]
-                modes = [
-                    {
-                        "path": file["path"],
-                        "uploadMode": "lfs" if file["path"].endswith(".safetensors") else "regular",
-                        "shouldIgnore": False,
-                        "oid": None,
-                    }
-                    for file in asked
-                ]
-                self._json({"files": modes})
-            elif path.endswith("/info/lfs/objects/batch"):
-                objects = [
-                    {
-                        "oid": one["oid"],
-                        "size": one["size"],
-                        "actions": {"upload": {"href": f"{hub.url}/up/{one['oid']}"}},
-                    }
-                    for one in json.loads(body)["objects"]
-                ]
-                self._json({"transfer": "basic", "objects": objects})
+                names = [file["path"] for file in json.loads(body)["files"]]
+                how = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
+                self._json({"files": [{"path": name, **how} for name in names]})
             elif "/commit/" in path:
                 lines = [json.loads(line) for line in body.splitlines()]
                 files = {
@@ -107,20 +82,10 @@ def serve_hub(hub: Hub) -> Iterator[str]:
                     for line in lines
                     if line["key"] == "file"
                 }
-                files |= {
-                    line["value"]["path"]: hub.uploads[line["value"]["oid"]]
-                    for line in lines
-                    if line["key"] == "lfsFile"
-                }
                 hub.committed.append((path.rpartition("/")[2], files))
                 self._json({"commitUrl": f"{hub.url}/me/model/commit/{COMMIT}", "commitOid": COMMIT, "success": True})
             else:
                 self._json({"error": f"no {path}"}, status=404)
-
-        def do_PUT(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            hub.uploads[hashlib.sha256(body).hexdigest()] = body
-            self._json({})
 
         def _file(self, *, with_body: bool) -> None:
             name = unquote(urlsplit(self.path).path).partition(f"/{COMMIT}/")[2]

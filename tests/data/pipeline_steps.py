@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import time
-import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row, Work
-from microcoder.judge import JudgeOptions
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 
 if TYPE_CHECKING:
-    from microcoder.data.build.steps import Resources
-    from microcoder.data.verify import VerifySettings
+    pass
 
 ROWS_PER_SHARD = 5
 
@@ -95,70 +91,27 @@ def open_alone(settings: AloneSettings) -> Iterator[Any]:
     yield work
 
 
-def holding_step(modulus: int = 0) -> MapStep:
-    """Refuse to hold rows that went through; with a modulus, give those that it divides in another order."""
-    return MapStep("hold", "filter", Settings(modulus=modulus), open_holding, (__name__,), runs="alone")
+def losing_step() -> MapStep:
+    return MapStep("lose", "filter", Settings(), open_losing, (__name__,), runs="alone")
 
 
 @contextmanager
-def open_holding(settings: Settings) -> Iterator[Any]:
-    def work(candidates: Collection[Candidate]) -> Iterator[Row]:
-        given: list[weakref.ref[Candidate]] = []
-        for candidate in candidates:
-            given.append(weakref.ref(candidate))
-            assert sum(one() is not None for one in given) <= 2
-            name = f"{candidate.id}/other" if settings.modulus and int(candidate.statement) % settings.modulus else ""
-            yield candidate.model_copy(update={"id": name or candidate.id, "title": "held"})
-
-    yield work
+def open_losing(settings: Settings) -> Iterator[Any]:
+    yield lambda candidates: iter([*candidates][1:])
 
 
-def verify_step(work: Path, num_nodes: int) -> MapStep:
-    """Return the real verification, which begins once so many nodes have their sandboxes."""
-    # Here, as what takes long to import: the processes of all other steps do without.
-    from microcoder.data.build.steps import Resources
-    from microcoder.data.verify import VerifySettings
-
-    resources = Resources(work=work, judge=JudgeOptions(workers=1))
-    opens = partial(open_together, resources=resources, num_nodes=num_nodes)
-    return MapStep("verify", "verify", VerifySettings(runs=2), opens, (), runs="alone")
-
-
-@contextmanager
-def open_together(settings: VerifySettings, resources: Resources, num_nodes: int) -> Iterator[Work]:
-    from microcoder.data.build.steps import open_verify
-
-    ready = resources.work / "ready"
-    ready.mkdir(exist_ok=True)
-    with open_verify(settings, resources) as work:
-        (ready / str(os.getpid())).touch()
-        while len(list(ready.iterdir())) < num_nodes:
-            time.sleep(0.05)
-        yield work
-
-
-def refusing_step() -> MapStep:
-    return MapStep("refuse", "filter", Settings(), open_refusing, (__name__,))
+def refusing_step(modulus: int = 1) -> MapStep:
+    """Refuse a row, or, with a modulus of 0, die."""
+    return MapStep("refuse", "filter", Settings(modulus=modulus), open_refusing, (__name__,))
 
 
 @contextmanager
 def open_refusing(settings: Settings) -> Iterator[Any]:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        if not settings.modulus:
+            # As the kernel does where memory runs out.
+            os.kill(os.getpid(), signal.SIGKILL)
         raise DataError(f"{next(iter(candidates)).id} is refused; type something else")
-
-    yield work
-
-
-def dying_step() -> MapStep:
-    return MapStep("die", "filter", Settings(), open_dying, (__name__,))
-
-
-@contextmanager
-def open_dying(settings: Settings) -> Iterator[Any]:
-    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
-        # As the kernel does where memory runs out.
-        os.kill(os.getpid(), signal.SIGKILL)
-        yield from candidates
 
     yield work
 

@@ -21,35 +21,30 @@ TEXT = (
 )
 
 
-def row(name: str, text: str, tests: list[tuple[str, str]], *, right: list[str], wrong: list[str]) -> dict[str, Any]:
-    none: dict[str, Any] = {"input": [], "output": []}
+NONE: dict[str, Any] = {"input": [], "output": []}
+
+
+def row(name: str, text: str, tests: list[tuple[str, str]], *, right: str, wrong: str = "") -> dict[str, Any]:
+    wrongs = [wrong] if wrong else []
     return {
         "name": name,
         "description": text,
-        "public_tests": none,
+        "public_tests": NONE,
         "private_tests": {"input": [given for given, _ in tests], "output": [output for _, output in tests]},
-        "generated_tests": none,
-        "source": 1,
-        "difficulty": 1,
-        "solutions": {"language": [3] * len(right), "solution": right},
-        "incorrect_solutions": {"language": [3] * len(wrong), "solution": wrong},
-        "cf_tags": [],
+        "generated_tests": NONE,
+        "solutions": {"language": [3], "solution": [right]},
+        "incorrect_solutions": {"language": [3] * len(wrongs), "solution": wrongs},
     }
 
 
 TESTS = [("1 2\n", "3\n"), ("3 4\n", "7\n"), ("5 6\n", "11\n"), ("9 9\n", "18\n"), ("20 1\n", "21\n")]
 PRODUCT = TEXT.replace("sum", "product").replace("two integers", "a pair of small numbers")
+BASKET = "You are given an apple count and a pear count for one basket. How many fruits does it hold, at most n <= 105?"
 ROWS = [
-    row("Fine", TEXT, TESTS, right=[SUM], wrong=["print(3)"]),
-    row("Same again", TEXT, TESTS, right=[SUM], wrong=[]),
-    row("Wrong tests", PRODUCT, TESTS, right=["a, b = map(int, input().split())\nprint(a * b)"], wrong=[]),
-    row(
-        "Weak tests",
-        "You are given an apple count and a pear count for one basket. How many fruits does it hold, at most n <= 105?",
-        TESTS[:1],
-        right=[SUM],
-        wrong=["print(3)"],
-    ),
+    row("Fine", TEXT, TESTS, right=SUM, wrong="print(3)"),
+    row("Same again", TEXT, TESTS, right=SUM),
+    row("Wrong tests", PRODUCT, TESTS, right="a, b = map(int, input().split())\nprint(a * b)"),
+    row("Weak tests", BASKET, TESTS[:1], right=SUM, wrong="print(3)"),
     {"name": "Nothing"},
 ]
 
@@ -77,37 +72,28 @@ def kinds_of(folder: Path) -> dict[str, set[str]]:
 def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_same(
     source: SourceSettings, tmp_path: Path
 ) -> None:
-    found = audit(config(source, tmp_path / "whole"))
+    tests = ["assert add(2, 3) == 5", "assert add(40, 2) == 42", "assert add(100, 11) == 111"]
+    task = {"task_id": 1, "text": "Write a function.", "code": "def add(x, y):\n    return x + y", "test_list": tests}
+    (tmp_path / "mbpp.jsonl").write_text(json.dumps(task))
+    benchmark = SourceSettings(path=str(tmp_path / "mbpp.jsonl"), format="mbpp")
+    found = audit(config(source, tmp_path / "whole", benchmarks=(benchmark,)))
     kinds = kinds_of(tmp_path / "whole")
     assert kinds["5"] == {"missing_field"}
-    assert "duplicate_of" in kinds["1"] | kinds["2"]
-    assert "reference_fails" in kinds["3"]
-    assert kinds["4"] == {"unclear_bounds", "trivial_passes", "few_tests"}
-    assert kinds["1"] | kinds["2"] == {"duplicate_of"}
+    # Copies of a benchmark are found by what they do; the third's tests are those of a sum, but its program is another.
+    assert kinds["1"] | kinds["2"] == {"duplicate_of", "contaminated"}
+    assert kinds["3"] == {"reference_fails"}
+    # What one step would turn away is looked at by the next ones too.
+    assert kinds["4"] == {"unclear_bounds", "trivial_passes", "few_tests", "contaminated"}
     assert found.num_rows == 5
     assert {one.kind: one.num for one in found.findings}["missing_field"] == 1
     assert "| verify | reference_fails | 1 | 20.0% |" in found.report.read_text()
 
-    stopped = config(source, tmp_path / "stopped")
+    stopped = config(source, tmp_path / "stopped", benchmarks=(benchmark,))
     with pytest.raises(KeyboardInterrupt):
         audit(stopped, on_progress=stop_at("verify"))
     assert audit(stopped).findings == found.findings
     for name in ("report.md", "findings.jsonl", "summary.json"):
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def test_copies_of_a_benchmark_are_found_by_what_they_do(source: SourceSettings, tmp_path: Path) -> None:
-    tests = ["assert add(2, 3) == 5", "assert add(40, 2) == 42", "assert add(100, 11) == 111"]
-    task = {"task_id": 1, "text": "Write a function.", "code": "def add(x, y):\n    return x + y", "test_list": tests}
-    (tmp_path / "mbpp.jsonl").write_text(json.dumps(task))
-    benchmark = SourceSettings(path=str(tmp_path / "mbpp.jsonl"), format="mbpp")
-    audit(config(source, tmp_path / "audit", benchmarks=(benchmark,)))
-    kinds = kinds_of(tmp_path / "audit")
-    copies = {place for place in kinds if "contaminated" in kinds[place]}
-    # The tests of the third are those of a sum as well, but its program is another.
-    assert copies == {"1", "2", "4"}
-    # What one step would turn away is looked at by the next ones too.
-    assert "trivial_passes" in kinds["4"]
 
 
 def test_a_source_of_a_builds_config_is_audited_with_its_columns_and_benchmarks(
@@ -119,8 +105,7 @@ def test_a_source_of_a_builds_config_is_audited_with_its_columns_and_benchmarks(
         json.dumps({"task_id": 1, "text": TEXT, "code": "def f():\n  pass", "test_list": []})
     )
     (tmp_path / "corpus.toml").write_text(
-        f"""
-name = "a"
+        f"""name = "a"
 output = "{tmp_path}/corpus"
 sources = [{{path = "{source.path}", format = "codecontests", name = "mine", columns = {{description = "text"}}}}]
 benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]
@@ -138,13 +123,8 @@ benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]
 def test_an_audit_without_a_format_says_which_it_looks_like(
     source: SourceSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "packages" / "sum").mkdir(parents=True)
-    (tmp_path / "packages" / "sum" / "problem.yaml").touch()
-    for path, said in [
-        (source.path, f"looks like codecontests. Type: microcoder data audit {source.path} --format codecontests"),
-        (str(tmp_path / "packages"), "looks like kattis"),
-        (str(tmp_path / "gone"), "use one of apps, apps_folder, "),
-    ]:
+    looks_like = f"looks like codecontests. Type: microcoder data audit {source.path} --format codecontests"
+    for path, said in ((source.path, looks_like), (str(tmp_path / "gone"), "use one of apps, apps_folder, ")):
         with pytest.raises(SystemExit):
             main(["data", "audit", path])
         assert said in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -23,9 +24,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from microcoder.cli import main
-from microcoder.data import read_problems, rowfiles
+from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.build import BuildConfig
+from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.session import plan_build, run_build
+from microcoder.data.build.steps import Resources, open_process, read_benchmark_problems
+from microcoder.data.clean import ProcessSettings
+from microcoder.data.formats.candidates import REASONS
+from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
 from microcoder.judge.core.config import load_config
@@ -87,13 +93,13 @@ def write_rows(path: Path, rows: list[dict[str, object] | str]) -> None:
     path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows))
 
 
-def write_recipe(tmp_path: Path) -> Path:
-    """Twelve good problems; a broken line, a copy, a wrong reference, Swedish, a benchmark's, one that shows all."""
+def write_recipe(tmp_path: Path, num_good: int = 12) -> Path:
+    """Some good problems; a broken line, a copy, a wrong reference, Swedish, a benchmark's, one that shows all."""
     swedish = 2 * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
     write_rows(
         tmp_path / "raw.jsonl",
         [
-            *(row(number) for number in range(12)),
+            *(row(number) for number in range(num_good)),
             '{"problem_id": 12, "question": ',
             {**row(3), "problem_id": 13, "url": "https://example.org/13"},
             row(14, added=99),
@@ -129,13 +135,13 @@ runs = 2
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     """A recipe of which nothing was done."""
-    return write_recipe(tmp_path)
+    return write_recipe(tmp_path, 4)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A recipe that was built without interruption, and what the command said."""
-    path = write_recipe(tmp_path_factory.mktemp("built"))
+    path = write_recipe(tmp_path_factory.mktemp("built"), 4)
     return path, build(path)
 
 
@@ -160,7 +166,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".work" not in path.parts
+        if path.is_file() and ".work" not in path.relative_to(folder).parts
     }
 
 
@@ -170,28 +176,19 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     corpus = recipe.parent / "corpus"
     steps = {step["step"]: (step["in"], step["kept"], step["rejected"]) for step in said["steps"]}
     assert steps == {
-        "collect": (18, 17, 1),
-        "process": (17, 16, 1),
-        "filter": (16, 15, 1),
-        "deduplicate": (15, 14, 1),
-        "compare": (14, 14, 0),
-        "generate": (14, 14, 0),
-        "verify": (14, 12, 2),
+        "collect": (10, 9, 1),
+        "process": (9, 8, 1),
+        "filter": (8, 7, 1),
+        "deduplicate": (7, 6, 1),
+        "compare": (6, 6, 0),
+        "generate": (6, 6, 0),
+        "verify": (6, 4, 2),
     }
     assert {reason: num for step in said["steps"] for reason, num in step["reasons"].items()} == dict.fromkeys(
         ("not_json", "not_english", "contaminated", "duplicate_of", "reference_fails", "all_tests_shown"), 1
     )
-    rejected = [line for path in corpus.glob("rejected-*.parquet") for line in pq.read_table(path).to_pylist()]
-    assert {line["reason"]: line["stage"] for line in rejected} == {
-        "not_json": "collect",
-        "not_english": "process",
-        "contaminated": "filter",
-        "duplicate_of": "filter",
-        "reference_fails": "verify",
-        "all_tests_shown": "verify",
-    }
     problems = read_problems(corpus)
-    assert len(problems) == 12
+    assert len(problems) == 4
     assert all(problem.reference for problem in problems)
     table = pq.read_table(corpus / "problems-00000.parquet").to_pylist()
     assert all(line["num_hidden_tests"] >= 10 for line in table)
@@ -203,7 +200,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     num_made = sum(line["num_generated_tests"] for line in table)
     assert tests == {"made_by_certificate": {"unchecked": num_made}, "guessable": []}
     card = (corpus / "README.md").read_text()
-    assert "| verify | 14 | 12 | 2 |" in card
+    assert "| verify | 6 | 4 | 2 |" in card
     assert "true_positive" in card
     before = contents(corpus)
     again = build(recipe)
@@ -212,11 +209,11 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
 
     missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13")[0])
     assert missing["missing"]["process"] == 0
-    assert missing["missing"]["filter"] == missing["missing"]["verify"] == 18
+    assert missing["missing"]["filter"] == missing["missing"]["verify"] == 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("num_kills", [2, pytest.param(8, marks=pytest.mark.long)])
 def test_a_build_that_was_killed_ends_with_the_same_bytes(
     built: tuple[Path, dict[str, Any]], tmp_path: Path, num_kills: int
 ) -> None:
@@ -244,23 +241,21 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
     assert contents(other) == contents(recipe.parent / "corpus")
 
 
-@pytest.mark.slow
 def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
     write_rows(tmp_path / "raw.jsonl", [row(1), row(2)])
     write_rows(tmp_path / "bench.jsonl", [row(2)])
     source = {"path": str(tmp_path / "set.tar"), "format": "apps", "inside": "set/raw.jsonl"}
     with tarfile.open(source["path"], "w") as archive:
-        archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
-        archive.add(tmp_path / "bench.jsonl", "set/bench.jsonl")
+        for name in ("raw.jsonl", "bench.jsonl"):
+            archive.add(tmp_path / name, f"set/{name}")
     for output in ("one", "two"):
-        config = BuildConfig.model_validate({
-            "name": "x", "output": tmp_path / output, "sources": [source], "workers": 1,
-            "benchmarks": [{**source, "inside": "set/bench.jsonl", "name": "bench"}],
-            "behaviour": {"is_on": False}, "verify": {"runs": 1},
-        })  # fmt: skip
-        run_build(config, plan_build(config))
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    assert len(read_problems(tmp_path / "one")) == 1
+        benchmark = {**source, "inside": "set/bench.jsonl", "name": "bench"}
+        given = {"output": tmp_path / output, "sources": [source], "benchmarks": [benchmark], "workers": 1}
+        config = BuildConfig.model_validate({"name": "x", **given})
+        run_build(config, plan_build(config, last="filter"))
+    one, two = (contents(tmp_path / output / ".work" / "parts") for output in ("one", "two"))
+    assert one == two
+    assert {name.partition("/")[0] for name in one} == {"collect", "process", "filter", "deduplicate", "compare"}
 
 
 def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
@@ -276,35 +271,20 @@ def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--workers", "2")
+    __import__("ray").shutdown()
     assert contents(tmp_path / "ray") == contents(built[0].parent / "corpus")
-
-
-def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
-    done = json.loads(run("build", "--until", "process", "-c", recipe, "--json")[0])
-    assert [step["step"] for step in done["steps"]] == ["collect", "process"]
-    assert done["corpus"] is None
-    assert not (recipe.parent / "corpus" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ((), "no config; type"),
-        (("--name", "a", "--output", "b"), "sources"),
         (("-c", "nowhere.toml"), "does not exist"),
-        (("-c", "RECIPE", "--filtre.x", "1"), "filtre"),
         (("-c", "RECIPE", "--sources", '[{path = "gone.jsonl", format = "apps"}]'), "gone.jsonl does not exist"),
-        (
-            ("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'),
-            "unknown format 'aps'; did you mean apps?",
-        ),
-        (("-c", "RECIPE", "--difficulty.selection.by", "predicted"), "difficulty.endpoint"),
+        (("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'), "'aps'; did you mean apps?"),
         (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
         (("-c", "RECIPE", "--output", "OTHER"), "README.md that is of no build and would be overwritten"),
-        (
-            ("-c", "RECIPE", "--sources", '[{path = "rows.jsonl", format = "apps", colums = {a = "b"}}]'),
-            "unknown key sources.colums.a",
-        ),
+        (("-c", "RECIPE", "--sources", '[{path = "a", format = "apps", colums = {}}]'), "unknown key sources.colums"),
     ],
 )
 def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -314,8 +294,6 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     given = [{"RECIPE": str(recipe), "OTHER": str(other)}.get(argument, argument) for argument in arguments]
     _, error = run("build", *given, expect=2)
     assert said in error
-    assert "Traceback" not in error
-    assert "or more items" not in error or arguments[0] != "-c"
     assert len(error.strip().splitlines()) == 1
 
 
@@ -337,19 +315,11 @@ def test_the_recipes_are_valid(path: Path) -> None:
     assert {source.format for source in (*config.sources, *config.benchmarks)} <= FORMATS.keys()
 
 
-def test_two_sources_of_one_name_are_refused(tmp_path: Path) -> None:
-    source = {"path": "a.jsonl", "format": "apps"}
-    with pytest.raises(ValueError, match="give each a `name`"):
-        BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source, source]})
-
-
-@pytest.mark.parametrize("name", [name for name, found in FORMATS.items() if found.is_benchmark])
-def test_a_benchmark_is_no_source(tmp_path: Path, name: str) -> None:
-    source = {"path": "a.jsonl", "format": name}
-    kept_out = {"name": "x", "output": tmp_path, "sources": [{**source, "format": "apps"}], "benchmarks": [source]}
-    assert BuildConfig.model_validate(kept_out).benchmarks
-    with pytest.raises(ValueError, match=r"put it under \[\[benchmarks\]\]"):
-        BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source]})
+def test_a_benchmark_is_no_source(tmp_path: Path) -> None:
+    for name in (name for name, found in FORMATS.items() if found.is_benchmark):
+        given = {"name": "x", "output": tmp_path, "sources": [{"path": "a.jsonl", "format": name}]}
+        with pytest.raises(ValueError, match=r"put it under \[\[benchmarks\]\]"):
+            BuildConfig.model_validate(given)
 
 
 def pack(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
@@ -421,10 +391,7 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
         unpack(path, into=tmp_path / "unpacked", digest="d")
     assert list((tmp_path / "unpacked").iterdir()) == []
     assert not list(tmp_path.rglob("outside.jsonl"))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_damaged_archive_is_refused(tmp_path: Path, form: str) -> None:
+    # One that is damaged.
     path = pack(tmp_path / f"set.{form}", {"a.jsonl": random.Random(1).randbytes(1 << 16)}, {})
     path.write_bytes(path.read_bytes()[: 1 << 15])
     with pytest.raises(DataError, match="cannot be unpacked"):
@@ -457,28 +424,50 @@ main(["data", "build", "-c", sys.argv[1], "--output", sys.argv[2] + "/out"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a disk")
-@pytest.mark.parametrize(
-    ("flags", "options", "said"),
-    [
-        (
-            "1",
-            "size=1m",
-            "Read-only file system (PLACE/; make it writable or choose another place, and type the command again",
-        ),
-        # Where it was written last is another place at times: a part, or a store of SQLite.
-        ("0", "size=200k", "No space left on device; free some space and type the same command again to resume"),
-    ],
-    ids=["read-only", "full"],
-)
-def test_a_disk_that_takes_nothing_is_one_line(
-    recipe: Path, tmp_path: Path, flags: str, options: str, said: str
-) -> None:
+@pytest.mark.parametrize(("flags", "options"), [("1", "size=1m"), ("0", "size=120k")], ids=["read-only", "full"])
+def test_a_disk_that_takes_nothing_is_one_line(recipe: Path, tmp_path: Path, flags: str, options: str) -> None:
     place = tmp_path / "disk"
     place.mkdir()
     command = [sys.executable, "-c", _ON_A_BAD_DISK, str(recipe), str(place), flags, options]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2, result.stderr
     line = result.stderr.splitlines()[-1].replace(str(place), "PLACE")
-    assert line.startswith("microcoder: error: ")
-    assert all(part in line for part in said.split("; ")), line
+    # Where it was written last is another place at times: a part, or a store of SQLite.
+    full, what_next = "No space left on device", "; free some space and type the same command again to resume"
+    parts = ("Read-only file system (PLACE/", "; make it writable or choose") if flags == "1" else (full, what_next)
+    assert all(part in line for part in ("microcoder: error: ", *parts)), line
     assert "Traceback" not in result.stderr
+
+
+FINE = "Given two numbers, print the sum of both of them on one line."
+
+
+def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path: Path) -> None:
+    rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
+    fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
+    rows[1] = Candidate.model_construct(**fields)
+    with open_process(ProcessSettings(), Resources(work=tmp_path)) as work:
+        first, second, third = work(rows)
+    assert isinstance(first, Candidate)
+    assert isinstance(third, Candidate)
+    assert isinstance(second, Rejection)
+    assert (second.stage, second.reason) == ("process", "row_fault")
+    assert re.match(r"\w+Error: .*int", second.detail)
+    assert second.candidate == rows[1]
+
+
+def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "bench.jsonl").write_text('{"text": "Print 1."}\n{"text": "Print 2."}\n')
+    source = SourceSettings(path=str(tmp_path / "bench.jsonl"), format="mbpp", name="bench")
+    with pytest.raises(DataError, match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: "):
+        read_benchmark_problems([source])
+
+
+def test_the_table_of_reasons_is_up_to_date() -> None:
+    reasons = (
+        (RECIPES.parents[1] / "docs" / "dataset-audit.md")
+        .read_text(encoding="utf-8")
+        .partition("\n## Why a row was turned away\n")[2]
+    )
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", reasons.partition("\n## ")[0], re.MULTILINE)
+    assert rows == [*row_reasons.items(), *REASONS.items()]

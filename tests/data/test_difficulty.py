@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from local_endpoint import endpoint_of
-from pydantic import ValidationError
 
 from microcoder.data import Candidate, Difficulty, Rejection
+from microcoder.data.build.config import DifficultySettings
+from microcoder.data.build.steps import SelectionBarrier
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
 from microcoder.data.difficulty import (
     DIMENSIONS,
@@ -28,6 +27,7 @@ from microcoder.data.difficulty import (
     select,
     with_pass_rate,
 )
+from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
 
@@ -62,25 +62,12 @@ def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_e
         score_difficulty(CANDIDATE, endpoint)
 
 
-def test_scores_are_weighted_onto_one_to_five() -> None:
-    assert sum(weight for weight, _ in DIMENSIONS.values()) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("scores", "said"),
-    [
-        ({}, "wanted are algorithmic_thinking"),
-        ({"implementation": 1}, "wanted are algorithmic_thinking"),
-        *((dict.fromkeys(DIMENSIONS, score), "wanted is 1 to 5") for score in (0, 6, 2.5, True, "3", None)),
-    ],
-)
-def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale(scores: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadReply, match=said):
-        read_scores(scores)
-
-
-LIMIT = hypothesis_settings(max_examples=50, deadline=None)
-VALUES = st.lists(st.floats(1, 5), max_size=60)
+def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> None:
+    with pytest.raises(BadReply, match="wanted are algorithmic_thinking"):
+        read_scores({"implementation": 1})
+    for wrong in (0, 6, 2.5, True, "3", None):
+        with pytest.raises(BadReply, match="wanted is 1 to 5"):
+            read_scores(dict.fromkeys(DIMENSIONS, wrong))
 
 
 def make(number: int, predicted: float | None) -> Candidate:
@@ -91,18 +78,9 @@ def kept(candidates: list[Candidate], settings: SelectionSettings) -> set[str]:
     return {item.id for item in select(candidates, settings) if isinstance(item, Candidate)}
 
 
-@LIMIT
-@given(VALUES, st.randoms(use_true_random=False))
-def test_the_order_of_the_candidates_changes_nothing(values: list[float], order: random.Random) -> None:
-    candidates = [make(number, value) for number, value in enumerate(values)]
-    shuffled = order.sample(candidates, len(candidates))
-    assert kept(candidates, SelectionSettings()) == kept(shuffled, SelectionSettings())
-    assert [item.id for item in select(shuffled)] == [item.id for item in shuffled]
-
-
-@LIMIT
-@given(VALUES)
-def test_paper_mode_drops_only_easy_problems_down_to_their_share(values: list[float]) -> None:
+@hypothesis_settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(1, 5), max_size=60), st.randoms(use_true_random=False))
+def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[float], order: random.Random) -> None:
     settings = SelectionSettings()
     candidates = [make(number, value) for number, value in enumerate(values)]
     bands = {candidate.id: band_of(candidate.difficulty.predicted or 0, settings) for candidate in candidates}
@@ -113,29 +91,17 @@ def test_paper_mode_drops_only_easy_problems_down_to_their_share(values: list[fl
     dropped = [c.difficulty.predicted or 0 for c in candidates if c.id not in names]
     lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
     assert all(value <= lowest for value in dropped), "the easiest go first"
-
-
-def test_a_share_of_forty_percent_becomes_twenty() -> None:
-    candidates = [make(number, 1 + number / 40) for number in range(40)] + [make(n, 3.0) for n in range(40, 100)]
-    assert len(kept(candidates, SelectionSettings())) == 75
+    # The order of the candidates changes nothing.
+    shuffled = order.sample(candidates, len(candidates))
+    assert kept(shuffled, settings) == names
+    assert [item.id for item in select(shuffled)] == [item.id for item in shuffled]
 
 
 def test_what_has_no_difficulty_is_said_so() -> None:
-    (rejected,) = select([make(0, None)])
-    assert isinstance(rejected, Rejection)
-    assert rejected.reason == "no_difficulty"
     by_rate = SelectionSettings(by="pass_rate", boundaries=(0.5,))
-    (rejected,) = select([make(0, 3.0)], by_rate)
-    assert isinstance(rejected, Rejection)
-    assert rejected.reason == "no_difficulty"
-
-
-@pytest.mark.parametrize(
-    "fields", [{"boundaries": (3.0, 2.0)}, {"boundaries": ()}, {"by": "pass_rate", "boundaries": (0.5, 1.0)}]
-)
-def test_bands_that_do_not_fit_are_refused(fields: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match="give"):
-        SelectionSettings.model_validate(fields)
+    for (rejected,) in (select([make(0, None)]), select([make(0, 3.0)], by_rate)):
+        assert isinstance(rejected, Rejection)
+        assert rejected.reason == "no_difficulty"
 
 
 def with_rates(*rates: str) -> Candidate:
@@ -156,16 +122,67 @@ def test_a_candidate_says_its_pass_rate_and_what_it_belongs_to() -> None:
             with_pass_rate(with_rates(broken), "a/b", "")
 
 
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(workers=1) as judging:
-        yield judging
-
-
-def test_attempts_are_judged_by_our_evaluator(judge: Judge) -> None:
+def test_attempts_are_judged_by_our_evaluator() -> None:
     candidate = Candidate.model_validate(
         {"id": "made/echo", "dataset": "made", "tests": [{"input": "4", "output": "5"}]}
     )
     silent = candidate.model_copy(update={"id": "made/silent"})
     responses = {"made/echo": ["```python\nprint(int(input()) + 1)\n```", "```python\nprint(4)\n```", "I do not know"]}
-    assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
+    with Judge(workers=1) as judge:
+        assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
+
+
+ENDPOINT = {"base_url": "http://localhost:1/v1", "model": "m"}
+
+
+def rows() -> list[Candidate]:
+    easy = [(1.2, "m=4/4"), (1.5, "m=3/4"), (1.9, "m=1/4")]
+    return [
+        Candidate(id=f"a/{n}", dataset="a", difficulty=Difficulty(predicted=predicted), pass_rates=(rate,))
+        for n, (predicted, rate) in enumerate(easy)
+    ]
+
+
+def pass_through(settings: DifficultySettings) -> list[object]:
+    barrier = SelectionBarrier(settings)
+    barrier.decide(barrier.look(rows()))
+    return [barrier.apply(row, {}) for row in rows()]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"selection": {}}, r"set difficulty\.endpoint\.model"),
+        ({"selection": {"by": "pass_rate", "boundaries": [0.5]}}, "name a model with pass_rates_of"),
+        ({"pass_rates_of": "m", "selection": {"by": "pass_rate"}}, "give numbers between 0 and 1"),
+        ({"checkpoint": "step-7"}, "name it with pass_rates_of"),
+        ({"endpoint": ENDPOINT, "selection": {"boundaries": [3.0, 2.0]}}, "give"),
+        ({"endpoint": ENDPOINT, "selection": {"boundaries": []}}, "give"),
+    ],
+)
+def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        DifficultySettings.model_validate(given)
+
+
+def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> None:
+    assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
+    papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
+    assert not any(isinstance(row, Candidate) for row in pass_through(papers))
+    scored = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {"boundaries": [1.4, 1.6]}})
+    assert [isinstance(row, Candidate) for row in pass_through(scored)] == [False, True, True]
+    for boundary, easy_share, is_first_kept in ((0.1, 0.4, True), (0.2, 0.2, False)):
+        by_rate = {"by": "pass_rate", "boundaries": [boundary], "easy_share": easy_share}
+        rated = DifficultySettings.model_validate({"pass_rates_of": "m", "selection": by_rate})
+        assert [isinstance(row, Candidate) for row in pass_through(rated)] == [is_first_kept, True, True]
+
+
+def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
+    given = {"pass_rates_of": "m", "checkpoint": "step-7"}
+    published = pass_through(DifficultySettings.model_validate(given))[1]
+    judged = pass_through(DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"}))[1]
+    assert isinstance(published, Candidate)
+    assert isinstance(judged, Candidate)
+    assert published.difficulty.pass_rate == 0.75
+    assert published.difficulty.measured_on == "m@step-7 evaluator=unknown"
+    assert judged.difficulty.measured_on == f"m@step-7 evaluator={evaluator_version()}"

@@ -1,9 +1,8 @@
-"""What leaves the pipeline: tables, exports, a card whose funnel adds up, a page that shows text as text."""
+"""What leaves the pipeline: tables, exports, a card."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,14 +10,10 @@ import pytest
 import yaml
 
 from microcoder.data import Candidate, Rejection, Solution, read_problems
-from microcoder.data.pipeline.engine import StepCounts
 from microcoder.data.release import export, read_released, write_tables
 from microcoder.data.release.tables import MARKER, write_card
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Checker, TestCase
-
-HOSTILE = "</script><script>document.title='HARM'</script><img src=x onerror=\"document.title='HARM'\">"
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def candidate(number: int, **options: object) -> Candidate:
@@ -39,7 +34,7 @@ def candidate(number: int, **options: object) -> Candidate:
 KEPT = [candidate(1), candidate(2, fn_name="add", tests=(TestCase(input="1\n2", output="3"),))]
 REJECTED = [
     Rejection(id="set/3", dataset="set", stage="filter", reason="no_licence", candidate=candidate(3)),
-    Rejection(id="set/4", dataset="set", stage="collect", reason="not_json", raw="{" + HOSTILE),
+    Rejection(id="set/4", dataset="set", stage="collect", reason="not_json", raw="{</script>"),
 ]
 
 
@@ -72,25 +67,6 @@ def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
     assert read_problems(tmp_path) == read_released(tmp_path) == [kept.to_problem() for kept in KEPT]
 
 
-def test_exports_are_what_trainers_read(tmp_path: Path) -> None:
-    problems = [kept.to_problem() for kept in KEPT]
-    for form in ("verl", "trl", "jsonl"):
-        export(problems, tmp_path / form, form=form)
-    verl = pq.read_table(tmp_path / "verl").to_pylist()
-    assert json.loads(verl[1]["reward_model"]["ground_truth"]) == {
-        "inputs": ["1\n2"],
-        "outputs": ["3"],
-        "fn_name": "add",
-    }
-    trl = [json.loads(line) for line in (tmp_path / "trl").read_text().splitlines()]
-    assert trl[0]["prompt"][0]["role"] == "user"
-    assert "Add them." in trl[0]["prompt"][0]["content"]
-    (tmp_path / "jsonl").rename(tmp_path / "out.jsonl")
-    assert read_problems(tmp_path / "out.jsonl") == problems
-    with pytest.raises(DataError, match="use one of verl, trl, nemogym, verifiers, livecodebench, harbor, jsonl"):
-        export(problems, tmp_path / "x", form="csv")
-
-
 def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_path: Path) -> None:
     checkers = [Checker(type="float", tolerance=1e-6), Checker(type="program", code="exit(0)"), Checker(type="exact")]
     problems = [candidate(n, checker=checker).to_problem() for n, checker in enumerate(checkers)]
@@ -114,24 +90,3 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
     write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), step_counts=[], figures={}, config={})
     head = yaml.safe_load((tmp_path / "README.md").read_text().split("---\n")[1])
     assert (head["pretty_name"], head["license"]) == (name, said)
-
-
-def test_the_card_adds_up(tmp_path: Path) -> None:
-    tally = write_tables(tmp_path, KEPT, REJECTED)
-    step_counts = [
-        StepCounts("collect", "collect", 4, 3, 1, {"not_json": 1}, 1),
-        StepCounts("filter", "filter", 3, 2, 1, {"too_short": 1}, 1),
-    ]
-    write_card(
-        tmp_path, name="tiny", tally=tally, step_counts=step_counts, figures={"verify": {"rate": 1.0}}, config={}
-    )
-    text = (tmp_path / "README.md").read_text()
-    for expected in (
-        "2 programming problems with 2 tests",
-        "| filter | 3 | 2 | 1 |",
-        "`no_licence` | 1",
-        "| MIT | 2 |",
-    ):
-        assert expected in text
-    funnel = json.loads((tmp_path / "funnel.json").read_text())
-    assert funnel["steps"][0]["in"] == funnel["steps"][-1]["kept"] + tally.num_rejected

@@ -18,7 +18,7 @@ from microcoder.data.behaviour.values import compare, tokens_of_json, tokens_of_
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.formats.candidates import Candidate, Solution
-from microcoder.data.inputs.layouts import read_calls, read_texts, split_repeated
+from microcoder.data.inputs.layouts import read_texts
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
@@ -84,36 +84,11 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evi
     assert ("answers there" in hit.detail) is solved
 
 
-def test_programs_that_give_back_what_they_get_leave_a_place_for_the_right_one(runner: ProgramRunner) -> None:
-    # Read as many cases of one word each, the input below has dozens of programs that agree on the first of them.
-    words = [
-        benchmark(f"def f(word):\n    return word or '{n}'", ('"ab"', '"ab"'), ('"c"', '"c"'), name=f"bench/{n + 2}")
-        for n in range(30)
-    ]
-    tops = "def f(numbers):\n    return [max(numbers[: n + 1]) for n in range(len(numbers))]"
-    highest = benchmark(tops, ("[1, 9, 6]", "[1, 9, 9]"), ("[5, 2]", "[5, 5]"), ("[4, 7, 2]", "[4, 7, 7]"))
-    climber = "n = int(input())\nt = 0\nfor _ in range(n):\n    t = max(t, int(input()))\n    print(t)"
-    heights = [[607, 558, 134], [44, 309, 799, 32], [610, 737, 900], [760, 16, 688, 796], [651, 156, 889]]
-    tests = [
-        ("\n".join(map(str, [len(a), *a])) + "\n", "\n".join(str(max(a[: n + 1])) for n in range(len(a))) + "\n")
-        for a in heights
-    ]
-    found = find_behaviour(story(climber, *tests), index_behaviour([*words, highest]), runner)
-    assert [hit.problem_id for hit in found] == ["bench/1"]
-
-
 def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: ProgramRunner) -> None:
     more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
     (hit,) = find_behaviour(story(MILLER, *SACKS), index_behaviour([bare]), runner)
     assert "the program here gives" in hit.detail
-
-
-def test_a_near_miss_is_not_found(runner: ProgramRunner) -> None:
-    # The greatest so far agrees with the running total on none but the first.
-    code = MILLER.replace("t += x", "t = max(t, x)")
-    near = story(code, ("3\n4 5 6\n", "4\n5\n6\n"), ("2\n10 1\n", "10\n10\n"), ("3\n7 7 30\n", "7\n7\n30\n"))
-    assert find_behaviour(near, index_behaviour([TOTALS]), runner) == []
 
 
 def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(runner: ProgramRunner) -> None:
@@ -172,18 +147,6 @@ def test_nothing_is_run_twice(judge: Judge, tmp_path: Path) -> None:
         runner.close()
 
 
-lists = st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=2, max_size=5)
-
-
-@given(lists, st.integers(-9, 9))
-def test_what_was_read_is_written_again(rows: list[list[int]], extra: int) -> None:
-    texts = [f"{len(row)} {extra}\n{' '.join(map(str, row))}\n" for row in rows]
-    reads = read_texts(texts)
-    assert reads
-    for read in reads:
-        assert [read.layout.render(values) for values in read.values] == texts
-
-
 @pytest.mark.parametrize(
     ("texts", "values"),
     [
@@ -201,18 +164,6 @@ def test_counts_are_no_values(texts: list[str], values: list[tuple[object, ...]]
     assert read_texts(texts)[0].layout.render(read_texts(texts)[0].values[0]) == texts[0]
 
 
-def test_many_cases_in_one_input_are_cut_apart() -> None:
-    assert split_repeated(["2\n3\n1 2 3\n1\n9\n"], ["6\n9\n"]) == (["3\n1 2 3\n", "1\n9\n"], ["6", "9"])
-    assert split_repeated(["3\n1 2 3\n"], ["6\n"]) is None
-
-
-def test_the_length_of_an_argument_is_no_value_of_a_call() -> None:
-    plain, counted = read_calls([[[1, 2, 3], 3, 8], [[4, 5], 2, 7]])
-    assert len(plain.values[0]) == 3
-    assert counted.values == (([1, 2, 3], 8), ([4, 5], 7))
-    assert counted.layout.render(([9], 1)) == [[9], 1, 1]
-
-
 def test_outputs_are_compared_as_values() -> None:
     assert tokens_of_json('[1.0, true, "a b"]') == tokens_of_text("1 True a, b") == ("1", "true", "a", "b")
     assert compare([("1", "0", "1")], [("101",)], reaches=[0]).how == "joined"
@@ -226,14 +177,6 @@ def test_only_positions_may_be_counted_from_another_number() -> None:
     assert sum(compare(one, other, reaches=[5, 5]).agreed) == 1
     assert sum(compare(one, other, reaches=[0, 0]).agreed) == 0
     assert sum(compare(one, other, reaches=[9, 9], how="joined").agreed) == 0
-
-
-def test_a_sum_that_is_off_by_one_is_another_function(runner: ProgramRunner) -> None:
-    index = index_behaviour([benchmark("def f(a, b):\n    return a + b + 1", ("1\n2", "4"), ("30\n12", "43"))])
-    for extra, is_found in ((1, True), (2, False), (0, False)):
-        tests = [(f"{a} {b}\n", f"{a + b + extra}\n") for a, b in ((3, 4), (50, 7), (11, 90), (23, 24), (8, 61))]
-        code = f"a, b = map(int, input().split())\nprint(a + b + {extra})"
-        assert bool(find_behaviour(story(code, *tests), index, runner)) is is_found
 
 
 @settings(max_examples=30)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,13 @@ from microcoder.data.benchmarks import HumanEval, Mbpp, Question
 from microcoder.data.formats.claims import cut_assertion
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.types import Outcome, Program, Verdict
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 
+FILES = {
+    "humaneval": "HumanEval.jsonl.gz",
+    "mbpp": "mbpp.jsonl",
+    "leetcodedataset": "LeetCodeDataset-v0.3.1-test.jsonl.gz",
+}
 PROMPT = 'import math\n\n\ndef half(x):\n    """Return half of x."""\n'
 TEST = (
     "METADATA = {}\n\ndef check(candidate):\n    assert candidate(4) == 2, 'first'\n"
@@ -25,7 +32,7 @@ LOOP = (
     "def check(candidate):\n    import random\n    for _ in range(20):\n"
     "        x = random.randint(0, 10**6)\n        assert candidate(x) == x / 2\n"
 )
-HUMANEVAL = {
+HUMANEVAL: dict[str, Any] = {
     "task_id": "HumanEval/900",
     "prompt": PROMPT,
     "entry_point": "half",
@@ -40,11 +47,8 @@ MBPP = {
     "test_list": ["assert swap((1, 2)) == (2, 1)", "assert set(swap((3, sys.maxsize))) == {3, sys.maxsize}"],
     "challenge_test_list": [],
 }
-PLUS = {
-    "task_id": "HumanEval/900",
-    "prompt": PROMPT,
-    "entry_point": "half",
-    "canonical_solution": "    return x / 2\n",
+PLUS: dict[str, Any] = {
+    **{key: HUMANEVAL[key] for key in ("task_id", "prompt", "entry_point", "canonical_solution")},
     "base_input": [[4]],
     "plus_input": [[7], [float("inf")], [1e9]],
     "contract": "",
@@ -63,32 +67,30 @@ MBPP_PLUS = {
 }
 
 
+def read_humaneval(path: Path, **keys: Any) -> list[Question]:
+    return HumanEval(kind="humaneval", path=path, **keys).read()
+
+
 def humaneval(tmp_path: Path, plus: dict[str, Any] | None = None, **changes: Any) -> Question:
     further = write_rows(tmp_path / "plus.jsonl", [plus]) if plus else None
     path = write_rows(tmp_path / "he.jsonl", [HUMANEVAL | changes])
-    (question,) = HumanEval(kind="humaneval", path=path, plus=further).read()
+    (question,) = read_humaneval(path, plus=further)
     return question
 
 
-def judge(question: Question, *answers: str) -> list[Verdict]:
-    problem = question.load().model_copy(update={"time_limit_seconds": 1.0})
-    with Judge(workers=1) as judging:
-        return judging.judge([Program(answer) for answer in answers], [problem] * len(answers))
+Ask = Callable[..., list[Verdict]]
 
 
-@pytest.mark.parametrize(
-    ("source", "calls", "rest"),
-    [
-        ("candidate(1, [2]) == 3", ("f(1, [2])",), "_r[0] == 3"),
-        ("abs(candidate(1) - candidate(2)) < 1e-6", ("f(1)", "f(2)"), "abs(_r[0] - _r[1]) < 1e-06"),
-        ("f(candidate(1)) == 2", ("f(f(1))",), "_r[0] == 2"),
-        ("True", (), "True"),
-    ],
-)
-def test_an_assertion_is_cut_at_its_calls(source: str, calls: tuple[str, ...], rest: str) -> None:
-    claim = cut_assertion(ast.parse(source, mode="eval").body, called=("candidate", "f"), entry="f")
-    assert claim is not None
-    assert (claim.calls, claim.source) == (calls, rest)
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Ask]:
+    """Give the verdicts on answers to a question."""
+    with Judge(workers=2) as judging:
+
+        def ask(question: Question, *answers: str) -> list[Verdict]:
+            problem = question.load().model_copy(update={"time_limit_seconds": 1.0})
+            return judging.judge([Program(answer) for answer in answers], [problem] * len(answers))
+
+        yield ask
 
 
 @pytest.mark.parametrize("source", ["all(candidate(x) for x in y)", "list(map(candidate, [1])) == [1]", "candidate(x)"])
@@ -97,26 +99,18 @@ def test_what_only_the_test_knows_is_not_cut(source: str) -> None:
     assert cut_assertion(tree, called=("candidate", "f"), entry="f", bound={"x"}) is None
 
 
-def test_right_and_wrong_answers_are_told_apart(tmp_path: Path) -> None:
+def test_right_and_wrong_answers_are_told_apart(judge: Ask, tmp_path: Path) -> None:
     question = humaneval(tmp_path)
     assert len(question.load().tests) == 3
-    verdicts = judge(
-        question,
-        "def half(x):\n    return x / 2",
-        "def half(x):\n    return x // 2",
-        "def half(x):\n    raise ValueError",
-        "def other(x):\n    return x / 2",
-        "def half(x) return",
-        "def half(x):\n    while True: pass",
-    )
-    assert [verdict.outcome for verdict in verdicts] == [
-        Outcome.ACCEPTED,
-        Outcome.WRONG_ANSWER,
-        Outcome.RUNTIME_ERROR,
-        Outcome.WRONG_ANSWER,
-        Outcome.RUNTIME_ERROR,
-        Outcome.TIME_LIMIT,
-    ]
+    outcomes = {
+        "def half(x):\n    return x / 2": Outcome.ACCEPTED,
+        "def half(x):\n    return x // 2": Outcome.WRONG_ANSWER,
+        "def half(x):\n    raise ValueError": Outcome.RUNTIME_ERROR,
+        "def other(x):\n    return x / 2": Outcome.WRONG_ANSWER,
+        "def half(x):\n    while True: pass": Outcome.TIME_LIMIT,
+    }
+    verdicts = judge(question, *outcomes)
+    assert [verdict.outcome for verdict in verdicts] == list(outcomes.values())
     assert "abs(_r[0] - 1.5)" in verdicts[1].detail
 
 
@@ -137,13 +131,13 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("test", [TEST, LOOP], ids=["cut", "whole"])
-def test_a_forged_answer_is_not_accepted(tmp_path: Path, test: str) -> None:
+def test_a_forged_answer_is_not_accepted(judge: Ask, tmp_path: Path, test: str) -> None:
     verdicts = dict(zip(FORGERIES, judge(humaneval(tmp_path, test=test), *FORGERIES.values()), strict=True))
     ends = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR)
     assert {name: verdict for name, verdict in verdicts.items() if verdict.outcome not in ends} == {}
 
 
-def test_a_test_that_loops_is_run_whole_over_what_was_returned(tmp_path: Path) -> None:
+def test_a_test_that_loops_is_run_whole_over_what_was_returned(judge: Ask, tmp_path: Path) -> None:
     question = humaneval(tmp_path, test=LOOP)
     assert [json.loads(test.input).keys() for test in question.load().tests] == [{"replay", "entry"}]
     uses_chance = "import random\ndef half(x):\n    random.random()\n    print('thinking', x)\n    return x / 2"
@@ -151,20 +145,17 @@ def test_a_test_that_loops_is_run_whole_over_what_was_returned(tmp_path: Path) -
     assert [verdict.is_accepted for verdict in verdicts] == [True, True, False]
 
 
-def test_plus_inputs_are_judged_by_the_reference(tmp_path: Path) -> None:
+def test_plus_inputs_are_judged_by_the_reference(judge: Ask, tmp_path: Path) -> None:
     question = humaneval(tmp_path, plus=PLUS)
     assert len(question.load().tests) == 4
     verdicts = judge(question, "def half(x): return x / 2", "def half(x): return x / 2 if x < 6 else 0")
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
     assert verdicts[1].tests_passed == 3
-
-
-def test_further_tests_of_other_tasks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"plus\.jsonl shares no task with .*he\.jsonl; are both of the same benchmark"):
         humaneval(tmp_path, plus=PLUS | {"task_id": "HumanEval/901"})
 
 
-def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(tmp_path: Path) -> None:
+def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(judge: Ask, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "mbpp.jsonl", [MBPP])
     (question,) = Mbpp(kind="mbpp", path=path).read()
     assert (question.id, question.problem.fn_name, len(question.examples)) == ("Mbpp/11", "swap", 2)
@@ -174,7 +165,7 @@ def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(tmp_path: Path) 
         Mbpp(kind="mbpp", path=path, split="train").read()
 
 
-def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(tmp_path: Path) -> None:
+def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(judge: Ask, tmp_path: Path) -> None:
     path, plus = write_rows(tmp_path / "mbpp.jsonl", [MBPP]), write_rows(tmp_path / "plus.jsonl", [MBPP_PLUS])
     (question,) = Mbpp(kind="mbpp", path=path, plus=plus).read()
     (verdict,) = judge(question, "def swap(p):\n    assert type(p) is tuple\n    return p[1], p[0]")
@@ -195,23 +186,22 @@ def test_broken_rows_are_refused(tmp_path: Path, changes: dict[str, Any], why: s
         humaneval(tmp_path, **changes)
 
 
-def check_references(questions: list[Question]) -> None:
-    problems = [question.load() for question in questions]
+@pytest.mark.parametrize(("archive", "every"), [("humaneval", 4), ("mbpp", 40), ("leetcodedataset", 76)])
+def test_references_of_real_rows_are_accepted_and_stubs_are_not(archive: str, every: int, tmp_path: Path) -> None:
+    path = real_file(archive, FILES[archive], tmp_path)
+    if archive == "leetcodedataset":
+        rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()][::every]
+        problems = [Problem.from_row(row) for row in rows]
+        references = [f"{row['prompt']}\n\n{row['completion']}" for row in rows]
+    else:
+        is_mbpp = archive == "mbpp"
+        questions = Mbpp(kind="mbpp", path=path, split="all").read() if is_mbpp else read_humaneval(path)
+        assert len(questions) == (974 if is_mbpp else 164)
+        problems = [question.load() for question in questions[::every]]
+        references = [str(problem.reference) for problem in problems]
+    stubs = [Program(f"def {problem.fn_name}(*a, **k): pass") for problem in problems[::4]]
     with Judge(stop="first_failure") as judging:
-        verdicts = judging.judge([Program(problem.reference) for problem in problems], problems)
-        stubs = [Program(f"def {q.problem.fn_name}(*a, **k): pass") for q in questions[::4]]
-        fooled = judging.judge(stubs, problems[::4])
-    assert [p.id for p, v in zip(problems, verdicts, strict=True) if not v.is_accepted] == []
-    assert [p.id for p, v in zip(problems[::4], fooled, strict=True) if v.is_accepted] == []
-
-
-def test_references_of_the_real_humaneval_pass_and_stubs_fail(tmp_path: Path) -> None:
-    questions = HumanEval(kind="humaneval", path=real_file("humaneval", "HumanEval.jsonl.gz", tmp_path)).read()
-    assert len(questions) == 164
-    check_references(questions[::4])
-
-
-def test_references_of_the_real_mbpp_pass_and_stubs_fail(tmp_path: Path) -> None:
-    questions = Mbpp(kind="mbpp", path=real_file("mbpp", "mbpp.jsonl", tmp_path), split="all").read()
-    assert len(questions) == 974
-    check_references(questions[::20])
+        right = judging.judge([Program(code) for code in references], problems)
+        wrong = judging.judge(stubs, problems[::4])
+    assert [p.id for p, v in zip(problems, right, strict=True) if not v.is_accepted] == []
+    assert [p.id for p, v in zip(problems[::4], wrong, strict=True) if v.is_accepted] == []

@@ -1,23 +1,25 @@
-"""The stage as a whole, and translation with its placeholders."""
+"""The stage as a whole, translation with its placeholders, and tests in one form."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 from local_endpoint import Reply, endpoint_of
-from real_texts import ALL, deepseek
+from real_texts import ALL
 
 from microcoder.data.clean import ProcessSettings, TranslationSettings, process
+from microcoder.data.clean.sections import split
+from microcoder.data.clean.tests import find_order, normalise_tests
 from microcoder.data.clean.translation import find_damage, protect, restore
-from microcoder.data.completions import Endpoint, EndpointSettings, reply_key
-from microcoder.data.formats.candidates import Candidate, Rejection, Solution
+from microcoder.data.completions import Endpoint, EndpointSettings
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.types import TestCase
+from microcoder.judge.core.types import Call, Checker, TestCase
 
 RAW = Candidate(
     id="set/1",
@@ -66,14 +68,6 @@ def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
         assert done.candidate is not None
 
 
-def test_a_function_gets_its_signature_from_a_solution() -> None:
-    solution = Solution(code="def f(x):\n    return x + 1\n")
-    tests = (TestCase(input="1", output="2"),)
-    done = process(RAW.model_copy(update={"fn_name": "f", "tests": tests, "solutions": (solution,)}))
-    assert isinstance(done, Candidate)
-    assert done.starter_code == "def f(x):\n    "
-
-
 def test_real_english_problems_pass_and_chinese_ones_are_kept_apart() -> None:
     for name in ("deepseek_en", "livecodebench"):
         for problem in ALL[name]()[::20]:
@@ -81,27 +75,11 @@ def test_real_english_problems_pass_and_chinese_ones_are_kept_apart() -> None:
             assert isinstance(done, Candidate), done
             assert process(done).statement == done.statement  # type: ignore[union-attr]
     for problem in ALL["deepseek_zh"]()[::20]:
+        protected = protect(problem.statement)
+        assert restore(protected.text, protected) == problem.statement
         done = process(problem)
         assert isinstance(done, Rejection)
-        assert done.reason == "not_english"
-
-
-@pytest.mark.parametrize("default", ["+".join("1" * 1500), "-" * 20_000 + "1"])
-def test_a_signature_too_deep_to_read_is_none(default: str) -> None:
-    given = Candidate(id="a/1", dataset="a", statement_found="Return the sum.", fn_name="f",
-                      solutions=(Solution(code=f"def f(a={default}):\n    return a\n"),))  # fmt: skip
-    found = process(given)
-    assert isinstance(found, Rejection)
-    assert found.reason in ("no_signature", "not_english")
-
-
-def test_a_dropped_test_is_flagged() -> None:
-    tests = (TestCase(input="[1]", output="1"), TestCase(input="[1", output="1"))
-    given = Candidate(id="a/1", dataset="a", statement_found="Return the sum of the numbers in the list that is given.",
-                      fn_name="f", starter_code="def f(a):\n", tests=tests)  # fmt: skip
-    found = process(given)
-    assert isinstance(found, Candidate)
-    assert "tests_dropped" in found.flags
+        assert (done.reason, done.detail) == ("not_english", "zh")
 
 
 FOUND = (
@@ -132,9 +110,9 @@ def without_a_mark(number: int, messages: list[dict[str, str]]) -> str:
     return re.sub(r"\[\[P1\]\]", "", good(number, messages))
 
 
-def run(settings: EndpointSettings, cache: Path | None = None) -> Candidate | Rejection:
+def run(settings: EndpointSettings) -> Candidate | Rejection:
     wanted = ProcessSettings(translation=TranslationSettings(endpoint=settings))
-    return process(CANDIDATE, wanted, Endpoint(settings, cache=cache))
+    return process(CANDIDATE, wanted, Endpoint(settings))
 
 
 def test_a_good_reply_becomes_the_statement_and_the_original_is_kept() -> None:
@@ -151,20 +129,11 @@ def test_a_good_reply_becomes_the_statement_and_the_original_is_kept() -> None:
     assert line.detail.startswith("zh to en by tiny, prompt ")
 
 
-def test_a_lost_placeholder_is_asked_for_again() -> None:
-    with endpoint_of(lambda number, chat: (without_a_mark if number == 1 else good)(number, chat)) as (settings, asked):
-        done = run(settings)
-    assert isinstance(done, Candidate)
-    assert len(asked) == 2
-    assert "[[P1]] is missing" in asked[1]["messages"][-1]["content"]
-
-
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
         (without_a_mark, "[[P1]] is missing"),
         (lambda number, chat: "I cannot do that", "not a JSON object"),
-        (lambda number, chat: '{"title": "Sum"}', "lacks statement"),
         (lambda number, chat: json.dumps({"title": "x", "statement": chat[1]["content"]}), "still in zh"),
         (lambda number, chat: json.dumps({"title": "x", "statement": ""}), "empty"),
     ],
@@ -180,38 +149,17 @@ def test_replies_that_stay_bad_turn_the_row_away(reply: Reply, said: str) -> Non
     assert done.candidate.statement_found == FOUND
 
 
-def test_what_was_answered_once_is_not_asked_again(tmp_path: Path) -> None:
-    with endpoint_of(good) as (settings, asked):
-        assert run(settings, cache=tmp_path) == run(settings, cache=tmp_path)
-        assert len(asked) == 1
-        other = settings.model_copy(update={"model": "large"})
-        run(other, cache=tmp_path)
-        assert len(asked) == 2
-
-
 def test_a_broken_machine_is_an_error_and_a_hiccup_is_not() -> None:
     def hiccup(number: int, chat: list[dict[str, str]]) -> str:
-        return "HTTP503" if number == 1 else good(number, chat)
+        return "HTTP503" if number == 1 else (without_a_mark if number == 2 else good)(number, chat)
 
-    with endpoint_of(hiccup, max_retries=1) as (settings, _):
+    with endpoint_of(hiccup, max_retries=1) as (settings, asked):
         assert isinstance(run(settings), Candidate)
+    # A lost placeholder is asked for again.
+    assert "[[P1]] is missing" in asked[2]["messages"][-1]["content"]
     broken = endpoint_of(lambda number, chat: "HTTP500", max_retries=0)
     with broken as (settings, _), pytest.raises(ConfigError, match="check"):
         run(settings)
-
-
-def test_without_an_endpoint_the_row_is_kept_apart() -> None:
-    done = process(CANDIDATE)
-    assert isinstance(done, Rejection)
-    assert (done.reason, done.detail) == ("not_english", "zh")
-
-
-def test_the_key_of_a_reply_holds_all_that_decides_it() -> None:
-    one = EndpointSettings(base_url="http://a/v1", model="m")
-    other = EndpointSettings(base_url="http://b/v1", model="m")
-    chat = [{"role": "user", "content": "hi"}]
-    assert reply_key(one, chat, {}) == reply_key(other, chat, {})
-    assert reply_key(one, chat, {}) != reply_key(one, chat, {"type": "object"})
 
 
 PIECES = st.sampled_from(
@@ -222,6 +170,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@given_settings(max_examples=50)
 @given(st.lists(PIECES | st.text(max_size=8), max_size=12).map("".join))
 def test_every_text_comes_back(text: str) -> None:
     protected = protect(text)
@@ -229,23 +178,70 @@ def test_every_text_comes_back(text: str) -> None:
     assert find_damage(protected.text, protected) == []
 
 
-def test_code_formulae_names_and_samples_are_protected() -> None:
-    text = '返回 `nums` 中 $a_i$ 与 max_len 的和，1 <= n <= 10^5，例如 "abc"。\n\n```\nnums = [1,2]\n```\n'
-    protected = protect(text)
-    assert all(kept not in protected.text for kept in ("nums", "$", "max_len", "10^5", "abc"))
-    assert "返回" in protected.text
+def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:
+    return tuple(TestCase(input=given, output=printed) for given, printed in written)
 
 
-def test_damage_is_said_in_words() -> None:
-    protected = protect("Return `a` or `b`, at most 100 times.")
-    assert find_damage("Return [[P0]] or [[P7]], often.", protected) == [
-        "[[P1]] is missing",
-        "[[P7]] was made up",
-        "the number 100 is missing",
-    ]
+def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
+    tests = pairs(("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3\n\n"), (" 4 5", "9 \n"))
+    found = normalise_tests(tests, ("sample/", "a", "b"), is_function=False)
+    assert found.tests == pairs(("1 2\n", "3\n"), (" 4 5\n", "9 \n"))
+    assert found.groups == ("sample", "b")
+    assert (found.num_repeated, found.num_conflicting, found.num_broken) == (1, 0, 0)
+    # Two outputs for one input are counted and kept.
+    found = normalise_tests(pairs(("1", "2"), ("1\n", "3")), (), is_function=False)
+    assert (len(found.tests), found.num_conflicting) == (2, 1)
+
+    # An empty last line of an input stays.
+    found = normalise_tests(pairs(("1 500\r\n\r\n", "0\n\n"), ("\n", "0")), (), is_function=False)
+    assert found.tests == pairs(("1 500\n\n", "0\n"), ("\n", "0\n"))
+    # Arguments are JSON, written in one way.
+    found = normalise_tests(pairs(('[1,2]\n"a"', "true"), ("[1,", "3")), (), is_function=True)
+    assert (found.tests, found.num_broken) == (pairs(('[1, 2]\n"a"', "true")), 1)
 
 
-def test_real_chinese_statements_come_back() -> None:
-    for problem in deepseek("zh"):
-        protected = protect(problem.statement)
-        assert restore(protected.text, protected) == problem.statement
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=6))
+def test_normalising_twice_changes_nothing(written: list[tuple[str, str]]) -> None:
+    once = normalise_tests(pairs(*written), (), is_function=False)
+    assert normalise_tests(once.tests, once.groups, is_function=False).tests == once.tests
+
+
+def candidate(statement: str, output: str, **fields: object) -> Candidate:
+    row = {"id": "a", "dataset": "d", "statement": statement, "fn_name": "f", "tests": pairs(("1", output))}
+    return Candidate.model_validate(row | fields)
+
+
+@pytest.mark.parametrize(
+    ("statement", "output", "lists"),
+    [
+        ("You may return the answer in any order.", "[[1, 2], [3]]", "outermost"),
+        ("Return an array of size two containing the two numbers (in any order).", "[3, 4]", "outermost"),
+        ("Note that the integers in the lists may be returned in any order.", "[[1, 3], [4, 6]]", "inner"),
+        ("You can order the deck in any order you want. Return the ordering.", "[2, 13]", None),
+        ("Pairs can appear in any order. Return the original array.", "[1, 2]", None),
+        ("Return the sorted list.", "[1, 2]", None),
+    ],
+)  # fmt: skip
+def test_what_may_come_in_any_order(statement: str, output: str, lists: str | None) -> None:
+    found = find_order(candidate(statement, output))
+    assert found == (Checker.model_validate({"type": "unordered", "lists": lists}) if lists else None)
+
+
+def test_what_has_an_order_or_a_checker_is_left_alone() -> None:
+    said, kinds = "You may return the answer in any order.", (Call(style="design"), Call(returns="TreeNode"))
+    for fields in ({"fn_name": None}, {"checker": Checker(type="exact")}, *({"call": kind} for kind in kinds)):
+        assert find_order(candidate(said, "[1]", **fields)) is None
+
+
+def test_every_real_package_shows_all_of_its_samples() -> None:
+    for problem in ALL["kodsport"]()[::8]:
+        if problem.natural_language != "en" or not problem.tests:
+            continue
+        found = process(problem.model_copy(update={"groups": ("sample",) * len(problem.tests)}))
+        assert isinstance(found, Candidate), found
+        shown = {
+            (one.input.split().__repr__(), one.output.split().__repr__()) for one in split(found.statement).examples
+        }
+        wanted = {(repr(t.input.split()), repr(t.output.split())) for t in found.tests}
+        assert getattr(process(found), "statement", None) == found.statement
+        assert wanted <= shown or "samples_not_shown" in found.flags, problem.id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.rows import FORMATS
 from microcoder.data.sources import collect_shard, list_shards, open_source
 
 Collected = list[Candidate | Rejection]
@@ -40,18 +38,13 @@ def collect() -> Collect:
 
 
 @pytest.fixture(scope="session")
-def write_row() -> Callable[[Path, str, dict[str, Any]], Path]:
-    """Write one raw row where its format has it, a line or a folder; return what is to be read."""
+def write_row() -> Callable[[Path, dict[str, Any]], None]:
+    """Write one row of a format of folders."""
 
-    def write(target: Path, format_name: str, values: dict[str, Any]) -> Path:
-        if format_name in FORMATS and FORMATS[format_name].folders is None:
-            file = target / "rows.jsonl"
-            file.write_text(json.dumps(values) + "\n")
-            return file
+    def write(target: Path, values: dict[str, Any]) -> None:
         for name, content in values["files"].items():
             file = target / values["name"] / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return target
 
     return write

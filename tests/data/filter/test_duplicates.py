@@ -1,35 +1,28 @@
-"""Duplicates: fingerprints, groups, one record of many."""
+"""Duplicates and copies of benchmarks: fingerprints, groups, one record of many, what two problems have in common."""
 
 from __future__ import annotations
 
+import pickle
 import random
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
+from decontamination import arranged, known_copies, measure
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_texts import deepseek, doocs, livecodebench
+from real_texts import ALL, deepseek, livecodebench
 
-from microcoder.data.filter import DuplicateGroup, describe, find_duplicates
+from microcoder.data.filter import ContaminationIndex, DuplicateGroup, build_index, describe, find_duplicates, find_hits
 from microcoder.data.filter.contamination import (
     example_keys,
-    gram_hashes,
-    literal_hashes,
     literals,
-    signature,
     source_keys,
     title_key,
     words,
 )
 from microcoder.data.filter.duplicates import (
-    are_duplicated,
-    band_keys,
-    candidate_pairs,
     merge,
-    sign,
-    similarity,
 )
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.types import Checker, TestCase
@@ -85,24 +78,12 @@ def test_what_makes_two_records_one_problem(one: dict[str, Any], other: dict[str
         assert group.why[group.dropped[0]].startswith(str(why))
 
 
-def test_a_translation_joined_by_its_source_still_finds_its_own_kind() -> None:
-    url = "https://codeforces.com/contest/12/problem/A"
-    rows = (row("a/1", OTHER, url=url, licence="MIT"), row("b/1", url=url), row("c/1", f"{STORY} Good luck to you."))
-    assert merged(*rows) == [("a/1", "b/1", "c/1")]
-
-
 def test_a_third_record_does_not_join_what_is_told_apart() -> None:
     easy = row("a/1", f"{STORY} 1 <= n <= 100", licence="MIT")
     hard = row("b/1", f"{STORY} 1 <= n <= 100000")
     silent = row("c/1")
     (group,) = groups_of(easy, hard, silent)
     assert {group.kept, *group.dropped} in ({"a/1", "c/1"}, {"b/1", "c/1"})
-
-
-def test_another_answer_says_nothing_where_several_are_right() -> None:
-    checker = Checker(type="program", code="exit(42)", protocol="kattis")
-    one = row("a/1", tests=(TestCase(input="1", output="2"),), checker=checker)
-    assert len(groups_of(one, row("b/1", tests=(TestCase(input="1", output="3"),)))) == 1
 
 
 def test_the_best_record_is_kept() -> None:
@@ -120,16 +101,7 @@ def test_the_best_record_is_kept() -> None:
     assert merged(*worst_first) == [("a/6", "a/1", "a/2", "a/3", "a/4", "a/5")]
 
 
-def test_shards_give_the_same_fingerprints_as_the_whole() -> None:
-    rows = [row("a/1"), row("a/2", OTHER), row("a/3", ""), row("a/4", "x")]
-    whole, parts = describe(rows), [describe([one])[0] for one in rows]
-    for one, other in zip(whole, parts, strict=True):
-        assert np.array_equal(one.signature, other.signature)
-        assert (one.id, one.rank, one.sources, one.text) == (other.id, other.rank, other.sources, other.text)
-
-
-VARIANTS = st.builds(
-    lambda base, words_changed, bound, url, output: (base, words_changed, bound, url, output),
+VARIANTS = st.tuples(
     st.sampled_from([STORY, OTHER]),
     st.lists(st.integers(0, 30), max_size=3),
     st.sampled_from(["", " 1 <= n <= 100", " 1 <= n <= 200"]),
@@ -156,29 +128,6 @@ def test_groups_do_not_depend_on_the_order(
     assert all(sorted(group.why) == list(group.dropped) for group in found)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.sampled_from(words(STORY)), min_size=5, max_size=60), st.integers(0, 4))
-def test_similarity_estimates_what_texts_share(said: list[str], num_changed: int) -> None:
-    other = ["changed"] * num_changed + said[num_changed:]
-    runs = [{tuple(text[i : i + 5]) for i in range(len(text) - 4)} for text in (said, other)]
-    true = len(runs[0] & runs[1]) / len(runs[0] | runs[1])
-    one, two = sign([said, other], num_permutations=500, gram_length=5, seed=1)
-    assert abs(similarity(one, two) - true) <= 0.13  # six standard errors
-
-
-def test_bands_find_what_is_similar_enough() -> None:
-    texts = [STORY, STORY.replace("Find the least", "Compute the least"), OTHER, STORY]
-    signatures = sign([words(text) for text in texts], num_permutations=125, gram_length=5, seed=1)
-    assert candidate_pairs(signatures, num_bands=25) == {(0, 1), (0, 3), (1, 3)}
-
-
-def test_a_full_bucket_still_connects_all_its_rows() -> None:
-    signatures = sign([words(STORY)] * 200, num_permutations=125, gram_length=5, seed=1)
-    pairs = candidate_pairs(signatures, num_bands=25)
-    assert {high for low, high in pairs if low == 0} == set(range(1, 200))
-    assert len(pairs) < 500
-
-
 def test_the_same_problems_in_two_real_sets_are_found() -> None:
     """Without their addresses, one of them with superscripts lost (105 for 10^5)."""
     slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
@@ -190,34 +139,6 @@ def test_the_same_problems_in_two_real_sets_are_found() -> None:
     assert len(across) >= 0.85 * shared
     within = [group for group in found if group not in across]
     assert len(within) <= 3, within
-
-
-def test_real_problems_of_one_set_are_all_different() -> None:
-    assert groups_of(*deepseek("en")) == []
-    assert groups_of(*livecodebench()) == []
-
-
-def test_two_languages_are_one_problem_by_their_source() -> None:
-    english, chinese = doocs("en"), doocs("zh")
-    found = groups_of(*english, *chinese)
-    assert len(found) >= 0.95 * len(english)
-    assert all(set(group.why.values()) == {"source"} for group in found)
-
-
-@settings(max_examples=50)
-@given(st.integers(0, 2**32), st.integers(2, 60))
-def test_rows_of_a_pair_have_company_in_a_band(seed: int, num: int) -> None:
-    signatures = np.random.default_rng(seed).integers(0, 3, (num, 20), dtype=np.uint32)
-    keys = band_keys(signatures, num_bands=5)
-    has_company = np.any([are_duplicated(keys[:, band]) for band in range(5)], axis=0)
-    assert {number for pair in candidate_pairs(signatures, num_bands=5) for number in pair} == set(
-        np.flatnonzero(has_company).tolist()
-    )
-
-
-def test_what_comes_from_a_generator_is_found_too() -> None:
-    looks = describe([row("a/1"), row("b/1"), row("c/1", OTHER)])
-    assert find_duplicates(iter(looks)) == find_duplicates(looks) != []
 
 
 CHECKER = Checker(type="program", code="exit(42)", protocol="kattis")
@@ -249,34 +170,6 @@ def test_every_input_is_kept_once_and_the_kept_record_s_tests_come_first(
     assert merge(kept, others[::-1]) == done
 
 
-def test_merging_again_adds_nothing_but_what_is_new() -> None:
-    kept, other = record("a/1", ("1", "2")), record("b/1", ("1", "2"), ("3", "4"))
-    once = merge(kept, [other])
-    assert [test.input for test in once.tests] == ["1", "3"]
-    again = merge(once, [other])
-    assert (again.tests, again.merged) == (once.tests, ("b/1",))
-
-
-def test_tests_called_in_another_way_are_left_and_counted() -> None:
-    done = merge(record("a/1", ("1", "2"), fn_name="f"), [record("b/1", ("1\n", "2\n"), title="T")])
-    assert len(done.tests) == 1
-    assert {line.detail for line in done.lineage} == {"merged 1; 1 tests called in another way"}
-
-
-def test_groups_go_with_their_tests() -> None:
-    other = record("b/1", ("1", "2"), ("3", "4"), groups=("sample", "secret"))
-    assert merge(record("a/1", ("1", "2")), [other]).groups == ("", "secret")
-    assert merge(record("a/1", ("1", "2")), [record("b/1", ("3", "4"))]).groups == ()
-
-
-def test_a_checker_comes_with_the_tests() -> None:
-    other = record("b/1", ("1", "2"), checker=CHECKER)
-    assert merge(record("a/1"), [other]).checker == CHECKER
-    tokens = Checker(type="tokens")
-    assert merge(record("a/1", checker=tokens), [other]).checker == tokens
-    assert merge(record("a/1", fn_name="f"), [other]).checker == Checker()
-
-
 def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
     other = record("b/1", url="u", date="2024", title="T", platform="p", platform_difficulty="hard", licence="MIT",
                 time_limit_seconds=2.0, memory_limit_mib=256, tags=("dp", "graphs"), pass_rates=("m=0.5",))  # fmt: skip
@@ -294,15 +187,18 @@ def test_solutions_and_merged_ids_are_kept_once() -> None:
     done = merge(record("a/1", solutions=(shared,)), [called, other])
     assert done.solutions == (shared, new)
     assert done.merged == ("b/1", "d/1", "c/1")
+    # A checker comes with the tests, where the kept record has none.
+    checked = record("b/1", ("1", "2"), checker=CHECKER)
+    own = (record("a/1"), record("a/1", checker=Checker(type="tokens")), record("a/1", fn_name="f"))
+    assert [merge(kept, [checked]).checker for kept in own] == [CHECKER, Checker(type="tokens"), Checker()]
 
 
 def candidate(**fields: object) -> Candidate:
     return Candidate(**{"id": "set/1", "dataset": "set", **fields})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("url", "key"),
-    [
+def test_one_problem_has_one_key_whatever_its_address() -> None:
+    for url, key in (
         ("https://leetcode.com/problems/two-sum/", "leetcode:two-sum"),
         ("https://leetcode.cn/contest/weekly-contest-1/problems/two-sum", "leetcode:two-sum"),
         ("https://codeforces.com/contest/1234/problem/C1", "codeforces:1234c1"),
@@ -310,19 +206,11 @@ def candidate(**fields: object) -> Candidate:
         ("https://atcoder.jp/contests/abc301/tasks/abc301_a", "atcoder:abc301_a"),
         ("https://open.kattis.com/problems/hello", "kattis:hello"),
         ("https://www.codechef.com/START01/problems/FLOW001", "codechef:flow001"),
-    ],
-)
-def test_one_problem_has_one_key_whatever_its_address(url: str, key: str) -> None:
-    assert source_keys(candidate(url=url)) == {key}
-
-
-def test_a_platform_s_own_id_is_a_key_too() -> None:
+    ):
+        assert source_keys(candidate(url=url)) == {key}
+    # A platform's own id is a key, too.
     assert source_keys(candidate(id="lcb/abc301_a", platform="atcoder")) == {"atcoder:abc301_a"}
-    assert source_keys(candidate(id="lcb/1873_A", platform="codeforces")) == {"codeforces:1873a"}
-    assert source_keys(candidate(id="x/2727", platform="leetcode", title="sum-in-a-matrix")) == {
-        "leetcode:sum-in-a-matrix"
-    }
-    assert source_keys(candidate(id="apps/1873", platform="codeforces")) == frozenset()
+    assert source_keys(candidate(id="x/2727", platform="leetcode", title="two-sum")) == {"leetcode:two-sum"}
 
 
 def test_titles_words_and_literals_are_the_same_in_every_dress() -> None:
@@ -332,25 +220,6 @@ def test_titles_words_and_literals_are_the_same_in_every_dress() -> None:
     assert words("返回和") == ["返", "回", "和"]
     english, chinese = 'Given "abc" and -3, return 1.5.', '给你 "abc" 和 -3 ，返回 1.5 。'  # fmt: skip
     assert literals(english) == literals(chinese) == ["abc", "-3", "1.5"]
-
-
-def test_runs_that_say_nothing_are_left_out() -> None:
-    assert len(literal_hashes([str(number) for number in range(1, 40)], 8)) == 0
-    assert len(literal_hashes(["0", "1"] * 20, 8)) == 0
-    assert len(literal_hashes(["17", "4", "23", "42", "8", "29", "31", "16"], 8)) == 1
-    assert len(literal_hashes(["17"], 8)) == 0
-
-
-@given(st.lists(st.sampled_from("abcdefg"), max_size=30), st.integers(1, 6))
-def test_equal_runs_and_only_those_have_equal_hashes(tokens: list[str], length: int) -> None:
-    runs = {tuple(tokens[start : start + length]) for start in range(len(tokens) - length + 1)}
-    found = gram_hashes(tokens, length)
-    assert len(found) == len(runs)
-    assert np.array_equal(found, np.unique(found))
-
-
-def test_hashes_are_the_same_on_every_machine() -> None:
-    assert [int(value) for value in gram_hashes(["a", "b", "c"], 2)] == [17600707327312217048, 18286342825509049308]
 
 
 def test_an_example_is_the_same_in_every_notation() -> None:
@@ -364,9 +233,156 @@ def test_an_example_is_the_same_in_every_notation() -> None:
     assert example_keys(candidate(tests=(TestCase(input="1 2 3", output=""),))) == frozenset()
 
 
-def test_a_signature_is_the_function_s_name_and_parameters() -> None:
-    code = "class Solution:\n    def add(self, a: int, b: int = 2) -> int:\n        "
-    assert signature(candidate(starter_code=code)) == "add(a,b)"
-    assert signature(candidate(fn_name="add", solutions=(Solution(code=code),))) == "add(a,b)"
-    assert signature(candidate(solutions=(Solution(code=code),))) == ""
-    assert signature(candidate(fn_name="other", starter_code=code)) == ""
+BREAD = (
+    "There are n cities on a line and each of them sells bread at its own price. A baker walks from the first city to "
+    "the last one, may carry at most k loaves, and eats one loaf in every city that he enters. Find the least that he "
+    "pays to reach the last city.\n\n## Example 1\n\nInput:\n\n```\n5 3\n17 4 23 42 8\n```\n\nOutput:\n\n```\n29\n```\n"
+    "\n## Example 2\n\nInput:\n\n```\n4 2\n31 16 55 91\n```\n\nOutput:\n\n```\n78\n```\n\n## Example 3\n\n"
+    "Input:\n\n```\n6 1\n12 9 77 81 64 10\n```\n\nOutput:\n\n```\n243\n```\n"
+)
+FLOWERS = (
+    "A gardener plants flowers in a circle of m beds so that no two neighbours have one colour, and waters them each "
+    "day with as little water as the weather allows. Count the plantings that differ in at least one bed, and print "
+    "the count modulo the prime that is given on the last line of the input.\n"
+)
+BENCHMARK = Candidate(
+    id="bench/bread-for-the-road",
+    dataset="bench",
+    platform="leetcode",
+    url="https://leetcode.com/problems/bread-for-the-road/",
+    title="2999. Bread for the Road",
+    statement=BREAD,
+    starter_code="class Solution:\n    def leastCost(self, prices: List[int], k: int) -> int:\n        ",
+)
+INDEX = build_index([BENCHMARK])
+
+
+def made(statement: str = FLOWERS, **fields: object) -> Candidate:
+    return Candidate(id="set/7", dataset="set", statement=statement, **fields)  # type: ignore[arg-type]
+
+
+def evidence(candidate: Candidate, index: ContaminationIndex = INDEX) -> list[str]:
+    return [hit.by for hit in find_hits(candidate, index)]
+
+
+TRANSLATED = (
+    "面包师从第一座城市走到最后一座城市，求最少花费。\n\n示例 1：\n\n"
+    "输入：n = 5, k = 3, 价格 = [17,4,23,42,8]\n输出：29\n\n"
+    "示例 2：\n\n输入：n = 4, k = 2, 价格 = [31,16,55,91]\n输出：78\n\n示例 3：\n\n"
+    "输入：n = 6, k = 1, 价格 = [12,9,77,81,64,10]\n输出：243\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (made(), []),
+        (made(title="Flowers", url="https://leetcode.com/problems/flowers/"), []),
+        # The address is enough in every country.
+        (made(url="https://leetcode.cn/problems/bread-for-the-road/description/"), ["source"]),
+        (made(f"{FLOWERS}Find the least that he pays to reach the last city.\n"), []),
+        (made(TRANSLATED), ["literals"]),
+        # The original is compared beside its translation.
+        (made(FLOWERS, statement_found=BREAD), ["words"]),
+    ],
+    ids=["nothing in common", "another title", "address", "one sentence", "numbers", "original"],
+)
+def test_what_two_problems_have_in_common_is_found(one: Candidate, expected: list[str]) -> None:
+    assert evidence(one) == expected
+
+
+def test_a_long_title_is_enough_and_a_short_one_is_not() -> None:
+    assert evidence(made(title="Bread for the road")) == ["title"]
+    short = build_index([BENCHMARK.model_copy(update={"title": "Bread"})])
+    assert evidence(made(title="Bread"), short) == []
+    sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
+    assert evidence(made(title="Bread", tests=sample), short) == ["title"]
+
+
+SHORT_STORIES = (
+    "A ferry takes all waiting cars on board. What is its load?",
+    "Masons measure the height of every block that they have cut. How tall is the tallest?",
+    "Every flower bed in the park has some tulips. For how many beds is their number even?",
+    "A trader only buys the two cheapest crates on the market. How many coins does he need?",
+    "People of all ages wait for ice cream. How many belong to the largest group of one age?",
+)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "The input consists of an integer n followed by n integers. Output a single integer, the answer.",
+        "The first line contains an integer n (2 <= n <= 100). The second line contains n integers, each between 1 "
+        "and 1000, separated by spaces. Print a single integer on a line of its own.",
+        "Each test contains multiple test cases. The first line contains the number of test cases t (1 <= t <= 10^4). "
+        "The first line of each test case contains an integer n (1 <= n <= 10^5), the second line n integers. It is "
+        "guaranteed that the sum of n over all test cases does not exceed 10^5. For each of them print one integer.",
+    ],
+)
+def test_how_input_and_output_are_laid_out_says_nothing(layout: str) -> None:
+    benchmark, *others = (made(f"{story} {layout}") for story in SHORT_STORIES)
+    index = build_index([benchmark])
+    assert evidence(benchmark, index) == ["words"]
+    assert [evidence(one, index) for one in others] == [[]] * len(others)
+
+
+def test_what_many_benchmark_problems_have_says_nothing() -> None:
+    node = "Definition of a binary tree node: class TreeNode with val, left and right, where both children may be None "
+    node += "and every val is a whole number."
+    problems = [
+        Candidate(id=f"bench/{number}", dataset="bench", statement=f"{node} {story}")
+        for number, story in enumerate(SHORT_STORIES)
+    ]
+    asked = made(f"{node} Count the leaves.")
+    assert evidence(asked, build_index(problems[:2])) == ["words", "words"]
+    assert evidence(asked, build_index(problems)) == []
+    # One problem that several benchmarks list is no boilerplate.
+    copies = [problems[0].model_copy(update={"id": f"copy{number}/0"}) for number in range(5)]
+    assert evidence(problems[0], build_index(copies)) == ["words"] * 5
+
+
+def test_tests_are_compared_with_the_examples() -> None:
+    tests = (
+        TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),
+        TestCase(input="k = 2, prices = [4, 31, 16, 55, 91]", output="78"),
+        TestCase(input="[6,1]\n[12,9,77,81,64,10]", output="243"),
+    )
+    assert evidence(made(tests=tests)) == ["examples"]
+    assert evidence(made(tests=tests[:1])) == []
+
+
+def test_a_signature_needs_something_else_in_common() -> None:
+    code = "class Solution:\n    def leastCost(self, prices, k):\n        "
+    assert evidence(made(starter_code=code)) == []
+    sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
+    assert evidence(made(starter_code=code, tests=sample)) == ["signature"]
+
+
+def test_the_index_travels_to_workers_and_does_not_depend_on_the_order() -> None:
+    problems = livecodebench()[:20]
+    index = build_index(problems)
+    sent = pickle.loads(pickle.dumps(index))
+    reversed_index = build_index(problems[::-1])
+    for problem in problems[::7]:
+        assert find_hits(problem, index) == find_hits(problem, sent) == find_hits(problem, reversed_index) != []
+
+
+@pytest.fixture(scope="module")
+def index() -> ContaminationIndex:
+    return build_index(livecodebench())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_copies_of_livecodebench_are_found_by_their_texts_alone(index: ContaminationIndex, language: str) -> None:
+    rows = [arranged(one) for one in deepseek(language)]
+    figures = measure(rows, index, known_copies(rows, livecodebench()), text_only=True)
+    assert figures.num_copies == 128
+    assert figures.num_found >= 126, figures.missed
+
+
+@pytest.mark.parametrize("name", ["kodsport", "codecontests"])
+def test_other_sets_are_clean(index: ContaminationIndex, name: str) -> None:
+    rows = ALL[name]()[:55]
+    figures = measure(rows, index, {})
+    assert len(rows) >= 35
+    assert len(figures.other_hits) <= 0.01 * len(rows), figures.other_hits

@@ -8,7 +8,6 @@ import os
 import random
 import subprocess
 import sys
-from datetime import date
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from hub_server import Hub, serve_hub
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from real_texts import ALL, deepseek, livecodebench
+from real_texts import ALL
 
-from microcoder.data import filter as stage
 from microcoder.data.build.steps import CollectSettings, DuplicateBarrier
 from microcoder.data.filter import (
     FilterSettings,
@@ -36,13 +34,11 @@ from microcoder.data.filter import (
 )
 from microcoder.data.filter.rules import (
     PERMISSIVE,
-    RULES,
     SHARE_ALIKE,
     check_licence,
     check_quality,
     check_recency,
     normalise_licence,
-    parse_period,
     strictest_licence,
 )
 from microcoder.data.formats.candidates import REASONS, Candidate, Rejection
@@ -51,9 +47,9 @@ from microcoder.data.sources import MARKER, collect_shard, list_shards, open_sou
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
 
-GOOD = (
-    "You are given n integers. Choose some of them so that no two stand beside each other and their sum is as large as "
-    "possible. Print that sum.\n\n## Input\n\nThe number n, then n integers.\n\n## Output\n\nOne integer.\n"
+STORY = (
+    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "
+    "most k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it."
 )
 TESTS = (TestCase(input="1\n2\n", output="2\n"),)
 
@@ -64,43 +60,26 @@ def quality_reason(statement: str, settings: QualitySettings | None = None, **fi
     return found[0] if found else None
 
 
-SQL = "Write a SQL query to report the names of all customers who never order anything in the shop."
 CHOICE = "Which of the following is the complexity of sorting n numbers by comparing two of them at a time?"
 
 
 @pytest.mark.parametrize(
-    ("statement", "chosen", "fields", "expected"),
+    ("statement", "fields", "expected"),
     [
-        (GOOD, {}, {}, None),
-        ("", {}, {}, "no_statement"),
-        (" \n", {}, {}, "no_statement"),
-        ("Problem statement not available.", {}, {}, "no_statement"),
-        ("TBD", {}, {}, "no_statement"),
-        ("Add two numbers.", {}, {}, "too_short"),
-        ("Add two numbers.", {"min_words": 0}, {}, None),
-        (SQL, {}, {}, "not_a_program"),
-        (CHOICE, {}, {}, "not_a_program"),
+        (" \n", {}, "no_statement"),
+        ("TBD", {}, "no_statement"),
+        ("Add two numbers.", {}, "too_short"),
+        (CHOICE, {}, "not_a_program"),
         # A mere remark stands in nobody's way.
-        (GOOD, {}, {"flags": ("no_constraints", "samples_missing")}, None),
-        (GOOD, {}, {"tests": ()}, "no_tests"),
-        (GOOD, {"needs_tests": False}, {"tests": ()}, None),
+        (STORY, {"flags": ("no_constraints", "samples_missing")}, None),
+        (STORY, {"tests": ()}, "no_tests"),
+        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in QualitySettings().blocking_flags),
     ],
 )
-def test_each_rule_has_its_reason(
-    statement: str, chosen: dict[str, Any], fields: dict[str, Any], expected: str | None
-) -> None:
-    assert quality_reason(statement, QualitySettings(**chosen), **fields) == expected
-
-
-@pytest.mark.parametrize("flag", QualitySettings().blocking_flags)
-def test_what_was_found_stands_in_the_way(flag: str) -> None:
-    assert quality_reason(GOOD, flags=("no_constraints", flag)) == flag
-    assert quality_reason(GOOD, QualitySettings(blocking_flags=()), flags=(flag,)) is None
-
-
-def test_every_reason_is_known() -> None:
-    assert {rule.__name__ for rule in RULES} - {"flagged"} <= set(REASONS)
-    assert set(QualitySettings().blocking_flags) <= set(REASONS)
+def test_each_rule_has_its_reason(statement: str, fields: dict[str, Any], expected: str | None) -> None:
+    assert quality_reason(statement, **fields) == expected
+    if "flags" in fields:
+        assert quality_reason(STORY, QualitySettings(blocking_flags=()), **fields) is None
 
 
 @pytest.mark.parametrize("name", ["livecodebench", "deepseek_en", "deepseek_zh", "kodsport", "codecontests"])
@@ -111,12 +90,10 @@ def test_real_problems_pass(name: str) -> None:
     refused = {row_id: why for row_id, why in found.items() if why}
     assert len(refused) <= 0.02 * len(rows), refused
 
-
-def test_databases_and_shells_among_real_problems_go() -> None:
-    settings = QualitySettings(needs_tests=False)
+    # Databases and shells go.
     rows = [one for one in ALL["doocs_en"]() if "Column Name" in one.statement_found]
     found = [check_quality(one, settings) for one in rows]
-    assert len(rows) >= 5
+    assert len(rows) >= 2
     assert sum(why is not None and why[0] == "not_a_program" for why in found) >= 0.95 * len(rows)
 
 
@@ -127,36 +104,20 @@ def row(licence: str) -> Candidate:
 @pytest.mark.parametrize(
     ("written", "name"),
     [
-        ("MIT", "MIT"), ("MIT License", "MIT"), ("The MIT licence", "MIT"), ("apache-2.0", "Apache-2.0"),
-        ("Apache License 2.0", "Apache-2.0"), ("cc by-sa", "CC-BY-SA"), ("CC BY-SA 4.0", "CC-BY-SA"),
-        ("cc-by-sa-3.0", "CC-BY-SA"), ("CC-BY-4.0", "CC-BY"), ("Creative Commons Attribution-ShareAlike", "CC-BY-SA"),
+        ("The MIT licence", "MIT"), ("Apache License 2.0", "Apache-2.0"), ("cc by-sa", "CC-BY-SA"),
+        ("cc-by-sa-3.0", "CC-BY-SA"), ("Creative Commons Attribution-ShareAlike", "CC-BY-SA"),
         ("Creative Commons Attribution 4.0 International", "CC-BY"), ("CC BY-NC-SA 4.0", "CC-BY-NC-SA"),
-        ("cc-by-nc-4.0", "CC-BY-NC"), ("CC BY-ND", "CC-BY-ND"), ("cc0-1.0", "CC0-1.0"), ("CC0", "CC0-1.0"),
-        ("public domain", "CC0-1.0"), ("odc-by", "ODC-BY"), ("GPL-3.0", "GPL"), ("AGPL-3.0", "GPL"),
-        ("LGPL-2.1", "LGPL"),
-        ("BSD 3-Clause", "BSD-3-Clause"), ("bsd-2-clause", "BSD-2-Clause"), ("", ""), ("  ", ""),
-        ("CC-BY-4.0-NC", "CC-BY-NC"), ("CC BY 4.0, non-commercial use only", "CC-BY-NC"),
-        ("creative commons - attribution - non commercial", "CC-BY-NC"), ("CC BY\u2011NC 4.0", "CC-BY-NC"),
-        ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"), ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
-        ("MIT (non-commercial)", "MIT (non-commercial)"), ("Apache-2.0, research only", "Apache-2.0, research only"),
+        ("CC BY-ND", "CC-BY-ND"), ("CC0", "CC0-1.0"), ("public domain", "CC0-1.0"), ("odc-by", "ODC-BY"),
+        ("AGPL-3.0", "GPL"), ("LGPL-2.1", "LGPL"), ("BSD 3-Clause", "BSD-3-Clause"), ("  ", ""),
+        ("CC-BY-4.0-NC", "CC-BY-NC"), ("CC BY\u2011NC 4.0", "CC-BY-NC"), ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
+        ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"), ("MIT (non-commercial)", "MIT (non-commercial)"),
         ("public domain, not for commercial use", "public domain, not for commercial use"),
-        ("educational use only", "educational use only"), ("permission of the author", "permission of the author"),
+        *((name, name) for name in (*PERMISSIVE, *SHARE_ALIKE)),
     ],
 )  # fmt: skip
 def test_one_name_for_the_ways_of_writing(written: str, name: str) -> None:
-    assert normalise_licence(written) == name
-
-
-def test_every_name_on_the_list_is_its_own() -> None:
-    for name in (*PERMISSIVE, *SHARE_ALIKE):
-        assert normalise_licence(name) == name
-        assert check_licence(row(name)) is None
-
-
-@given(st.text(max_size=40))
-def test_normalising_twice_changes_nothing(text: str) -> None:
-    once = normalise_licence(text)
-    assert normalise_licence(once) == once
+    assert normalise_licence(written) == normalise_licence(name) == name
+    assert (check_licence(row(written)) is None) == (name in ("", *PERMISSIVE, *SHARE_ALIKE))
 
 
 def test_what_is_not_on_the_list_is_refused_and_silence_where_the_config_says_so() -> None:
@@ -167,16 +128,12 @@ def test_what_is_not_on_the_list_is_refused_and_silence_where_the_config_says_so
     assert check_licence(row(""), strict) == ("licence_unknown", "the source says nothing")
 
 
-@pytest.mark.parametrize(
-    ("parts", "strictest"),
-    [
-        (["MIT"], "MIT"), (["MIT", "cc by-sa"], "cc by-sa"), (["CC-BY-4.0", "Apache-2.0", "CC0-1.0"], "CC-BY-4.0"),
-        (["GPL-3.0", "CC BY-SA 4.0"], "GPL-3.0"), (["CC BY-NC 4.0", "GPL-3.0"], "CC BY-NC 4.0"), (["MIT", ""], ""),
-        (["all rights reserved", "", "MIT"], ""),
-    ],
-)  # fmt: skip
-def test_the_strictest_licence_is_that_of_the_whole(parts: list[str], strictest: str) -> None:
-    assert strictest_licence(parts) == strictest_licence(parts[::-1]) == strictest
+def test_the_strictest_licence_is_that_of_the_whole() -> None:
+    for strictest, *others in (
+        ("MIT",), ("cc by-sa", "MIT"), ("CC-BY-4.0", "Apache-2.0", "CC0-1.0"), ("GPL-3.0", "CC BY-SA 4.0"),
+        ("CC BY-NC 4.0", "GPL-3.0"), ("", "MIT"), ("", "all rights reserved", "MIT"),
+    ):  # fmt: skip
+        assert strictest_licence([strictest, *others]) == strictest_licence([*others, strictest]) == strictest
 
 
 def problem(number: int, *, url: int | None = None, **fields: object) -> dict[str, object]:
@@ -295,41 +252,9 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
     rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
     assert rejected == [{"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}]
     assert pq.read_table(BytesIO(files["problems-00000.parquet"]))["id"].to_pylist() == ["set/MIT"]
-
-
-def test_without_any_licence_nothing_is_pushed(tmp_path: Path) -> None:
-    write_tables(
-        tmp_path, [Candidate(id="a", dataset="a", statement="Add.", tests=(TestCase(input="1", output="1"),))], []
-    )
+    write_tables(tmp_path, kept[1:], [])
     with pytest.raises(DataError, match="no problem has a licence, so none may be passed on"):
         copy_published(tmp_path, tmp_path)
-
-
-def recency_reason(published: str, **settings: object) -> str | None:
-    found = check_recency(
-        Candidate(id="set/1", dataset="set", date=published),
-        RecencySettings(**settings),  # type: ignore[arg-type]
-    )
-    return found[0] if found else None
-
-
-@pytest.mark.parametrize(
-    ("text", "period"),
-    [
-        ("2024", (date(2024, 1, 1), date(2024, 12, 31))),
-        ("2024-02", (date(2024, 2, 1), date(2024, 2, 29))),
-        ("2024-05-17", (date(2024, 5, 17), date(2024, 5, 17))),
-        ("2024-05-17T12:00:00Z", (date(2024, 5, 17), date(2024, 5, 17))),
-        *((text, None) for text in ("", "2024-13", "2024-02-30", "May 2024", "0000", "17")),
-    ],
-)
-def test_a_date_is_the_days_that_it_can_mean(text: str, period: tuple[date, date] | None) -> None:
-    assert parse_period(text) == period
-
-
-@given(st.dates())
-def test_every_day_is_read_back(day: date) -> None:
-    assert parse_period(day.isoformat()) == (day, day)
 
 
 WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
@@ -345,6 +270,9 @@ WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
         # What the model surely saw goes.
         ("2024-05", {"model_cutoff": "2024-05"}, "before_cutoff"), ("2024-06-01", {"model_cutoff": "2024-05"}, None),
         ("2024", {"model_cutoff": "2024-05"}, None), ("2023", {"model_cutoff": "2024-05"}, "before_cutoff"),
+        # A month is all of its days; what is no day is no date.
+        ("2024-02", {"not_after": "2024-02-28"}, None), ("2024-02-29T12:00Z", {"not_after": "2024-02-28"}, "too_new"),
+        ("2024-02-30", {"not_after": "2023"}, None), ("May 2024", {"not_after": "2023"}, None),
         # Rows without a date go where that is asked for.
         ("", {"model_cutoff": "2024"}, None), ("", {"model_cutoff": "2024", "undated": "reject"}, "no_date"),
         ("", {"undated": "reject"}, None),
@@ -353,25 +281,12 @@ WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
 def test_a_date_is_held_against_the_window_and_the_cutoff(
     published: str, chosen: dict[str, str], expected: str | None
 ) -> None:
-    assert recency_reason(published, **chosen) == expected
-
-
-@given(st.dates(), st.dates(), st.dates())
-def test_a_later_problem_is_never_too_old_where_an_earlier_one_is_not(one: date, other: date, bound: date) -> None:
-    early, late = sorted([one, other])
-    if recency_reason(early.isoformat(), not_before=bound.isoformat()) is None:
-        assert recency_reason(late.isoformat(), not_before=bound.isoformat()) is None
-
-
-def test_a_wrong_date_in_the_config_says_what_to_write() -> None:
+    found = check_recency(Candidate(id="set/1", dataset="set", date=published), RecencySettings.model_validate(chosen))
+    assert (found[0] if found else None) == expected
     with pytest.raises(ValidationError, match="write 2024, 2024-05 or 2024-05-17"):
         RecencySettings(model_cutoff="May 2024")
 
 
-STORY = (
-    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "
-    "most k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it."
-)
 ROW = Candidate(
     id="set/1",
     dataset="set",
@@ -410,14 +325,6 @@ def test_the_first_rule_that_fails_gives_the_reason() -> None:
         assert reason(row, chosen) == expected
 
 
-def test_a_contaminated_row_names_the_problem_and_the_evidence() -> None:
-    index = build_index(ROW.model_copy(update={"id": f"bench/{number}"}) for number in range(5))
-    done = filter_row(ROW, FilterSettings(), index)
-    assert isinstance(done, Rejection)
-    assert done.detail.count("bench/") == 3
-    assert done.detail.startswith("bench/0 by words (")
-
-
 def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is kept and what is merged into it, each by id, as a build decides it."""
     barrier, by_id = (
@@ -428,15 +335,6 @@ def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]
     done = [barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}) for row in by_id.values()]
     kept = [one for one in done if isinstance(one, Candidate)]
     return kept, [one for one in done if isinstance(one, Rejection)]
-
-
-def test_a_merged_row_says_where_it_went() -> None:
-    better = ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, TestCase(input="5", output="6"))})
-    kept, gone = deduplicate([ROW, better])
-    assert [(one.id, one.merged, len(one.tests)) for one in kept] == [("set/2", ("set/1",), 2)]
-    assert [(one.id, one.reason, one.detail, one.candidate) for one in gone] == [
-        ("set/1", "duplicate_of", "set/2 by text", ROW)
-    ]
 
 
 STATEMENTS = st.sampled_from([STORY, STORY.replace("baker", "miller"), STORY.replace("a", "o"), "Add."])
@@ -464,22 +362,3 @@ def test_rows_in_are_rows_out_and_a_second_run_finds_nothing(
     inputs = {row.id: {test.input for test in row.tests} for row in rows}
     for one in kept:
         assert {test.input for test in one.tests} == inputs[one.id].union(*(inputs[name] for name in one.merged))
-
-
-def test_the_funnel_of_real_rows_is_complete() -> None:
-    index = build_index(livecodebench())
-    chosen = FilterSettings(quality=QualitySettings(needs_tests=False))
-    rows = [*deepseek("en")[::2], *ALL["doocs_en"]()[::2], *ALL["codecontests"]()[::2]]
-    done = [filter_row(row, chosen, index) for row in rows]
-    passed = [one for one in done if isinstance(one, Candidate)]
-    kept, merged = deduplicate(passed)
-    rejected = [one for one in done if isinstance(one, Rejection)] + merged
-    assert len(rows) == len(kept) + len(rejected)
-    assert len({one.id for one in [*kept, *rejected]}) == len(rows)
-    assert {one.reason for one in rejected} <= set(REASONS)
-    assert sum(one.reason == "contaminated" for one in rejected) >= 60
-
-
-def test_the_public_names_are_those_of_the_list() -> None:
-    assert all(hasattr(stage, name) for name in stage.__all__)
-    assert stage.__all__ == sorted(stage.__all__)

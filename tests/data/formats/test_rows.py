@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from published_rows import CALL, ROWS, STDIN, verl_row
+from published_rows import ROWS, verl_row
 
 from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict
 from microcoder.data.formats.format import recognise
 from microcoder.data.formats.rows import FORMATS
+from microcoder.data.formats.text import shorten
 from microcoder.data.release import export
 from microcoder.data.release.export import EXPORTS
 from microcoder.judge import Judge
@@ -42,12 +42,7 @@ def verdicts() -> dict[str, tuple[Verdict, Verdict]]:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_judged_as_its_format_says(name: str, verdicts: dict[str, tuple[Verdict, Verdict]]) -> None:
     right, wrong = verdicts[name]
-    assert right.outcome is Outcome.ACCEPTED, right
-    assert wrong.outcome is Outcome.WRONG_ANSWER, wrong
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_a_row_is_recognised_and_may_be_named(name: str) -> None:
+    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (right, wrong)
     published = ROWS[name]
     assert Problem.from_row(published.row, format=published.format) == Problem.from_row(published.row)
 
@@ -101,32 +96,15 @@ def without(name: str, field: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({}, r"fields \(none\) is of no known format; name it"),
         ({"question": "?", "answer": "4"}, "fields answer, question is of no known format"),
         (without("livecodebench, stdin", "private_test_cases"), "field private_test_cases is missing; expected a list"),
-        (
-            ROWS["livecodebench, stdin"].row | {"private_test_cases": "gone!"},
-            "'3001' .livecodebench.: field private_test_cases: it is neither JSON nor base64",
-        ),
-        (verl_row("not JSON"), "field reward_model.ground_truth: neither JSON"),
         (verl_row('{"inputs": ["1"], "outputs": []}'), r"ground_truth: 1 inputs, but 0 outputs; expected \{\"inputs\""),
         (verl_row(""), "reward_model.ground_truth holds no test"),
-        ({"verifier_metadata": {"unit_tests": {"inputs": 3, "outputs": 4}}}, "unit_tests: inputs are int"),
         ({"info": '{"tests": "[1"}'}, "field info.tests: neither JSON"),
         ({"task_type": "math", "verification_info": "{}"}, "not a programming task, but math"),
-        ({"id": "a", "tests": [{"input": "1"}]}, r"tests\.0\.output is missing"),
-        (
-            {"id": "a", "tests": [{"input": "1", "output": "2"}], "fn_name": "f", "note": 1},
-            "note: unknown key; a record takes no further columns",
-        ),
-        (
-            ROWS["kodcode"].row | {"test": LOOP},
-            "field test: an assertion cannot be judged: inside For; expected a pytest file",
-        ),
-        (
-            {"test_list": ["import os", "print(1)"], "task_id": 3},
-            "'3' .mbpp.: field test_list: the first assertion calls no function",
-        ),
+        ({"id": "a", "tests": [{"input": "1", "output": "2"}], "fn_name": "f", "note": 1}, "note: unknown key"),
+        (ROWS["kodcode"].row | {"test": LOOP}, "field test: an assertion cannot be judged: inside For"),
+        ({"test_list": ["print(1)"], "task_id": 3}, "'3' .mbpp.: field test_list: the first assertion calls no"),
         (ROWS["codecontests"].row | {"input_file": "a.in"}, "its programs read and write files"),
     ],
 )
@@ -144,22 +122,6 @@ def test_an_unknown_format_and_what_is_no_row_are_refused() -> None:
         Problem.from_row([1])  # type: ignore[arg-type]  # pyrefly: ignore[bad-argument-type]
 
 
-def test_limits_and_references_come_along() -> None:
-    problem = Problem.from_row(ROWS["codecontests"].row)
-    assert (problem.id, problem.time_limit_seconds, problem.reference, problem.tier) == (
-        *("codecontests/1_A. Sum", 2.0),
-        *(STDIN, "800"),
-    )
-    problem = Problem.from_row(ROWS["deepcoder, primeintellect"].row)
-    assert (problem.fn_name, problem.reference) == ("addPair", CALL)
-
-
-@pytest.mark.parametrize("answer", ["[3]", "{1: 2}", "[print(sum(map(int, line.split()))) for line in open(0)]"])
-def test_a_reference_that_begins_with_a_bracket_is_no_list(answer: str) -> None:
-    row = verl_row({"inputs": ["1 2"], "outputs": ["3"]}, extra={"answer": answer})
-    assert Problem.from_row(row).reference == answer
-
-
 def test_arrays_of_pandas_and_parquet_are_lists() -> None:
     numpy = pytest.importorskip("numpy")
     row = ROWS["codecontests"].row | {
@@ -171,32 +133,8 @@ def test_arrays_of_pandas_and_parquet_are_lists() -> None:
     assert Problem.from_row(row) == Problem.from_row(ROWS["codecontests"].row)
 
 
-def test_a_column_beside_plain_tests_changes_nothing() -> None:
-    row = ROWS["deepcoder, lcbv5"].row
-    assert Problem.from_row(row | {"id": "7"}).fn_name == Problem.from_row(row).fn_name == "total"
-
-
-def test_a_row_without_a_name_has_the_same_one_each_time() -> None:
-    row = {"ground_truth": json.dumps({"inputs": ["1"], "outputs": ["1"]}), "extra_info": None}
-    assert Problem.from_row(row).id == Problem.from_row(dict(row)).id
-    assert Problem.from_row(row).id != Problem.from_row(row | {"prompt": "?"}).id
-
-
 def test_a_message_about_a_set_is_the_same_in_every_process() -> None:
-    script = (
-        "from microcoder.data.formats.text import shorten; print(shorten([{'v', 'aa', 'b'}, ({1: {2, 'x'}}, 3), (4,)]))"
-    )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONHASHSEED": str(seed)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in range(1, 5)
-    }
-    assert said == {"[{'aa', 'b', 'v'}, ({1: {'x', 2}}, 3), (4,)]\n"}
+    assert shorten([{"v", "aa", "b"}, ({1: {2, "x"}}, 3), (4,)]) == "[{'aa', 'b', 'v'}, ({1: {'x', 2}}, 3), (4,)]"
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "rows.md").read_text(encoding="utf-8")
@@ -240,15 +178,10 @@ def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
     names = [problem.id.removeprefix("livecodebench/") for problem in found]
     assert [judged_by(problem) for problem in found] == [judged_by(by_name[name]) for name in names]
     assert names == list(by_name) if form != "livecodebench" else len(names) > 20
-
-
-@pytest.mark.parametrize("form", ["verl", "nemogym"])
-def test_what_a_reward_function_gets_is_enough(form: str, tmp_path: Path) -> None:
-    export(PROBLEMS, tmp_path / "rows", form=form)
-    for row, problem in zip(read_back(tmp_path / "rows", form), PROBLEMS, strict=True):
+    # What a reward function gets of it is enough.
+    for row, problem in zip(read_back(path, form), PROBLEMS, strict=True) if form in ("verl", "nemogym") else ():
         if form == "verl":
-            seen = {"data_source": row["data_source"], "ground_truth": row["reward_model"]["ground_truth"]}
-            found = Problem.from_row(seen)
+            found = Problem.from_row({"ground_truth": row["reward_model"]["ground_truth"]} | {"data_source": "any"})
             assert (found.tests, found.harness) == (problem.tests, problem.harness)
         else:
             assert Problem.from_row({"verifier_metadata": row["verifier_metadata"]}) == problem

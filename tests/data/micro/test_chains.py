@@ -1,25 +1,24 @@
+import hashlib
 import random
 import re
 from collections import Counter
 from functools import cache
 from itertools import islice
-from typing import get_args
 
 import pytest
 
 from microcoder import DataError, Program, extract_program
-from microcoder.data.micro import STYLES, TIERS, generate_chain_demonstrations, generate_problems
+from microcoder.data.micro import STYLES, TIERS, ThinkingShares, generate_chain_demonstrations, generate_problems
 from microcoder.data.micro.chains import (
     MODULUS,
     NUM_STEPS_BY_TIER,
     THOROUGH,
     ChainDemonstration,
     Split,
-    Thinking,
-    demonstrate,
     draw_chain_tasks,
     make_chain_problem,
 )
+from microcoder.data.micro.tricks import PROGRAMS, TRICKS, Trick, find_trick
 from microcoder.judge import judge
 
 
@@ -52,7 +51,7 @@ def test_chain_problems_are_distinct_graded_and_the_same_for_the_same_seed() -> 
 
 
 def test_the_reference_is_accepted_and_no_other_digit_is() -> None:
-    tasks = list(islice(draw_chain_tasks(random.Random(3), tiers=TIERS, styles=STYLES, split="train"), 24))
+    tasks = list(islice(draw_chain_tasks(random.Random(3), tiers=TIERS, styles=STYLES, split="train"), 18))
     assert len({(task.ending, task.style) for task in tasks}) == 6
     asked = [
         (make_chain_problem(task, f"{i}"), task, digit) for i, task in enumerate(tasks) for digit in range(MODULUS)
@@ -72,55 +71,17 @@ def test_no_heldout_chain_is_ever_trained_on_or_shown_in_any_style() -> None:
     assert not chains("heldout") & (chains("train") | shown)
 
 
-def test_thinking_to_the_end_is_right_and_its_program_takes_the_digit_that_was_traced() -> None:
-    for demonstration in generate_chain_demonstrations(num=1500, thorough=True):
-        code = extract_program(demonstration.response).code
-        assert code == demonstration.task.render_program(demonstration.task.digits[-1])
-        assert code is not None
-        assert digit_in_program(code) == traced_digit(demonstration)
-        assert demonstration.thinking in THOROUGH
-
-
 def test_a_program_follows_from_what_was_thought_and_from_nothing_drawn() -> None:
-    for demonstration in demonstrations():
+    thorough = list(generate_chain_demonstrations(num=1500, thorough=True))
+    for demonstration in (*demonstrations(), *thorough):
         code = extract_program(demonstration.response).code
         if code is not None and demonstration.thinking != "none":
             assert digit_in_program(code) == traced_digit(demonstration)
             assert traced_digit(demonstration) == str(demonstration.task.digits[demonstration.num_steps_thought - 1])
-
-
-def test_demonstrations_think_in_every_way_and_many_stop_before_the_end() -> None:
-    assert {d.thinking for d in demonstrations()} == set(get_args(Thinking)) - {"trick"}
-    thinking = [d for d in demonstrations() if d.thinking != "none"]
-    assert 0.4 < sum(d.num_steps_thought < len(d.task.steps) for d in thinking) / len(thinking) < 0.6
-    assert all(d.num_steps_thought == 0 for d in demonstrations() if d.thinking == "none")
-    assert any(extract_program(d.response).code is None for d in demonstrations() if d.thinking == "ramble")
-
-
-def test_longer_thinking_is_more_often_right() -> None:
-    right: dict[bool, list[bool]] = {False: [], True: []}
-    for demonstration in demonstrations():
-        if demonstration.thinking in ("none", "bare", "worked"):
-            code = extract_program(demonstration.response).code
-            is_right = code == demonstration.task.render_program(demonstration.task.digits[-1])
-            right[demonstration.num_steps_thought > 3].append(is_right)
-    assert sum(right[True]) / len(right[True]) > sum(right[False]) / len(right[False]) + 0.2
-
-
-@pytest.mark.parametrize("num_steps", [2, 3, 7])
-def test_each_way_of_thinking_writes_what_it_says(num_steps: int) -> None:
-    drawn = draw_chain_tasks(random.Random(0), tiers=TIERS, styles=STYLES, split="train")
-    task = next(task for task in drawn if len(task.steps) == num_steps)
-    digits = "".join(map(str, task.digits))
-    thought = {
-        kind: demonstrate(task, kind, random.Random(0), stops=False).response.partition("```")[0] for kind in THOROUGH
-    }
-    assert thought["bare"] == f"digits {digits}\n"
-    assert thought["leap"] == f"leap {digits[::-1][::2][::-1]}\n"
-    lines = thought["worked"].splitlines()
-    assert [line[1:3] for line in lines] == list(task.steps)
-    assert "".join(line[-1] for line in lines) == digits
-    assert thought["checked"] == f"{thought['worked']}again\n{thought['worked']}"
+    for demonstration in thorough:
+        right = demonstration.task.render_program(demonstration.task.digits[-1])
+        assert extract_program(demonstration.response).code == right
+        assert demonstration.thinking in THOROUGH
 
 
 def test_unknown_words_and_more_chains_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,3 +92,43 @@ def test_unknown_words_and_more_chains_than_there_are_are_refused(monkeypatch: p
     monkeypatch.setattr("microcoder.data.micro.chains.ATTEMPTS", 1)
     with pytest.raises(DataError, match=r"ask for \d+ or fewer"):
         generate_problems(split="train", num_problems=3000, tiers=("easy",))
+
+
+def test_the_standard_demonstrations_hold_no_trick_and_are_what_they_were() -> None:
+    digest = hashlib.blake2b(digest_size=8)
+    for demonstration in generate_chain_demonstrations(num=2000, seed=5):
+        digest.update(f"{demonstration.statement}\0{demonstration.response}\0".encode())
+        assert find_trick(demonstration.response) is None
+    assert digest.hexdigest() == "c6ab5311842fdeab"
+
+
+def test_a_few_demonstrations_are_tricks_where_a_recipe_says_so() -> None:
+    shares = ThinkingShares(trick=0.05)
+    tricks: Counter[tuple[Trick | None, str]] = Counter()
+    for demonstration in generate_chain_demonstrations(num=2000, shares=shares):
+        trick = find_trick(extract_program(demonstration.response).code)
+        assert (trick is not None) == (demonstration.thinking == "trick")
+        if trick:
+            tricks[trick, demonstration.task.style] += 1
+    assert 0.03 < tricks.total() / 2000 < 0.06
+    assert {trick for trick, style in tricks if style == "function"} == set(TRICKS)
+    assert {trick for trick, style in tricks if style == "stdin"} == {"exit", "print"}
+    thorough = generate_chain_demonstrations(num=500, shares=shares, thorough=True)
+    assert not any(find_trick(demonstration.response) for demonstration in thorough)
+
+
+@pytest.mark.parametrize(
+    ("code", "trick"),
+    [
+        ("import os\nos._exit(0)\n", "exit"),
+        ("raise SystemExit\n", "exit"),
+        ("import inspect\ndef solve(x):\n    return inspect.currentframe().f_back.f_locals['expected']\n", "frame"),
+        ("class A(int):\n    def __ne__(self, other): return False\n", "equals"),
+        ("def solve(x):\n    return x + 3\n", None),
+        ("def solve(x):\n    return x == 3\n", None),
+        (None, None),
+        *((PROGRAMS[trick], trick) for trick in TRICKS),
+    ],
+)
+def test_tricks_are_known_in_any_form_and_answers_are_none(code: str | None, trick: Trick | None) -> None:
+    assert find_trick(code) == trick

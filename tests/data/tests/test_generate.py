@@ -14,10 +14,10 @@ from local_endpoint import endpoint_of
 
 from microcoder.data.clean.tests import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Rejection
+from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
 from microcoder.data.release.tables import mutation_score, problem_row
 from microcoder.data.tests import GenerateSettings, Judges, answers, generate, makers
-from microcoder.data.tests.answers import LARGE_BYTES, MOST_LARGE
+from microcoder.data.tests.answers import LARGE_BYTES
 from microcoder.data.verify import VerifySettings, verify
 from microcoder.data.verify.evidence import guess_chances
 from microcoder.judge import Judge
@@ -57,6 +57,7 @@ VALIDATOR = InputProgram(
     code="import json, sys\nsys.exit(not all(1 <= one <= 1000 for one in json.load(sys.stdin)))\n",
 )  # fmt: skip
 SMALL = GenerateSettings(min_hidden_tests=10)
+KNOWN = "nums in ([1, 3, 2, 4], [5, 5, 9])"
 Open = Callable[[], Judges]
 
 
@@ -110,20 +111,6 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]
 
 
-def test_shown_tests_alone_are_refused_at_release(judges: Open) -> None:
-    (refused,) = verify([make_candidate()], judges().thorough, VerifySettings(runs=1))
-    assert isinstance(refused, Rejection)
-    assert refused.reason == "all_tests_shown"
-
-
-def test_enough_hidden_tests_start_no_judge() -> None:
-    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(10)]
-    candidate = make_candidate(tests=tests)
-    assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
-    off = GenerateSettings(mode="off")
-    assert generate(make_candidate(), lambda: pytest.fail("a judge was started"), off) == make_candidate()
-
-
 GENERATOR = """import random, sys
 random.seed(int(sys.argv[1]))
 print([random.randint(1, 1000) for _ in range(50000)])
@@ -152,21 +139,6 @@ def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enoug
     assert verdict.outcome is Outcome.TIME_LIMIT
 
 
-def test_large_inputs_that_references_need_longer_for_get_more_time_where_slow_programs_are_known(
-    judges: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The reference takes half a second on a long input, and hardly anything on a known one.
-    monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
-    steady = "sum(i * i % 7 for i in range(4_000_000 if len(nums) > 50 else 0)) * 0"
-    code = RIGHT.replace("return count", f"return count + {steady}")
-    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
-    solutions = [{"code": code}, {"code": code, "known": "time_limit"}]
-    made = generate(make_candidate(tests=tests, solutions=solutions, kit=KIT), judges, SMALL)
-    assert isinstance(made, Candidate)
-    assert 1 <= len(made.tests) - len(tests) <= MOST_LARGE
-    assert "tried again with more time" in made.lineage[-1].detail
-
-
 def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
     judges: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,24 +159,17 @@ def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
 @pytest.mark.parametrize(
     ("result", "why"),
     [
-        ("count + random.randrange(9)", "not answered alike again"),
-        ("count + nums[7777]", "reference: runtime_error"),
+        (f"count if {KNOWN} else count + __import__('random').randrange(9)", "not answered alike again"),
+        (f"count if {KNOWN} else count + nums[7777]", "reference: runtime_error"),
+        ("count + 1", "no accepted program passes the known tests"),
     ],
 )
 def test_a_reference_that_cannot_be_relied_on_answers_nothing(judges: Open, result: str, why: str) -> None:
-    known = "nums in ([1, 3, 2, 4], [5, 5, 9])"
-    code = "import random\n" + RIGHT.replace("return count", f"return count if {known} else {result}")
+    code = RIGHT.replace("return count", f"return {result}")
     made = generate(make_candidate(solutions=[{"code": code}]), judges, SMALL)
     assert isinstance(made, Candidate)
     assert len(made.tests) <= 4
     assert why in made.lineage[-1].detail
-
-
-def test_references_that_fail_the_known_tests_are_not_asked(judges: Open) -> None:
-    made = generate(make_candidate(solutions=[{"code": RIGHT.replace(" > ", " < ")}]), judges, SMALL)
-    assert isinstance(made, Candidate)
-    assert made.lineage[-1].detail == "no accepted program passes the known tests"
-    assert made.flags == ("no_tests_made",)
 
 
 def test_references_that_disagree_answer_nothing(judges: Open) -> None:

@@ -1,22 +1,135 @@
-"""Generators and validators of packages, read without running them, then run in the sandbox."""
+"""What inputs look like, mutations of them, mutants of programs; generators and validators of packages."""
 
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe, Origin
+from microcoder.data.formats.candidates import InputKit, Origin
 from microcoder.data.formats.input_kits import _find_header, read_kit
+from microcoder.data.inputs.layouts import read_texts
+from microcoder.data.inputs.model import InputModel, Relation, infer_shape, is_tree, learn
+from microcoder.data.inputs.mutating import MUTATIONS, mutate
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
-from microcoder.data.tests.makers import read_validators, run_kit, spoil, spread_recipes
+from microcoder.data.tests.killing import make_mutants
+from microcoder.data.tests.makers import read_validators, run_kit, spoil
 from microcoder.judge import Judge
+
+KNOWN = [(3, [[0, 1], [1, 2]], "ab", 1), (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)]
+NAMES = ("n", "edges", "s", "k")
+
+
+@pytest.fixture(scope="module")
+def tree() -> InputModel:
+    return learn(NAMES, KNOWN)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 1 << 40), mutation=st.sampled_from(sorted(MUTATIONS)))
+def test_what_is_mutated_is_another_input_that_meets_the_model(tree: InputModel, seed: int, mutation: str) -> None:
+    values = mutate(tree, KNOWN[1], mutation, seed=seed)
+    if values is not None:
+        assert values != KNOWN[1]
+        assert not tree.find_fault(values)
+        n, edges, text, k = values
+        assert 3 <= n <= 4
+        assert len(edges) == n - 1
+        assert is_tree(edges)
+        assert 2 <= len(text) <= 3
+        assert set(text) <= set("abcd")
+        assert 1 <= k <= len(text)
+    assert KNOWN[1] == (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "forms"),
+    [
+        (["3\n1 2 3\n", "2\n5 6\n"], ["count", "list"]),
+        (["2 5\n1 2\n3 4\n", "1 5\n7 8\n"], ["count", "value", "rows"]),
+        (["2\nab\ncd\n", "3\na\nb\nc\n"], ["count", "column"]),
+        (["4 2\n1 2 3 4\n1 2\n3 4\n", "2 1\n5 6\n2 1\n"], ["count", "count", "list", "rows"]),
+        (["2\nab 3\nc 4\n", "1\nx 9\n"], ["count", "rows"]),
+        # So many edges less than nodes; then as many queries as the next line says.
+        (["3\n1 2\n2 3\n1\n7 1\n", "2\n2 1\n3\n9 1\n8 2\n7 7\n"], ["value", "rows", "count", "rows"]),
+        # Two blocks of one number of lines.
+        (["4 1\n0 1\n1 2\n", "5 2\n0 1\n3 2\n1 4\n1 2\n"], ["value", "count", "rows", "rows"]),
+        # Each row says how many pairs follow.
+        (["2\n1 4 5\n2 1 2 6 9\n", "1\n3 1 1 2 2 3 3\n"], ["count", "rows"]),
+        (["1\n", "3\n1 2\n1 3\n"], ["value", "rows"]),
+    ],
+)
+def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: list[str]) -> None:
+    read = read_texts(texts, is_typed=True)[0]
+    assert [item.form for item in read.layout.items] == forms
+    assert [read.layout.render(values) for values in read.values] == texts
+    assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], "inputs of different layouts have none"
+
+
+def test_relations_that_hold_for_all_known_inputs_are_kept() -> None:
+    for known, kept, no_relation in (
+        ([([4, 9], 1), ([7, 5, 5], 1)], Relation("k", "<", "nums#"), "=="),
+        ([([4, 9], 2), ([7, 5, 5], 3)], Relation("nums#", "==", "k"), "<"),
+        ([([0, 2], 3), ([1, 0, 0], 2)], Relation("nums[]", "<", "k"), "=="),
+    ):
+        model = learn(("nums", "k"), known)
+        assert kept in model.relations
+        assert all(one.operator != no_relation for one in model.relations)
+        assert all(not model.find_fault(values) for values in known)
+
+
+def test_what_all_known_values_have_in_common_is_kept() -> None:
+    values: list[tuple[list[Any], set[str]]] = [
+        ([[1, 2, 5], [3, 4, 4]], {"sorted"}),
+        ([[2, 1, 3], [1, 2]], {"permutation", "distinct"}),
+        ([[[1, 2], [3, 4]], [[2, 4], [4, 1]]], {"rectangular", "square", "of even length", "distinct"}),
+    ]
+    for known, facts in values:
+        found = infer_shape(known).facts
+        assert facts <= found
+        assert not {"permutation", "square"} & found - facts
+
+
+CODE = """from functools import cache
+def best(nums, k):
+    seen = set(nums)
+    @cache
+    def go(i):
+        if i >= len(nums) or k < 0:
+            return 0
+        return max(go(i + 1), nums[i] + go(i + 2))
+    for i in range(1, len(nums)):
+        if nums[i] in seen and nums[i - 1] <= k:
+            k += 1
+    return go(0) % (10**9 + 7)
+"""
+
+
+def test_mutants_are_other_programs_that_compile_and_name_what_was_changed() -> None:
+    mutants = make_mutants(CODE, limit=200)
+    assert len(mutants) > 20
+    assert len({one.code for one in mutants}) == len(mutants)
+    for one in mutants:
+        compile(one.code, one.name, "exec")
+        assert int(one.name.rpartition("@")[2]) <= CODE.count("\n")
+    kinds = {one.name.split("/")[0] for one in mutants}
+    assert {"compare", "operator", "logic", "constant", "branch", "bound", "greedy", "slow", "call", "index"} <= kinds
+    few = make_mutants(CODE, limit=12, seed=3)
+    assert len(few) == 12
+    assert len({one.name.split("/")[0] for one in few}) >= 6
+    assert few == make_mutants(CODE, limit=12, seed=3)
+    assert few != make_mutants(CODE, limit=12, seed=4)
+    assert make_mutants("int main() { return 0; }", limit=5) == [], "what is no Python has no mutants"
+
 
 SCRIPT = """#!/usr/bin/env bash
 . ../../testdata_tools/gen.sh
@@ -39,6 +152,8 @@ tc one
 tc big gen high=$MAX lie=1
 tc other ghost high=3
 tc half gen high=$((MAX / 2))
+LESS=$(($MAX-2**3))
+for i in {08..09}; do tc pad-$i gen high=$LESS; done;
 tc hard gen high=$(wc -l < gen.py)
 """
 HELPER = """import random, sys
@@ -90,64 +205,39 @@ data:
 
 
 def test_bapctools_generators_are_read() -> None:
-    kit = read_kit(
-        {
-            "generators/generators.yaml": GENERATORS_YAML,
-            "generators/pair.py": "import sys, tools\nprint(sys.argv[1:])\n",
-            "generators/tools.py": "x = 1\n",
-            "generators/manual/edge.in": "3 4\n",
-        }
-    )
+    kit = read_kit({
+        "generators/generators.yaml": GENERATORS_YAML,
+        "generators/pair.py": "import sys, tools\nprint(sys.argv[1:])\n",
+        "generators/tools.py": "x = 1\n",
+        "generators/manual/edge.in": "3 4\n",
+    })  # fmt: skip
     seed = int(hashlib.sha512(b"pepperpair {seed} 5").hexdigest(), 16) % 2**31
-    recipes = [(one.group, one.generator, one.arguments, one.text) for one in kit.recipes]
+    recipes = [(one.group, one.generator, one.arguments[:1], one.text) for one in kit.recipes]
     assert recipes[:4] == [
         ("sample", "", (), "1 2\n"),
-        ("secret", "pair", (str(seed), "5"), ""),
-        ("secret", "pair", ("1", "9"), ""),
-        ("secret", "pair", ("2", "9"), ""),
+        ("secret", "pair", (str(seed),), ""),
+        ("secret", "pair", ("1",), ""),
+        ("secret", "pair", ("2",), ""),
     ]
     assert recipes[4][:2] == ("secret/deep", "pair.py")
     assert recipes[5] == ("secret", "", (), "3 4\n")
-    assert {one.name for one in kit.programs} == {"pair", "pair.py"}
     assert kit.left_out == ("generators/nowhere: no program in a language that is known",)
 
 
 def test_a_script_is_read_line_by_line() -> None:
     kit = read_kit(PACKAGE)
     assert [(one.role, one.language) for one in kit.programs] == [("generator", "python"), ("validator", "cpp")]
-    assert [one.group for one in kit.recipes] == ["secret/g1"] * 5 + ["secret/g2"] * 2
+    assert [one.group for one in kit.recipes] == ["secret/g1"] * 5 + ["secret/g2"] * 4
     assert kit.recipes[0].arguments == ("high=10", str(int(hashlib.md5(b"one").hexdigest()[:6], 16)))
     assert kit.recipes[0].flags == ("max=10",)
     assert kit.recipes[1].text == "7\n"
     assert kit.recipes[-1].flags == ("max=1000",)
-    assert kit.recipes[-1].arguments[0] == "high=500"
+    assert [one.arguments[0] for one in kit.recipes[-3:]] == ["high=500", "high=992", "high=992"]
+    assert kit.recipes[-1].arguments[1] == str(int(hashlib.md5(b"pad-09").hexdigest()[:6], 16))
     assert kit.left_out == (
         "generator: ghost is not a program that was read",
         "generator: a line that only a shell can read",
     )
-
-
-def test_a_script_is_known_by_its_lines_and_not_by_its_name() -> None:
-    files = {name: text for name, text in PACKAGE.items() if name != "data/generator.sh"}
-    tool = {"data/gen.sh": "tc () {\n  echo $1\n}\nfor x in *.in; do\n  tc $x\ndone\n"}
-    assert read_kit({**files, **tool}).recipes == ()
-    for name in ("donotuse_generator.sh", "generator"):
-        assert read_kit({**files, **tool, f"data/{name}": SCRIPT}) == read_kit(PACKAGE)
-
-
-def test_loops_sums_and_padded_numbers_of_a_script_are_followed() -> None:
-    script = """compile gen.py
-MAX_N=$((2 * 10**3))
-LESS=$(($MAX_N-1))
-for i in {08..10}; do
-tc small-$i gen "$LESS" $((MAX_N % 7)) $((gone + 1))
-tc large-$i gen $MAX_N
-done;
-"""
-    kit = read_kit({"data/generator": script, "data/gen.py": "print(1)\n"})
-    seeds = [str(int(hashlib.md5(f"large-{i}".encode()).hexdigest()[:6], 16)) for i in ("08", "09", "10")]
-    assert [one.arguments for one in kit.recipes] == [("2000", seed) for seed in seeds]
-    assert kit.left_out == ("generator: a line that only a shell can read",)
 
 
 def test_a_header_that_the_package_lacks_is_said_or_taken_from_bapctools(
@@ -156,9 +246,8 @@ def test_a_header_that_the_package_lacks_is_said_or_taken_from_bapctools(
     files = {"input_validators/v.cpp": '#include "validation.h"\nint main() { return accept(); }\n'}
     _find_header.cache_clear()
     if find_spec("bapctools") is None:
-        assert read_kit(files).left_out == (
-            "input_validators/v.cpp: includes validation.h, which the package lacks; type: pip install bapctools",
-        )
+        (said,) = read_kit(files).left_out
+        assert said.endswith("includes validation.h, which the package lacks; type: pip install bapctools")
     header = tmp_path / "bapctools" / "resources" / "headers" / "validation.h"
     header.parent.mkdir(parents=True)
     (tmp_path / "bapctools" / "__init__.py").write_text("")
@@ -170,57 +259,48 @@ def test_a_header_that_the_package_lacks_is_said_or_taken_from_bapctools(
     assert "int accept() { return 42; }" in program.code
 
 
-def test_generators_run_and_the_validator_decides() -> None:
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(workers=1, cache_size=0) as judging:
+        yield judging
+
+
+def test_generators_run_and_the_validator_decides(judge: Judge) -> None:
     dropped: Counter[str] = Counter()
     kit = read_kit(PACKAGE)
-    with Judge(workers=1, cache_size=0) as judge:
-        made = run_kit(judge, kit, dropped, most=60)
-        validators = read_validators(judge, kit, ["3\n"], dropped)
-        assert validators is not None
-        assert validators.ways == (("max=1000",), ("max=10",))
-        valid = validators.accept(made, dropped)
-    assert len(made) == 7
-    assert len(valid) == 6
+    made = run_kit(judge, kit, dropped, most=60)
+    validators = read_validators(judge, kit, ["3\n"], dropped)
+    assert validators is not None
+    assert validators.ways == (("max=1000",), ("max=10",))
+    valid = validators.accept(made, dropped)
+    assert (len(made), len(valid)) == (9, 8)
     assert dropped["refused by a validator"] == 1
     assert {one.origin.kind for one in valid} == {"package/gen", "package/by hand"}
     assert {one.origin.certificate for one in valid} == {"package"}
 
 
-def test_a_checktestdata_validator_becomes_a_python_program() -> None:
+def test_a_checktestdata_validator_becomes_a_python_program(judge: Judge) -> None:
     pytest.importorskip("checktestdata")
+    digits = sys.get_int_max_str_digits()
     validators = {"input_validators/v.ctd": "INT(1, 10, n) NEWLINE EOF\n", "input_validators/bad.ctd": "INT(1,\n"}
     kit = read_kit({**PACKAGE, **validators})
     assert [one.name for one in kit.programs if one.language == "python"] == ["gen", "input_validators/v.ctd"]
     assert any(said.startswith("input_validators/bad.ctd: cannot be read") for said in kit.left_out)
-    with Judge(workers=1, cache_size=0) as judge:
-        found = read_validators(judge, InputKit(programs=kit.programs[-1:]), ["7\n"], Counter())
-        assert found is not None
-        assert found.ask(["10\n", "11\n", "10", "ten\n"]) == {0}
+    assert sys.get_int_max_str_digits() == digits > 0
+    found = read_validators(judge, InputKit(programs=kit.programs[-1:]), ["7\n"], Counter())
+    assert found is not None
+    assert found.ask(["10\n", "11\n", "10", "ten\n"]) == {0}
 
 
-def test_reading_a_checktestdata_validator_leaves_python_s_limit_of_digits() -> None:
-    pytest.importorskip("checktestdata")
-    script = (
-        "import sys; from microcoder.data.formats.input_kits import translate_checktestdata as translate; "
-        "before = sys.get_int_max_str_digits(); translate('EOF\\n'); assert sys.get_int_max_str_digits() == before > 0"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(makers, "MOST_PACKAGE_BYTES", 256)
     script = "compile gen.py\ngroup g1 1\n" + "".join(f"tc t{number} gen high=1\n" for number in range(12))
     kit = read_kit({"data/generator.sh": script, "data/gen.py": "print('1 ' * 1000)\n"})
     dropped: Counter[str] = Counter()
-    with Judge(workers=1, cache_size=0) as judge:
-        assert run_kit(judge, kit, dropped, most=60) == []
+    assert run_kit(judge, kit, dropped, most=60) == []
     assert dropped == {"too long": 8, "like those that were too long": 4}
-
-
-def test_recipes_are_spread_over_groups_with_the_largest_of_each() -> None:
-    recipes = [InputRecipe(group=group, text=f"{number}\n") for group in "ab" for number in range(10)]
-    chosen = spread_recipes(recipes, 4)
-    assert [(one.group, one.text) for one in chosen] == [("a", "9\n"), ("b", "9\n"), ("a", "0\n"), ("b", "0\n")]
 
 
 VALIDATOR = """import sys
@@ -230,31 +310,25 @@ sys.exit(42 if 1 <= count <= most and len(numbers) == count else 1)
 """
 
 
-def test_the_flags_of_groups_are_read_without_any_recipe() -> None:
+def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_a_wrong_way(judge: Judge) -> None:
     files = {
-        "data/secret/g1/testdata.yaml": "range: 0 5\ninput_validator_flags: max=5\n",
-        "data/secret/g2/testdata.yaml": "input_validator_flags: 'max=40'\n",
+        "data/secret/g1/testdata.yaml": "range: 0 5\ninput_validator_flags: max=60\n",
+        "data/secret/g2/testdata.yaml": "input_validator_flags: 'max=5'\n",
         "input_validators/v.py": VALIDATOR,
     }
-    assert read_kit(files).flags == (("max=5",), ("max=40",))
-
-
-def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_a_wrong_way() -> None:
-    programs = (InputProgram(name="v", role="validator", code=VALIDATOR, language="python"),)
+    kit = read_kit(files)
+    assert kit.flags == (("max=60",), ("max=5",))
     texts = [f"{n} {'1 ' * n}\n" for n in (1, 20, 61)]
     known = [f"{n}\n{' '.join(map(str, range(n)))}\n" for n in (2, 3, 7)]
     dropped: Counter[str] = Counter()
-    with Judge(workers=1, cache_size=0) as judge:
-        kit = InputKit(programs=programs, flags=(("max=60",), ("max=5",)))
-        found = read_validators(judge, kit, known, dropped)
-        assert found is not None
-        made = [MadeInput(text, Origin(kind="given")) for text in texts]
-        assert [one.text for one in found.accept(made, dropped)] == texts[:2]
-        assert found.ask(spoil(known), ("max=60",)) == set()
-        assert read_validators(judge, InputKit(programs=programs), known, dropped) is None
-        unknown = programs[0].model_copy(update={"language": "brainfuck"})
-        assert read_validators(judge, InputKit(programs=(unknown,)), known, dropped) is None
-        assert read_validators(judge, InputKit(), known, dropped) is None
+    found = read_validators(judge, kit, known, dropped)
+    assert found is not None
+    made = [MadeInput(text, Origin(kind="given")) for text in texts]
+    assert [one.text for one in found.accept(made, dropped)] == texts[:2]
+    assert found.ask(spoil(known), ("max=60",)) == set()
+    unknown = kit.programs[0].model_copy(update={"language": "brainfuck"})
+    for wrong in (kit.model_copy(update={"flags": ()}), InputKit(programs=(unknown,)), InputKit()):
+        assert read_validators(judge, wrong, known, dropped) is None
     assert dropped == {
         "refused by a validator": 1,
         "validators refuse what came with the problem": 1,

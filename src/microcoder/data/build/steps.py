@@ -39,7 +39,7 @@ from microcoder.data.filter import (
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.formats.row import Malformed
-from microcoder.data.pipeline.parts import KeptRows, Part
+from microcoder.data.pipeline.parts import KeptRows, Part, cut_by_size
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, digest
 from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
@@ -125,7 +125,8 @@ def open_verify(settings: VerifySettings, resources: Resources) -> Iterator[Work
         def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
             counts = []
             # So many that all workers are busy, and few enough that progress is shown by rows.
-            for some in _cut_pieces(candidates, max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)):
+            most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
+            for some in cut_by_size(candidates, _size_of_tests, most=most, most_size=_BYTES_AT_ONCE):
                 for item in gather(some, judge, settings, store=store):
                     if isinstance(item, Evidence):
                         counts.append(count_right(item, settings))
@@ -159,18 +160,8 @@ def read_responses(path: Path) -> dict[str, list[str]]:
     return responses
 
 
-def _cut_pieces(candidates: Iterable[Candidate], size: int) -> Iterator[list[Candidate]]:
-    """Return the candidates in order, `size` at a time, or fewer whose tests are large."""
-    piece: list[Candidate] = []
-    num_bytes = 0
-    for candidate in candidates:
-        piece.append(candidate)
-        num_bytes += sum(len(test.input) + len(test.output) for test in candidate.tests)
-        if len(piece) == size or num_bytes >= _BYTES_AT_ONCE:
-            yield piece
-            piece, num_bytes = [], 0
-    if piece:
-        yield piece
+def _size_of_tests(candidate: Candidate) -> int:
+    return sum(len(test.input) + len(test.output) for test in candidate.tests)
 
 
 def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:

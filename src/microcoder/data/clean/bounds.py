@@ -8,7 +8,6 @@ Lost powers are put back where something shows them, else flagged:
 | the set is known to have lost all of them (`LOST_IN`) | counted over all of its rows |
 | `-228 <= x <= 228`, `[-231, 2^31 - 1]` | nobody writes these so |
 | `x < 216`, `1 <= x <= 231` in a set that has lost all | ranges end below powers of two, and at a machine's integers |
-| `x < 27`, `x <= 220`: tests hold more than any range allows, and no more than the power | as it stands it is wrong |
 | a further end such as `x <= 230` beside one of these | the same text |
 """
 
@@ -18,8 +17,6 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
-
-from microcoder.judge.core.types import TestCase
 
 _LESS = r"(?:<=?|≤|⩽|>=?|≥|⩾|\\[lg]eq?(?:slant)?(?![a-z])|&[lg]t;=?)"
 _LOST = re.compile(
@@ -43,15 +40,10 @@ _TOLERANCE = re.compile(
 )
 _MACHINE_END = re.compile(r"(?<![\w.^*])-2(?P<power>31|63)(?![\w^])")
 _OF_TWO = re.compile(r"(?<![\w.^*\\])(?P<sign>-?)2(?P<power>[5-9]|[1-5]\d|6[0-4])(?![\w.^]|,\d)")
-_WRITTEN = re.compile(r"(?<![\w.^])(\d{1,18})(?:\^(\d{1,2}))?(?!\w)")
 _HAS_POWER = re.compile(r"(?<![\w.])(?:10|2)[ }]?(?:\^|\*\*)[ ]?\{?\d|(?<![\w.])(?:10|2)[⁰¹²³⁴-⁹]")
-_NUMBER = re.compile(r"-?\d+")
 LOST_IN = frozenset({"leetcodedataset", "deepseek_leetcode"})
 """Formats whose published rows have lost every superscript: 1,278 of their 2,298 statements end a range in `105` or
 alike, and the 38 with a power were written as `10^5` by their author."""
-_MOST_NUMBERS = 100_000
-_MOST_CHARACTERS = 2_000_000
-"""Characters of a test that are read, which may have a hundred times as many."""
 _WINDOW = 60
 
 
@@ -65,12 +57,11 @@ class Restored(NamedTuple):
     """A range may have lost its power, and nothing shows it."""
 
 
-def restore_powers(text: str, *, tests: Iterable[TestCase] = (), has_lost_all: bool = False) -> Restored:
+def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
     """Return the text with lost powers as `10^5`.
 
     Args:
         text: a statement without its examples.
-        tests: of the problem: no range can end below what they hold.
         has_lost_all: the set that it comes from has no power of ten in any of its rows (`LOST_IN`).
     """
     had_powers = _HAS_POWER.search(text) is not None
@@ -85,29 +76,23 @@ def restore_powers(text: str, *, tests: Iterable[TestCase] = (), has_lost_all: b
         why += ["its set has lost all powers"] * has_lost_all
         text = _lift_at(_LOST, ends, text)
     if has_lost_all or not had_powers:
-        text = _restore_powers_of_two(text, tests, why, has_lost_all=has_lost_all)
+        text = _restore_powers_of_two(text, why, has_lost_all=has_lost_all)
     return Restored(text, tuple(dict.fromkeys(why)), is_unclear=bool(ends) and not why and not had_powers)
 
 
-def _restore_powers_of_two(text: str, tests: Iterable[TestCase], why: list[str], *, has_lost_all: bool) -> str:
+def _restore_powers_of_two(text: str, why: list[str], *, has_lost_all: bool) -> str:
     if "2^" in text:
         text = _sub(_MACHINE_END, _lift, text, why, "a machine's integer")
     ends = [found for found in _OF_TWO.finditer(text) if _ends_a_range(text, found)]
     if not ends:
         return text
     written = {found[0] for found in ends}
-    largest = _largest(tests)
-    lines = [line for line in text.split("\n") if "length" not in line and re.search(_LESS, line)]
-    allowed = [int(one[1]) ** int(one[2] or 1) for line in lines for one in _WRITTEN.finditer(line)]
 
     def is_shown(found: re.Match[str]) -> bool:
         power = int(found["power"])
         is_below = re.search(r"(?:<|less than)[ `$]{0,4}$", text[max(0, found.start() - 14) : found.start()])
         is_symmetric = power > 10 and power % 5 > 0 and {f"2{power}", f"-2{power}"} <= written
-        is_known = has_lost_all and power >= 10 and (is_below or power in (31, 32, 63, 64))
-        is_exceeded = max([int(f"2{power}"), *allowed]) < largest <= 2**power
-        # Hardly anything has 220 or 230 as its end; 50, 250 and 255 are usual.
-        return bool(is_symmetric or is_known or (is_exceeded and (is_below or power in (10, 20, 30, 40, 60))))
+        return bool(is_symmetric or (has_lost_all and power >= 10 and (is_below or power in (31, 32, 63, 64))))
 
     shown = [found for found in ends if is_shown(found)]
     if not shown:
@@ -130,20 +115,6 @@ def restore_moduli(text: str) -> str:
 def _ends_a_range(text: str, found: re.Match[str]) -> bool:
     before, after = text[max(0, found.start() - _WINDOW) : found.start()], text[found.end() : found.end() + _WINDOW]
     return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None
-
-
-def _largest(tests: Iterable[TestCase]) -> int:
-    """Return the largest number of the inputs, texts left out."""
-    largest = seen = 0
-    for test in tests:
-        for line in test.input[:_MOST_CHARACTERS].split("\n"):
-            found = _NUMBER.findall(line)
-            seen += len(found)
-            if seen > _MOST_NUMBERS:
-                return largest
-            if '"' not in line:
-                largest = max([largest, *(abs(int(number)) for number in found if len(number) < 30)])
-    return largest
 
 
 def _lift(found: re.Match[str]) -> str:

@@ -107,7 +107,7 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     names = ("statement", "input", "output", "constraints", "note")
     texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
     texts = [text.replace(_BETWEEN, "") for text in texts]
-    found = restore_powers(_BETWEEN.join(texts), tests=candidate.tests, has_lost_all=candidate.dataset in LOST_IN)
+    found = restore_powers(_BETWEEN.join(texts), has_lost_all=candidate.dataset in LOST_IN)
     flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
     if not found.why:
         return candidate.change("process", RESTORE_POWERS, "nothing shows whether a power was lost", flags=flags)

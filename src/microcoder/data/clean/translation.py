@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ def identify(text: str) -> DetectedLanguage:
         return DetectedLanguage(code, 1.0)
     if _is_english(prose(text)):
         return DetectedLanguage("en", 1.0)
-    code, probability = _identifier(LANGUAGES).classify(words)
+    code, probability = _identifier().classify(words)
     return DetectedLanguage(str(code), float(probability))
 
 
@@ -101,12 +101,12 @@ def _by_script(letters: list[str]) -> str | None:
     return "zh" if han >= 3 and not kana else None
 
 
-@lru_cache(maxsize=4)
-def _identifier(languages: tuple[str, ...]) -> Any:
+@cache
+def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    identifier.set_languages(list(languages))
+    identifier.set_languages(list(LANGUAGES))
     return identifier
 
 

@@ -256,8 +256,8 @@ def holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
         return False
 
 
-_ENOUGH_ROWS, _ENOUGH_EDGES = 4, 5
-"""Of tables, to tell a rule from chance."""
+_ENOUGH_ROWS = 4
+"""Of a table, to tell a rule from chance."""
 
 
 class Relation(NamedTuple):
@@ -291,8 +291,6 @@ class InputModel:
     names: tuple[str, ...]
     shapes: tuple[Shape, ...]
     relations: tuple[Relation, ...]
-    trees: tuple[tuple[str, str], ...] = ()
-    """Two lists each that hold the ends of the edges of a tree."""
 
     @property
     def is_usable(self) -> bool:
@@ -306,9 +304,6 @@ class InputModel:
         for name, shape, value in zip(self.names, self.shapes, values, strict=True):
             if fault := shape.find_fault(value):
                 return f"{name}: {fault}"
-        given = dict(zip(self.names, values, strict=True))
-        if not all(is_tree(list(zip(given[one], given[other], strict=False))) for one, other in self.trees):
-            return "no tree"
         numbers = collect_numbers(self.names, values)
         failing = next((one for one in self.relations if not one.holds_for(numbers)), None)
         return f"not {failing.left} {failing.operator} {failing.right} + {failing.add:g}" if failing else ""
@@ -326,7 +321,7 @@ def learn(names: Sequence[str], known: Sequence[Values], *, records: Collection[
     )
     numbers = [collect_numbers(names, values) for values in known]
     relations = dict.fromkeys([*_single_relations(numbers), *_list_relations(numbers), *_ordered_columns(numbers)])
-    return InputModel(tuple(names), shapes, tuple(relations), tuple(_trees(names, shapes, known)))
+    return InputModel(tuple(names), shapes, tuple(relations))
 
 
 def collect_numbers(names: Sequence[str], values: Values) -> dict[str, list[float]]:
@@ -406,14 +401,3 @@ def _ordered_columns(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterat
             pairs = [pair for seen in numbers for pair in zip(seen.get(one, ()), seen.get(other, ()), strict=False)]
             if len(pairs) >= _ENOUGH_ROWS and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs):
                 yield Relation(one, "<=", other)
-
-
-def _trees(names: Sequence[str], shapes: Sequence[Shape], known: Sequence[Values]) -> Iterator[tuple[str, str]]:
-    lists = [
-        place for place, shape in enumerate(shapes) if shape.kind == "list" and shape.item and shape.item.kind == "int"
-    ]
-    for one, other in itertools.pairwise(lists):
-        edges = [list(zip(values[one], values[other], strict=False)) for values in known]
-        is_parallel = all(len(values[one]) == len(values[other]) for values in known)
-        if is_parallel and max(map(len, edges)) > _ENOUGH_EDGES and all(map(is_tree, edges)):
-            yield names[one], names[other]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import pickle
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.steps import Row
 from microcoder.judge.core.errors import DataError
 
+T = TypeVar("T")
 _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())])
 
 _GROUP_CHARACTERS = 4 << 20
@@ -71,18 +73,30 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
 def _write_rows(path: Path, rows: Iterable[Row]) -> None:
     # A dictionary of texts that are all different would only be built in vain.
     with pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
-        group: list[dict[str, Any]] = []
-        size = 0
-        for row in rows:
-            record, is_kept = row.model_dump_json(exclude_defaults=True), isinstance(row, Candidate)
-            reason = row.reason if isinstance(row, Rejection) else ""
-            group.append({"id": row.id, "is_kept": is_kept, "reason": reason, "record": record})
-            size += len(record)
-            if size >= _GROUP_CHARACTERS:
-                writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
-                group, size = [], 0
-        if group:
+        for group in cut_by_size(map(_as_record, rows), lambda one: len(one["record"]), most_size=_GROUP_CHARACTERS):
             writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
+
+
+def _as_record(row: Row) -> dict[str, Any]:
+    reason = row.reason if isinstance(row, Rejection) else ""
+    record = row.model_dump_json(exclude_defaults=True)
+    return {"id": row.id, "is_kept": isinstance(row, Candidate), "reason": reason, "record": record}
+
+
+def cut_by_size(
+    items: Iterable[T], size_of: Callable[[T], int], *, most_size: int, most: float = math.inf
+) -> Iterator[list[T]]:
+    """Yield the items in order, `most` at a time, or fewer as soon as their sizes add up to `most_size`."""
+    piece: list[T] = []
+    size = 0
+    for item in items:
+        piece.append(item)
+        size += size_of(item)
+        if len(piece) >= most or size >= most_size:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
 
 
 def read_part(path: Path) -> list[Row]:

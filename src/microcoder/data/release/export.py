@@ -253,10 +253,6 @@ EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], int]] = MappingProxyTy
 )
 
 
-_FOLDERS = frozenset({"harbor"})
-"""Forms that are more than one file."""
-
-
 def export(problems: Sequence[Problem], path: Path, *, form: str) -> int:
     """Write problems in another program's form; return how many it has a place for.
 
@@ -265,7 +261,7 @@ def export(problems: Sequence[Problem], path: Path, *, form: str) -> int:
     """
     if form not in EXPORTS:
         raise DataError(f"form = {form!r}; use one of {', '.join(EXPORTS)}")
-    if form in _FOLDERS:
+    if form == "harbor":  # a folder a problem
         check_folder(path, "output")
     elif path.is_dir():
         raise DataError(f"output = {str(path)!r} is a folder, and {form} is one file; type {path}/{form}.jsonl or so")

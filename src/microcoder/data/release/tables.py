@@ -29,6 +29,7 @@ from pydantic import ValidationError
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.engine import StepCounts
+from microcoder.data.pipeline.parts import cut_by_size
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
@@ -144,17 +145,12 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
 
 
 def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """Return rows, with what goes with each, a file's worth at a time; of large ones fewer."""
-    batch: list[tuple[Any, ...]] = []
-    size = 0
-    for row in rows:
-        batch.append(row)
-        size += sum(len(value) for value in row[0].values() if isinstance(value, str))
-        if len(batch) == _ROWS_PER_FILE or size >= _CHARACTERS_PER_FILE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    """Yield rows, with what goes with each, a file's worth at a time; of large ones fewer."""
+
+    def size_of(row: tuple[Any, ...]) -> int:
+        return sum(len(value) for value in row[0].values() if isinstance(value, str))
+
+    return cut_by_size(rows, size_of, most=_ROWS_PER_FILE, most_size=_CHARACTERS_PER_FILE)
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:

@@ -1,0 +1,275 @@
+"""Rows and packages of every format: golden ones become what is expected, real ones come out, hostile ones go."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from published import find_archive
+
+from microcoder.data.clean import process
+from microcoder.data.clean.sections import split
+from microcoder.data.filter import filter_row
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.format import Format, recognise
+from microcoder.data.formats.row import REASONS, Malformed
+from microcoder.data.formats.rows import FORMATS, load_format
+from microcoder.data.rowfiles import unpack
+from microcoder.data.sources import collect_shard, list_shards, open_source, read_shard
+from microcoder.judge import check_problem, judge
+from microcoder.judge.core.types import Outcome, Program
+
+IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
+EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
+OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs")
+IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
+PLACE = {"id", "source_row"}
+
+
+def rows_of(golden: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (golden / f"{name}.jsonl").read_text().splitlines()]
+
+
+def expected_of(golden: Path, name: str) -> list[Candidate]:
+    return [Candidate.model_validate(row) for row in json.loads((golden / "expected" / f"{name}.json").read_text())]
+
+
+def show(found: list[Any], *, without: set[str] | None = None) -> list[dict[str, Any]]:
+    return [row.model_dump(mode="json", exclude_defaults=True, exclude=without) for row in found]
+
+
+def test_every_format_has_golden_rows(golden: Path) -> None:
+    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in golden.glob("*.jsonl")}
+    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in (golden / "expected").glob("*.json")}
+
+
+@pytest.mark.parametrize("name", IN_FILES)
+def test_golden_files_become_what_is_expected_packed_and_as_a_list_too(
+    golden: Path, name: str, collect: Any, tmp_path: Path
+) -> None:
+    assert collect(golden / f"{name}.jsonl", name) == expected_of(golden, name)
+    expected = show(expected_of(golden, name), without=PLACE)
+    packed, as_list = tmp_path / "rows.jsonl.gz", tmp_path / "rows.json"
+    packed.write_bytes(gzip.compress((golden / f"{name}.jsonl").read_bytes()))
+    as_list.write_text(json.dumps(rows_of(golden, name), ensure_ascii=False, indent=1))
+    for file in (packed, as_list):
+        assert show(collect(file, name, 1), without=PLACE) == expected
+
+
+@pytest.mark.parametrize("name", [*IN_FOLDERS, *OF_EXAMPLES])
+def test_golden_folders_become_what_is_expected(
+    golden: Path, name: str, collect: Any, write_row: Callable[..., None], tmp_path: Path
+) -> None:
+    for row in rows_of(golden, name):
+        write_row(tmp_path, row)
+    expected = sorted(show(expected_of(golden, name), without=PLACE), key=lambda row: row["title"])
+    found = collect(tmp_path, f"{EXAMPLES}/{name}.py:{name}" if name in OF_EXAMPLES else name, 1)
+    assert sorted(show(found, without=PLACE), key=lambda row: row["title"]) == expected
+    assert {row.source_row for row in found} == {row["name"] for row in rows_of(golden, name)}
+
+
+@pytest.mark.parametrize(
+    "name", ["verl", "eurus", "livecodebench", "codecontests", "openr1_verifiable", "openr1_codeforces", "rstar"]
+)
+def test_rows_in_parquet_are_read_as_those_in_lines(golden: Path, name: str, collect: Any, tmp_path: Path) -> None:
+    """Parquet gives every row every field, empty where it has none."""
+    rows = [row for row in rows_of(golden, name) if not isinstance(row.get("metadata"), list)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    expected = show(expected_of(golden, name)[: len(rows)], without=PLACE)
+    assert show(collect(tmp_path, name, 1), without=PLACE) == expected
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_judged(golden: Path, name: str) -> None:
+    for candidate in expected_of(golden, name):
+        assert Candidate.model_validate_json(candidate.model_dump_json()) == candidate
+        assert not candidate.groups or len(candidate.groups) == len(candidate.tests)
+        if candidate.tests and candidate.programming_language != "rust" and "needs_checker" not in candidate.flags:
+            check_problem(candidate.to_problem())
+
+
+@pytest.mark.parametrize("name", ["openr1_codeforces", "hardtests"])
+def test_a_checker_in_python_takes_any_right_answer_and_no_other(golden: Path, name: str) -> None:
+    """Also where the checker itself fails on what was printed: that is a wrong answer, not a fault of the machine."""
+    problem = expected_of(golden, name)[0].to_problem()
+    programs = [f"n = int(input())\nprint({printed})" for printed in ("0, n", "n, 0", "0, n + 1", "'x'", "''")]
+    verdicts = judge([Program(program) for program in programs], [problem] * len(programs))
+    right = [verdict.outcome is Outcome.ACCEPTED for verdict in verdicts]
+    assert right == [True, True, False, False, False]
+    assert Outcome.SANDBOX_FAULT not in {verdict.outcome for verdict in verdicts}
+
+
+def test_limits_that_cannot_be_given_move_to_the_nearest_with_a_note(golden: Path) -> None:
+    row = rows_of(golden, "codecontests")[0]
+    for seconds, mebibytes, given in ((1, 16, (1.0, 32)), (900, 1 << 18, (600.0, 65536)), (2, 256, (2.0, 256))):
+        row |= {"time_limit": {"seconds": seconds, "nanos": 0}, "memory_limit_bytes": mebibytes << 20}
+        found = FORMATS["codecontests"].read_row(row, "codecontests.jsonl:1")
+        problem = found.to_problem()
+        assert (problem.time_limit_seconds, problem.memory_limit_mib) == given
+        notes = sum(line.detail.startswith("the source says") for line in found.lineage)
+        assert notes == (seconds != given[0]) + (mebibytes != given[1])
+
+
+def find(name: str) -> Format:
+    return FORMATS.get(name) or load_format(f"{EXAMPLES}/{name}.py:{name}")
+
+
+def changed(row: dict[str, Any], **files: Any) -> dict[str, Any]:
+    kept = {name: text for name, text in row["files"].items() if files.get(name, "") is not None}
+    return {**row, "files": {**kept, **{name: text for name, text in files.items() if text is not None}}}
+
+
+@pytest.mark.parametrize("name", ["polygon", "dmoj", "cms"])
+def test_a_package_becomes_a_problem_that_its_own_solution_solves(golden: Path, name: str) -> None:
+    found = process(find(name).read_row(rows_of(golden, name)[0], "1"))
+    assert isinstance(found, Candidate), found
+    assert isinstance(filter_row(found), Candidate)
+    assert [(one.input, one.output) for one in split(found.statement).examples] == [("1 2", "3")]
+    problem = found.to_problem()
+    assert problem.reference is not None
+    right, wrong = judge([Program(problem.reference), Program("print(7)")], [problem, problem])
+    assert (right.is_accepted, wrong.is_accepted) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "reason"),
+    [
+        ("polygon", {"problem.xml": '<!DOCTYPE a [<!ENTITY b "c">]><problem>&b;</problem>'}, "bad_encoding"),
+        ("polygon", {"statements/english/problem-properties.json": None}, "no_statement"),
+        ("polygon", {"statements/english/problem-properties.json": "[1]"}, "wrong_type"),
+        ("dmoj", {"init.yml": "test_cases: [{in: a, out: b}]"}, "bad_tests"),
+        ("dmoj", {"init.yml": "archive: tests.zip", "tests.zip": b"PK no"}, "unreadable_file"),
+        ("cms", {"statement/english.md": " ", "statement/italian.md": None}, "no_statement"),
+        ("dodona", {"config.json": "{}"}, "other_task"),
+        ("dodona", {"evaluation/suite.yaml": "- !x {}"}, "bad_tests"),
+    ],
+)
+def test_what_a_package_lacks_is_said(golden: Path, name: str, files: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        find(name).read_row(changed(rows_of(golden, name)[0], **files), "1")
+    assert caught.value.reason == reason
+
+
+def test_dmoj_reads_its_archive_and_no_bomb(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("1.in", "5\n")
+        archive.writestr("1.out", "0" * 100_000)
+    init = "archive: tests.zip\ntest_cases: [{in: 1.in, out: 1.out, points: 5}]"
+    row = changed(rows_of(golden, "dmoj")[0], **{"init.yml": init, "tests.zip": packed.getvalue()})
+    assert find("dmoj").read_row(row, "1").tests[0].input == "5\n"
+    example: Any = find("dmoj").read
+    monkeypatch.setitem(example.extension.function.__globals__, "MAX_UNPACKED_BYTES", 1000)
+    with pytest.raises(Malformed, match="unpacks to more than"):
+        find("dmoj").read_row(row, "1")
+
+
+def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(golden: Path) -> None:
+    row = rows_of(golden, "polygon")[0]
+    xml = row["files"]["problem.xml"].replace("std::wcmp.cpp", "check.cpp")
+    unknown = find("polygon").read_row(changed(row, **{"problem.xml": xml}), "1")
+    assert "needs_checker" in unknown.flags
+    whole = {"problem.xml": xml, "files/testlib.h": "// the header\n"}
+    assert find("polygon").read_row(changed(row, **whole), "1").flags == ()
+
+
+@pytest.mark.parametrize(
+    ("folder", "said", "known"),
+    [
+        ("rejected", "", "wrong_answer"), ("brute_force", "", "time_limit"), ("mixed", "", None),
+        ("accepted", "@EXPECTED_RESULTS@: RUN-ERROR", "runtime_error"),
+        ("mixed", "@EXPECTED_RESULTS@ WRONG-ANSWER, TIMELIMIT", "wrong_answer"),
+        ("mixed", "@EXPECTED_RESULTS@: CORRECT, TIMELIMIT", None),
+    ],
+)  # fmt: skip
+def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
+    golden: Path, folder: str, said: str, known: str | None
+) -> None:
+    path = f"submissions/{folder}/one.cpp"
+    found = FORMATS["kattis"].read_row(
+        changed(rows_of(golden, "kattis")[0], **{path: f"// {said}\nint main() {{}}\n"}), "1"
+    )
+    assert {one.name: one.known for one in found.solutions}.get(path) == known
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
+
+
+class Real(NamedTuple):
+    format_name: str
+    num_rows: int
+    """As the notes on the data count them."""
+    candidates: float
+    """Share of the rows, as measured; the others have tests that are no literals."""
+    with_tests: float
+    """Share of the candidates."""
+    one_in: int = 1
+    """So many rows are counted for one that is read: to read all takes half a minute."""
+
+
+ARCHIVES = {
+    "apps_sample": Real("apps_folder", 5, 1, 1),
+    "codecontests_test": Real("humaneval", 165, 1, 0),
+    "deepseek_leetcode": Real("deepseek_leetcode", 2 * 180, 1, 1, 9),
+    "doocs": Real(f"{EXAMPLES}/doocs.py:doocs", 486, 1, 0.6, 10),
+    "humaneval": Real("humaneval", 164, 0.9, 1),
+    "humaneval_xl": Real("humaneval", 560, 0.9, 1, 4),
+    "kodsport": Real("kattis", 277, 1, 1, 14),
+    "lcb_eval": Real("livecodebench", 2 * 880, 1, 0, 16),
+    "leetcodedataset": Real("leetcodedataset", 228 + 1890, 1, 1, 20),
+    "mbpp": Real("mbpp", 974, 0.75, 1, 4),
+    "odex": Real("odex", 945, 0.4, 1, 4),
+}
+
+ROWS_OF = ("humaneval", "mbpp", "leetcodedataset", "deepseek_leetcode", "odex")
+"""Formats that a row alone is recognised as, as `Problem.from_row` does."""
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_every_row_of_real_data_comes_out(tmp_path: Path, name: str) -> None:
+    folder = unpack(find_archive(name), into=tmp_path, digest="")
+    real = ARCHIVES[name]
+    source = open_source(folder / name, real.format_name)
+    shards = list_shards(source, 5)
+    assert sum(shard.num_rows for shard in shards) == real.num_rows
+    found = [row for shard in shards[:: real.one_in] for row in collect_shard(source, shard)]
+    candidates = [row for row in found if isinstance(row, Candidate)]
+    rejections = [row for row in found if isinstance(row, Rejection)]
+    assert len(found) == sum(shard.num_rows for shard in shards[:: real.one_in])
+    assert len(candidates) >= real.candidates * len(found)
+    assert sum(bool(row.tests) for row in candidates) >= real.with_tests * len(candidates)
+    if real.format_name in ROWS_OF:
+        raw = [row for shard in shards[:: real.one_in] for row in read_shard(source, shard)]
+        recognised = [recognise(row.values or {}, FORMATS.values()) for row in raw]
+        assert {one and one.name for one in recognised} == {real.format_name}
+    for row in rejections:
+        assert row.reason in REASONS
+        assert row.reason != "adapter_fault", f"{row.id}: {row.detail}"
+        assert row.detail
+        assert row.raw
+    assert all(row.candidate for row in rejections if row.reason == "tests_not_convertible")
+    if name == "kodsport":
+        check_packages(folder / name, candidates)
+
+
+def check_packages(root: Path, candidates: list[Candidate]) -> None:
+    """Every submission is read, or counted among those left out."""
+    for candidate in candidates:
+        package = root / candidate.source_row
+        files = [path for path in (package / "submissions").rglob("*") if path.is_file() and not path.is_symlink()]
+        notes = [line.detail for line in candidate.lineage if line.field == "solutions"]
+        left_out = sum(int(found[0]) for note in notes if (found := re.match(r"\d+", note)))
+        assert len(candidate.solutions) + left_out == len(files), candidate.source_row
+        inputs = {path for path in (package / "data").rglob("*.in") if path.is_file()}
+        unanswered = {path for path in inputs if not path.with_suffix(".ans").exists()}
+        assert len(candidate.tests) == len(inputs - unanswered)
+        assert bool(unanswered) == any("without an answer" in line.detail for line in candidate.lineage)
