@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loss_equations import LOSSES, policy_loss, reduce_rows, token_losses
-from test_trl_engine import build_trainer, rows_of, samples_of
+from small_runs import build_small, rows_of, samples_of
 from transformers import AutoModelForCausalLM
 from trl import GRPOTrainer
 
@@ -43,7 +43,7 @@ class FaultySandbox:
 def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MicroCoderTrainer]:
     with Judge(workers=1) as judge:
         changes = {"rollout.temperature.value": str(TEMPERATURE)}
-        trainer = build_trainer(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge, **changes)
+        trainer = build_small(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge, **changes)
         trainer.judge = FaultySandbox(judge)  # type: ignore[assignment]
         yield trainer
 
@@ -237,7 +237,7 @@ def test_without_our_additions_the_step_is_plain_trl(
     """The advantages and the loss of a sampled step, by TRL's own code and by ours."""
     plain_keys = {"algorithm.masking.kind": "none", "rollout.temperature.value": "0.5"}
     with Judge(workers=1) as judge:
-        trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **plain_keys, **changes)
+        trainer = build_small(tiny_checkpoint, tmp_path, judge, **plain_keys, **changes)
         torch.manual_seed(0)
         batch = trainer._generate_and_score_completions(rows_of(trainer))
     plain_advantages = torch.tensor(list(trainer._logs["advantages"]))

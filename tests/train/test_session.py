@@ -22,6 +22,7 @@ import pytest
 import torch
 from hub_server import Hub, serve_hub
 from safetensors.torch import load_file, save_file
+from small_runs import SMALL, comparable_rollouts, without_times
 from tensorboard.backend.event_processing import event_accumulator
 from transformers import TrainerCallback
 
@@ -38,38 +39,24 @@ from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.failures import explain_failure
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.session import check_run_directory, load_tasks, run_training
-from microcoder.train.runs import RunDirectory, read_rollouts
+from microcoder.train.runs import RunDirectory
 from microcoder.train.trl import engine
 from microcoder.view import write_report
 
 NUM_STEPS = 4
 MICRO = {"model.kind": "micro", "problems.kind": "micro"}
 RECIPE = {
-    "prompt.style": "bare",
+    **SMALL,
     "num_steps": str(NUM_STEPS),
     "seed": "2",  # the first with a mixed group of which something is masked
-    "model.kind": "hugging_face",
-    "model.compute_dtype": "float32",
-    "model.gradient_checkpointing": "false",
-    "problems.kind": "micro",
     "problems.num_train": "12",
-    "problems.num_heldout": "6",
-    "problems.tiers": '["easy"]',
-    "rollout.num_samples": "4",
-    "rollout.max_response_tokens": "28",
     "rollout.temperature.kind": "staged",
     "rollout.temperature.stages": "[{from_step = 1, value = 0.8}, {from_step = 3, value = 1.2}]",
-    "batch.train_batch_size": "8",
-    "batch.ppo_mini_batch_size": "4",
-    "batch.micro_batch_rollouts": "8",
     "algorithm.masking.rho": "1",
     "algorithm.masking.repeat_window_tokens": "4",
     "algorithm.problem_choice": "active",
-    "optimizer.learning_rate": "1e-3",
     "evaluation.every_steps": "2",
-    "evaluation.samples_per_problem": "2",
     "evaluation.continue_truncated": "2",
-    "evaluator.workers": "1",
     "checkpoint.every_steps": "2",
 }
 
@@ -107,21 +94,12 @@ def interrupt(run: RunDirectory, folder: Path) -> RunDirectory:
     return cut
 
 
-def without_times(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != "seconds"}
-
-
 def cut_rows(rows: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def rollout_rows(folder: Path) -> list[dict[str, Any]]:
-    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
-    rows = [row for file in sorted(folder.glob("*.parquet")) for row in read_rollouts(file)]
-    return [
-        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
-        for row in rows
-    ]
+    return [row for file in sorted(folder.glob("*.parquet")) for row in comparable_rollouts(file)]
 
 
 def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:

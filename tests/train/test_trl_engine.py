@@ -8,69 +8,21 @@ from typing import Any
 
 import pytest
 import torch
+from small_runs import build_small, rows_of, samples_of
 from trl import GRPOTrainer
 
 from microcoder.judge import Judge
-from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.algorithm.masking import LeaveOutOf, MaskAll, NoMasking
-from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.checkpoints import Observer, RunClock
-from microcoder.train.run.session import load_tasks
-from microcoder.train.run.tasks import EngineInputs
-from microcoder.train.runs import RunDirectory
-from microcoder.train.trl import engine
-from microcoder.train.trl.engine import load_policy
 from microcoder.train.trl.sampling import set_sampling
 from microcoder.train.trl.trainer import MicroCoderTrainer
-
-RECIPE = {
-    "prompt.style": "bare",
-    "num_steps": "2",
-    "model.kind": "hugging_face",
-    "model.compute_dtype": "float32",
-    "model.gradient_checkpointing": "false",
-    "problems.kind": "micro",
-    "problems.num_train": "16",
-    "problems.num_heldout": "6",
-    "problems.tiers": '["easy"]',
-    "rollout.num_samples": "4",
-    "rollout.max_response_tokens": "28",
-    "rollout.temperature.value": "0.9",
-    "batch.train_batch_size": "8",
-    "batch.ppo_mini_batch_size": "4",
-    "batch.micro_batch_rollouts": "8",
-    "optimizer.learning_rate": "1e-3",
-    "evaluation.samples_per_problem": "2",
-}
 
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
     with Judge(workers=1, stop="first_failure") as judge:
         yield judge
-
-
-def build_trainer(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
-    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
-    policy = load_policy(config, observer=Observer())
-    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Observer())
-    trainer = engine.build_trainer(inputs, RunClock())
-    assert trainer.model is not None
-    trainer.model.train()
-    trainer.current_gradient_accumulation_steps = 1
-    return trainer
-
-
-def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[Any]:
-    """Return what a step asks: each problem four times."""
-    return [trainer.train_dataset[index] for index in range(num_problems) for _ in range(4)]  # type: ignore[index]
-
-
-def samples_of(trainer: MicroCoderTrainer) -> list[Any]:
-    """Return the scored responses of the step that was sampled last."""
-    return [sample for group in trainer._scored_P_G for sample in group]
 
 
 def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperature: float) -> torch.Tensor:
@@ -91,7 +43,7 @@ def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperatu
 def test_logps_follow_the_sampling_temperature(
     tiny_checkpoint: Path, tmp_path: Path, judge: Judge, changes: dict[str, str]
 ) -> None:
-    trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **changes)
+    trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
     # Left-padded prompts and right-padded responses of very unequal lengths.
     ids = torch.randint(10, 300, (6, 32), generator=torch.Generator().manual_seed(0))
     mask = torch.zeros_like(ids)
@@ -129,7 +81,7 @@ def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, j
         "batch.ppo_mini_batch_size": "2",
         "rollout.max_response_tokens": "40",
     }
-    trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **changes)
+    trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
     torch.manual_seed(0)
     output = trainer._generate_and_score_completions(rows_of(trainer, 4))
     groups, left_out, scored = trainer._scored_P_G, trainer._filtered_P_G, samples_of(trainer)
@@ -149,7 +101,7 @@ def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, j
 
 @pytest.fixture(scope="module")
 def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> MicroCoderTrainer:
-    trainer = build_trainer(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge)
+    trainer = build_small(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge)
     trainer.current_gradient_accumulation_steps = 4
     return trainer
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 from keyed_sampling import KeyedSampling
 from safetensors.torch import load_file
-from verl_runs import ONE_UPDATE, RECIPE, Runs, comparable_rollouts, needs_verl, train, without_times
+from small_runs import comparable_rollouts, without_times
+from verl_runs import ONE_UPDATE, RECIPE, Runs, needs_verl, train
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
