@@ -20,46 +20,34 @@ QWEN_LIKE = (
 PROMPT = Prompt("p", "print 1", (Turn("system", "Be brief."),))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tokenizer() -> PreTrainedTokenizerFast:
-    return train_tokenizer(["print 1", "Be brief."] * 50, vocab_size=300)
+    found = train_tokenizer(["print 1", "Be brief."] * 50, vocab_size=300)
+    found.chat_template = QWEN_LIKE
+    return found
 
 
-@pytest.fixture
-def thinker(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    tokenizer.chat_template = QWEN_LIKE
-    return tokenizer
-
-
-@pytest.fixture
-def base(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    tokenizer.chat_template = None
-    return tokenizer
-
-
-def test_template_options_decide_how_the_response_begins(thinker: PreTrainedTokenizerFast) -> None:
-    check_options(thinker, {"enable_thinking": False})
-    assert opens_thinking(thinker, {})
-    assert not opens_thinking(thinker, {"enable_thinking": False})
-    (plain,), (quiet,) = (encode_chats(thinker, [PROMPT.as_chat()], o) for o in ({}, {"enable_thinking": False}))
-    assert thinker.decode(quiet) == render_chat(thinker, PROMPT.as_chat(), {"enable_thinking": False})
+def test_template_options_decide_how_the_response_begins(tokenizer: PreTrainedTokenizerFast) -> None:
+    check_options(tokenizer, {"enable_thinking": False})
+    assert opens_thinking(tokenizer, {})
+    assert not opens_thinking(tokenizer, {"enable_thinking": False})
+    (plain,), (quiet,) = (encode_chats(tokenizer, [PROMPT.as_chat()], o) for o in ({}, {"enable_thinking": False}))
+    assert tokenizer.decode(quiet) == render_chat(tokenizer, PROMPT.as_chat(), {"enable_thinking": False})
     assert plain != quiet
-    assert "Be brief." in thinker.decode(quiet)
+    assert "Be brief." in tokenizer.decode(quiet)
 
 
-def test_an_option_that_the_template_does_not_look_at_is_refused(thinker: PreTrainedTokenizerFast) -> None:
+def test_an_option_that_the_template_does_not_look_at_is_refused(tokenizer: PreTrainedTokenizerFast) -> None:
     for options in ({"enable_thinkng": False}, {"add_generation_prompt": False}):
         with pytest.raises(ConfigError, match=rf"{next(iter(options))} would change nothing: .* check its name"):
-            check_options(thinker, options)
-    check_options(thinker, {"enable_thinking": True})  # its default, and an option all the same
-    thinker.chat_template = CHAT_TEMPLATE  # the micro lab's, which has none
+            check_options(tokenizer, options)
+    check_options(tokenizer, {"enable_thinking": True})  # its default, and an option all the same
+    tokenizer.chat_template = CHAT_TEMPLATE  # the micro lab's, which has none
     with pytest.raises(ConfigError, match="check its name"):
-        check_options(thinker, {"enable_thinking": False})
-
-
-def test_a_base_model_reads_the_turns_as_plain_text(base: PreTrainedTokenizerFast) -> None:
-    assert render_chat(base, PROMPT.as_chat(), {}) == "Be brief.\n\nprint 1"
-    (ids,) = encode_chats(base, [PROMPT.as_chat()], {})
-    assert base.decode(ids) == "Be brief.\n\nprint 1"
+        check_options(tokenizer, {"enable_thinking": False})
+    # A base model reads the turns as plain text.
+    tokenizer.chat_template = None
+    (ids,) = encode_chats(tokenizer, [PROMPT.as_chat()], {})
+    assert tokenizer.decode(ids) == render_chat(tokenizer, PROMPT.as_chat(), {}) == "Be brief.\n\nprint 1"
     with pytest.raises(ConfigError, match="this model has no chat template"):
-        check_options(base, {"enable_thinking": False})
+        check_options(tokenizer, {"enable_thinking": False})

@@ -39,22 +39,20 @@ def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_p
         return [sampled(one, every=3) for one in problem_ids]
 
     groups, left_out = sample_mixed_groups(sample, IDS[:6], all_ids=IDS, max_rounds=max_rounds, seed=1, step=2)
-    spares = order_spares(IDS, asked=IDS[:6], seed=1, step=2)
+    spares, all_asked = order_spares(IDS, asked=IDS[:6], seed=1, step=2), [one for names in asked for one in names]
     assert len(asked) <= max_rounds
-    assert [one for names in asked for one in names] == [*IDS[:6], *spares][: sum(map(len, asked))]
-    assert sorted([one.problem_id for one in [*groups, *left_out]]) == sorted(one for names in asked for one in names)
+    assert all_asked == [*IDS[:6], *spares][: len(all_asked)]
+    assert sorted(one.problem_id for one in [*groups, *left_out]) == sorted(all_asked)
     assert [one.problem_id for one in groups][::3] == ["0", "3"], "what is mixed stays in its place"
-    flat = [sum(int(one.problem_id) % 3 > 0 for one in groups)]
-    mixed_later = sum(int(one) % 3 == 0 for names in asked[1:] for one in names)
-    assert flat == [max(0, 4 - mixed_later)]
     # As many as are flat are asked in each round.
-    still_flat = 4
+    num_flat = 4
     for names in asked[1:]:
-        assert len(names) == still_flat
-        still_flat -= sum(int(one) % 3 == 0 for one in names)
+        assert len(names) == num_flat
+        num_flat -= sum(int(one) % 3 == 0 for one in names)
+    assert sum(int(one.problem_id) % 3 > 0 for one in groups) == max(0, num_flat)
     if max_rounds == 9:
         assert len(asked) < max_rounds, "it ends by itself"
-        assert not flat[0] or sum(map(len, asked)) + flat[0] > len(IDS)
+        assert num_flat <= 0 or len(all_asked) + num_flat > len(IDS)
 
 
 def test_processes_ask_equally_many_and_never_the_same() -> None:
@@ -82,8 +80,7 @@ def test_without_enough_spares_for_all_the_groups_stay() -> None:
     groups, left_out = sample_mixed_groups(
         lambda names: [sampled(one, every=99) for one in names], IDS[1:12], all_ids=IDS, max_rounds=5, seed=0, step=1
     )
-    assert [one.problem_id for one in groups] == IDS[1:12]
-    assert left_out == []
+    assert ([one.problem_id for one in groups], left_out) == (IDS[1:12], [])
 
 
 def choose(counts: Sequence[PassCount], *, number: int = 5, step: int = 9, half_life_steps: float = 20.0) -> list[str]:

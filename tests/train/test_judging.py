@@ -14,10 +14,8 @@ from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Problem, Program, TestCase
 from microcoder.judge.fleet.http import JudgeClient
 from microcoder.train.recipe.judge import EvaluatorConfig
-from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run import judging
 from microcoder.train.run.judging import TOKEN_VARIABLE, open_judge
-from microcoder.train.run.manifest import digest_config
 
 pytest.importorskip("fastapi")
 TOKEN = "a-token-for-tests-only"
@@ -71,27 +69,26 @@ def test_what_cannot_be_judged_there_is_said_at_the_start(service: str, monkeypa
         pass
 
 
-@pytest.mark.parametrize(
-    ("larger", "words"),
-    [
+def test_a_problem_that_a_service_would_refuse_is_said_at_the_start(
+    service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    refused: list[tuple[dict[str, object], str]] = [
         ({"time_limit_seconds": 90}, r"problem big has a time limit of 90 s, .* at most 60; .* --max-cpu-seconds 90"),
         ({"memory_limit_mib": 8192}, r"problem big has a memory limit of 8192 MiB.* --max-memory-mib 8192"),
         ({"tests": PROBLEM.tests * 501}, r"problem big has 1002 tests, .* at most 1000; .* --max-tests 1002"),
         ({"tests": (TestCase(input="\n" * (33 << 20), output=""),)}, r"a request of 67 MiB, .* --max-body-mib 67"),
-    ],
-)
-def test_a_problem_that_a_service_would_refuse_is_said_at_the_start(
-    service: str, monkeypatch: pytest.MonkeyPatch, larger: dict[str, object], words: str
-) -> None:
-    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    problems = [PROBLEM, PROBLEM.model_copy(update={"id": "big", **larger})]
-    with pytest.raises(ConfigError, match=words), open_judge(EvaluatorConfig(backend="http", url=service), problems):
-        pass
+    ]
+    config = EvaluatorConfig(backend="http", url=service)
+    for larger, words in refused:
+        problems = [PROBLEM, PROBLEM.model_copy(update={"id": "big", **larger})]
+        with pytest.raises(ConfigError, match=words), open_judge(config, problems):
+            pass
 
 
 def test_one_of_two_services_is_enough_and_the_other_is_counted(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    monkeypatch.setattr("microcoder.train.run.judging._START_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(judging, "_START_PATIENCE_SECONDS", 0.0)
     urls = ["http://127.0.0.1:9", service]
     both = load_config(EvaluatorConfig, overrides={"backend": "http", "url": str(urls)})
     assert EvaluatorConfig(backend="http", url=service).url == (service,)
@@ -99,33 +96,7 @@ def test_one_of_two_services_is_enough_and_the_other_is_counted(service: str, mo
         assert [v.is_accepted for v in judge.judge(PROGRAMS, [PROBLEM] * 5)] == [True, False, False, False, False]
         assert isinstance(judge, JudgeClient)
         assert judge.outages == {urls[0]: 1}
-
-
-def test_a_service_that_is_not_there_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "_START_PATIENCE_SECONDS", 0.5)
-    nobody = EvaluatorConfig(backend="http", url="http://127.0.0.1:9")
+    # Of none there is no verdict.
+    nobody = EvaluatorConfig(backend="http", url=urls[0])
     with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody, []):
         pass
-
-
-@pytest.mark.parametrize(
-    ("changes", "hint"),
-    [
-        ({"evaluator.backend": "http"}, "--evaluator.url"),
-        ({"evaluator.url": "http://judge:8077"}, "--evaluator.backend http"),
-        ({"evaluator.backend": "http", "evaluator.url": "http://judge:8077", "evaluator.workers": "2"}, "the service"),
-        ({"evaluator.backend": "http", "evaluator.url": "judge:8077"}, "evaluator.url"),
-        ({"evaluator.backend": "http", "evaluator.url": '["http://a", "b:1"]'}, "evaluator.url"),
-        ({"evaluator.backend": "ray"}, "--engine verl"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(changes: dict[str, str], hint: str) -> None:
-    with pytest.raises(ConfigError, match=hint):
-        load_config(TrainConfig, overrides={"model.kind": "micro", "problems.kind": "micro", **changes})
-
-
-def test_where_programs_are_judged_changes_no_result() -> None:
-    recipe = {"model.kind": "micro", "problems.kind": "micro"}
-    there = {"evaluator.backend": "http", "evaluator.url": "http://judge:8077"}
-    configs = [load_config(TrainConfig, overrides={**recipe, **changes}) for changes in ({}, there)]
-    assert digest_config(configs[0]) == digest_config(configs[1])

@@ -1,8 +1,8 @@
-"""TRL's losses as our recipes set them: against the equations in float64, and against plain TRL."""
+"""TRL's losses as our recipes set them: made-up and sampled steps against the equations in float64, and plain TRL."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +10,41 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_equations import LOSSES, policy_loss, reduce_rows
-from test_trl_engine import build_trainer
+from loss_equations import LOSSES, policy_loss, reduce_rows, token_losses
+from small_runs import build_small, rows_of, samples_of
+from transformers import AutoModelForCausalLM
 from trl import GRPOTrainer
 
 from microcoder.judge import Judge
-from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus, NoEntropyTerm
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus, GspoLoss, Loss, LuspoLoss, NoEntropyTerm
+from microcoder.train.algorithm.masking import ConditionalMasking
+from microcoder.train.algorithm.scoring import measure_doses
 from microcoder.train.trl.arguments import translate_loss
+from microcoder.train.trl.clipping import note_clipped
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 PROMPT_TOKENS = 2
-PLAIN = {"algorithm.masking.kind": "none", "problems.tiers": '["easy"]', "rollout.temperature.value": "0.5"}
-OF_TRL = sorted(LOSSES)
+TEMPERATURE = 0.8
 
 
-class GivenLogps(MicroCoderTrainer):
-    """Takes log-probs and entropies as given instead of from a model: the loss alone is under test."""
+class FaultySandbox:
+    """A judge whose machine fails on every fifth program."""
 
-    given_logps: torch.Tensor
-    given_entropies: torch.Tensor
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
 
-    def _get_per_token_logps_and_entropies(self, model: Any, input_ids: torch.Tensor, *_: Any, **__: Any) -> Any:
-        rows = input_ids[:, PROMPT_TOKENS]
-        return self.given_logps[rows], self.given_entropies[rows], None
+    def judge(self, programs: Sequence[Program], problems: Sequence[Problem], **options: Any) -> list[Verdict]:
+        verdicts = self._judge.judge(programs, problems, **options)
+        return [Verdict(Outcome.SANDBOX_FAULT, (), 0) if n % 5 == 3 else one for n, one in enumerate(verdicts)]
 
 
 @pytest.fixture(scope="module")
 def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MicroCoderTrainer]:
     with Judge(workers=1) as judge:
-        trainer = build_trainer(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge)
-        assert trainer.model is not None
-        trainer.model.train()
-        trainer.current_gradient_accumulation_steps = 1
+        changes = {"rollout.temperature.value": str(TEMPERATURE)}
+        trainer = build_small(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge, **changes)
+        trainer.judge = FaultySandbox(judge)  # type: ignore[assignment]
         yield trainer
 
 
@@ -55,6 +58,46 @@ def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> None:
     trainer.epsilon_low, trainer.epsilon_high = arguments.get("epsilon", 0.2), arguments.get("epsilon_high", 0.2)
     trainer.entropy_coef = arguments.get("entropy_coef", 0.0)
     trainer._entropy_bonus_enabled = trainer.entropy_coef != 0
+
+
+def whole_loss(
+    algorithm: AlgorithmConfig,
+    logps: Sequence[torch.Tensor],
+    old: Sequence[torch.Tensor],
+    reference: Sequence[torch.Tensor],
+    entropies: Sequence[torch.Tensor],
+    *,
+    advantages: list[float],
+    counts: list[bool],
+    **divided: Any,
+) -> torch.Tensor:
+    """Return the equation's loss with its KL and entropy terms; each row is as long as its response."""
+    loss = policy_loss(algorithm.loss, [*logps], [*old], advantages, counts=counts, **divided)
+    kl = [c * ((r - now).exp() - (r - now) - 1) for now, r, c in zip(logps, reference, counts, strict=True)]
+    loss = loss + algorithm.kl_coefficient * reduce_rows(algorithm.loss, kl, **divided)
+    counted = [row for row, is_counted in zip(entropies, counts, strict=True) if is_counted]
+    if isinstance(algorithm.entropy, EntropyBonus) and counted:
+        loss = loss - algorithm.entropy.coefficient * torch.cat(counted).mean()
+    return loss
+
+
+def passes_a_step(trainer: MicroCoderTrainer) -> float:
+    """TRL's window is one backward pass of a step's many; gradient accumulation adds them up to the update."""
+    return trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts
+
+
+# ----- Made-up responses: the loss alone.
+
+
+class GivenLogps(MicroCoderTrainer):
+    """Takes log-probs and entropies as given instead of from a model."""
+
+    given_logps: torch.Tensor
+    given_entropies: torch.Tensor
+
+    def _get_per_token_logps_and_entropies(self, model: Any, input_ids: torch.Tensor, *_: Any, **__: Any) -> Any:
+        rows = input_ids[:, PROMPT_TOKENS]
+        return self.given_logps[rows], self.given_entropies[rows], None
 
 
 class Batch:
@@ -103,32 +146,18 @@ class Batch:
 
     def loss_by_hand(self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the equation's loss and its gradient."""
-        denominators: dict[str, Any] = {
-            "counts": self.counts.tolist(),
-            # TRL's window of one backward pass, of a step's many; gradient accumulation adds them up to the update.
-            "tokens_per_update": max(1, self.loss_mask.sum().item())
-            / (trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts),
-            "max_response_tokens": trainer.max_completion_length or 0,
-        }
-        logps, old, reference, entropies = (
+        rows = (
             [row[:length] for row, length in zip(values, self.lengths, strict=True)]
             for values in (self.logps, self.old, self.reference, self.entropies)
         )
-        loss = policy_loss(algorithm.loss, logps, old, self.advantages.tolist(), **denominators)
-        if algorithm.kl_coefficient:
-            kl = [
-                counted * ((theirs - ours).exp() - (theirs - ours) - 1)
-                for ours, theirs, counted in zip(logps, reference, self.counts.tolist(), strict=True)
-            ]
-            loss = loss + algorithm.kl_coefficient * reduce_rows(
-                algorithm.loss,
-                kl,
-                tokens_per_update=denominators["tokens_per_update"],
-                max_response_tokens=denominators["max_response_tokens"],
-            )
-        if isinstance(algorithm.entropy, EntropyBonus):
-            counted = [row for row, counts in zip(entropies, self.counts.tolist(), strict=True) if counts]
-            loss = loss - algorithm.entropy.coefficient * (torch.cat(counted).mean() if counted else 0.0)
+        loss = whole_loss(
+            algorithm,
+            *rows,
+            advantages=self.advantages.tolist(),
+            counts=self.counts.tolist(),
+            tokens_per_update=max(1, self.loss_mask.sum().item()) / passes_a_step(trainer),
+            max_response_tokens=trainer.max_completion_length or 0,
+        )
         return loss, self._gradient(loss)
 
     def _gradient(self, loss: torch.Tensor) -> torch.Tensor:
@@ -141,7 +170,7 @@ class Batch:
 @settings(max_examples=100, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6),
-    name=st.sampled_from(OF_TRL),
+    name=st.sampled_from(sorted(LOSSES)),
     beta=st.sampled_from([0.0, 0.05]),
     entropy=st.sampled_from([0.0, 0.1]),
     seed=st.integers(0, 10_000),
@@ -159,7 +188,7 @@ def test_the_loss_is_the_equation(
     torch.testing.assert_close(gradient, expected_gradient, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("name", OF_TRL)
+@pytest.mark.parametrize("name", sorted(LOSSES))
 def test_rows_are_left_out_of_the_pass_of_every_loss(trainer: MicroCoderTrainer, name: str) -> None:
     """The saving is made, and changes nothing: the whole pass by plain TRL gives the same."""
     batch = Batch([3, 7, 5, 2, 8, 4], seed=3)
@@ -194,35 +223,160 @@ def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(trainer: MicroC
     assert not bool((gradient[~(teaches & among_all)] != 0).any())
 
 
+# ----- Sampled responses.
+
+
 @pytest.mark.parametrize(
     "changes",
-    [
-        {},
-        {"algorithm.loss": "grpo", "algorithm.kl_coefficient": "0.04"},
-        {"algorithm.advantage": "dr_grpo"},
-    ],
-    ids=["dapo", "grpo with kl", "dr_grpo"],
+    [{"algorithm.loss": "grpo", "algorithm.kl_coefficient": "0.04"}, {"algorithm.advantage": "dr_grpo"}],
+    ids=["grpo with kl", "dr_grpo"],
 )
 def test_without_our_additions_the_step_is_plain_trl(
     tiny_checkpoint: Path, tmp_path: Path, changes: dict[str, str]
 ) -> None:
     """The advantages and the loss of a sampled step, by TRL's own code and by ours."""
+    plain_keys = {"algorithm.masking.kind": "none", "rollout.temperature.value": "0.5"}
     with Judge(workers=1) as judge:
-        trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **PLAIN, **changes)
-        model = trainer.model
-        assert model is not None
-        model.train()
-        trainer.current_gradient_accumulation_steps = 1
-        rows = [trainer.train_dataset[index] for index in range(8) for _ in range(4)]  # type: ignore[index]
+        trainer = build_small(tiny_checkpoint, tmp_path, judge, **plain_keys, **changes)
         torch.manual_seed(0)
-        batch = trainer._generate_and_score_completions(rows)
+        batch = trainer._generate_and_score_completions(rows_of(trainer))
     plain_advantages = torch.tensor(list(trainer._logs["advantages"]))
     assert bool((plain_advantages != 0).any()), "all groups were flat: the test shows nothing"
     # TRL divides by std + 1e-4, we by std + 1e-6.
     torch.testing.assert_close(batch["advantages"], plain_advantages, rtol=5e-4, atol=1e-6)
     batch["old_per_token_logps"] = batch["old_per_token_logps"] - 0.3 * torch.rand_like(batch["old_per_token_logps"])
-    plain = GRPOTrainer._compute_loss(trainer, model, {**batch, "advantages": plain_advantages})
-    ours = trainer._compute_loss(model, batch)
+    plain = GRPOTrainer._compute_loss(trainer, trainer.model, {**batch, "advantages": plain_advantages})
+    ours = trainer._compute_loss(trainer.model, batch)
     torch.testing.assert_close(ours, plain, rtol=5e-4, atol=1e-5)
-    exact = GRPOTrainer._compute_loss(trainer, model, dict(batch))
+    exact = GRPOTrainer._compute_loss(trainer, trainer.model, dict(batch))
     torch.testing.assert_close(ours, exact, rtol=0, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def exact(tiny_checkpoint: Path) -> Any:
+    """Plain transformers, in float64."""
+    return AutoModelForCausalLM.from_pretrained(tiny_checkpoint).double()
+
+
+def advantages_by_hand(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> list[float]:
+    """Equation 2 of each sampled response (Dr. GRPO: without the std), from its reward and whether it was masked."""
+    leave_out_of = algorithm.masking.excluded_from
+    found = []
+    for group in trainer._scored_P_G:
+        has_no_baseline = [leave_out_of == "baseline" and bool(one.masked_why) for one in group]
+        rewards = [None if out else one.reward for one, out in zip(group, has_no_baseline, strict=True)]
+        known = torch.tensor([reward for reward in rewards if reward is not None], dtype=torch.float64)
+        std = 1.0 if algorithm.advantage == "dr_grpo" else float(known.std(correction=int(len(known) > 1))) + 1e-6
+        for one, reward in zip(group, rewards, strict=True):
+            is_zero = reward is None or bool(one.masked_why) or len(known) < 2
+            found.append(0.0 if is_zero else (reward - float(known.mean())) / std)
+    return found
+
+
+def read_rows(
+    model: Any, batch: Mapping[str, torch.Tensor], lengths: Sequence[int]
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return log-probs and entropies of each response's tokens, a response at a time and without padding."""
+    logps, entropies = [], []
+    for row, length in enumerate(lengths):
+        prompt = batch["prompt_ids"][row][batch["prompt_mask"][row].bool()]
+        ids = torch.cat([prompt, batch["completion_ids"][row][:length]])
+        shares = torch.log_softmax(model(input_ids=ids[None]).logits[0, -length - 1 : -1] / TEMPERATURE, -1)
+        logps.append(shares.gather(-1, ids[-length:, None])[:, 0])
+        entropies.append(-(shares.exp() * shares).sum(-1))
+    return logps, entropies
+
+
+def gradient_of(model: Any) -> torch.Tensor:
+    """Return all gradients as one vector; weights that share a tensor count once."""
+    named = sorted((name, weight.grad) for name, weight in model.named_parameters())
+    return torch.cat([grad.flatten().double() for _, grad in named])
+
+
+def taken_by_clip(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: float) -> float:
+    """Return the share of -w A that is not in the loss's own gradient by the token, mean over a response's tokens."""
+    if not advantage:
+        return 0.0
+    now = now.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(token_losses(loss, now, then, advantage).sum(), now)
+    logs = (now - then).detach()
+    ratios = (logs.mean() if isinstance(loss, GspoLoss | LuspoLoss) else logs).exp()
+    return float((1 + gradient / (ratios * advantage)).mean())
+
+
+KL: dict[str, Any] = {"kl_coefficient": 0.04}
+BONUS = {"entropy": EntropyBonus(kind="bonus", coefficient=0.05)}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "cispo": ("baseline", {}),
+    "dapo": ("denominator", KL | BONUS),
+    "dapo, dual clip": ("gradient", BONUS),
+    "dr_grpo": ("gradient", {}),
+    "grpo": ("gradient", KL),
+    "gspo": ("gradient", {}),
+    "luspo": ("gradient", {}),
+    "sapo": ("gradient", KL | BONUS),
+}
+"""For each loss what masked responses are left out of, and its terms."""
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
+    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, name: str
+) -> None:
+    """With weights of the sampler, and an update later: relative to 1e-5, the trainer being in float32."""
+    model: Any = trainer.model
+    leave_out_of, terms = CASES[name]
+    start = AutoModelForCausalLM.from_pretrained(tiny_checkpoint).state_dict()
+    model.load_state_dict(start)
+    masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)  # type: ignore[arg-type]
+    algorithm = AlgorithmConfig(loss=LOSSES[name], masking=masking, **terms)
+    trainer.config = trainer.config.model_copy(update={"algorithm": algorithm})
+    trainer.beta = 0.0  # no reference model was loaded: the KL term is to the weights that sample
+    torch.manual_seed(1)
+    rows = rows_of(trainer, 5)
+    batch = trainer._generate_and_score_completions(rows)
+    set_loss(trainer, algorithm)
+    samples = samples_of(trainer)
+    assert [sample.rollout.problem_id for sample in samples] == [row["problem_id"] for row in rows]
+    lengths, counts = [len(one.rollout.token_ids) for one in samples], [one.counts for one in samples]
+    advantages = advantages_by_hand(trainer, algorithm)
+    assert batch["advantages"].tolist() == pytest.approx(advantages, abs=1e-6)
+    assert any(one.masked_why for one in samples)
+    assert any(one.reward is None for one in samples)
+    assert all(counts) == (leave_out_of == "gradient")
+    exact.load_state_dict(start)
+    with torch.no_grad():
+        old, _ = read_rows(exact, batch, lengths)
+    batch["ref_per_token_logps"] = batch["old_per_token_logps"]
+    counted = sum(n for n, is_counted in zip(lengths, counts, strict=True) if is_counted)
+    divided = {
+        "tokens_per_update": counted / passes_a_step(trainer),
+        "max_response_tokens": trainer.step_limit,
+    }
+    furthest, doses = [], []
+    for _ in range(2):
+        model.zero_grad()
+        exact.zero_grad()
+        trainer._compute_loss(model, dict(batch)).backward()
+        logps, entropies = read_rows(exact, batch, lengths)
+        whole_loss(algorithm, logps, old, old, entropies, advantages=advantages, counts=counts, **divided).backward()
+        ours, theirs = gradient_of(model), gradient_of(exact)
+        assert float((ours - theirs).norm() / theirs.norm()) < 1e-5
+        taken = [taken_by_clip(algorithm.loss, *row) for row in zip(logps, old, advantages, strict=True)]
+        noted = note_clipped(trainer._scored_P_G, trainer._clipped)
+        lost = [one.lost.get("clip", 0.0) for group in noted for one in group]
+        assert lost == pytest.approx([share * a for share, a in zip(taken, advantages, strict=True)], abs=1e-4)
+        recorded = measure_doses([one for group in noted for one in group])
+        total = sum(abs(a or one.lost.get("mask", 0.0)) for a, one in zip(advantages, samples, strict=True))
+        doses.append([recorded.get(f"clip_{sign}", 0.0) for sign in ("positive", "negative")])
+        assert doses[-1] == pytest.approx([sum(max(0.0, s * one) for one in lost) / total for s in (1, -1)])
+        furthest.append(
+            max(float((now.detach() - then).exp().sub(1).abs().max()) for now, then in zip(logps, old, strict=True))
+        )
+        with torch.no_grad():
+            for weight, same in zip(model.parameters(), exact.parameters(), strict=True):
+                weight -= (0.4 / theirs.norm() * same.grad).float()
+                same.copy_(weight.double())
+    assert furthest[0] < 1e-9
+    assert sum(doses[0]) < 1e-6 < sum(doses[1]), "the clip took nothing, so the test shows nothing of its dose"
+    assert furthest[1] > 0.3, "no ratio came near a clip"

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import HuggingFaceModel, LoraAdapter, TrainConfig
-from microcoder.train.run.estimate import KNOWN, PassMemory, count_memory, count_parameters, count_pass
+from microcoder.train.run.estimate import KNOWN, MemoryTable, PassMemory, count_memory, count_parameters, count_pass
 from microcoder.train.run.failures import how_to_shrink
 
 ROOT = Path(__file__).parents[2]
@@ -102,51 +102,36 @@ def test_more_rows_tokens_and_logits_take_more_and_savings_less() -> None:
     assert count_parameters({**SMALL, "num_experts": 8}) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "billions"),
-    [("Qwen/Qwen3-1.7B", 1.72), ("Qwen/Qwen3-8B", 8.19), ("Qwen/Qwen3-4B", 4.02)],
-)
-def test_known_shapes_have_the_parameters_of_their_model_cards(name: str, billions: float) -> None:
-    counted = count(dict(KNOWN[name]))
-    assert counted.parameters == count_parameters(KNOWN[name])
-    assert counted.parameters == pytest.approx(billions * 1e9, rel=0.005)
+def test_known_shapes_have_the_parameters_of_their_model_cards() -> None:
+    for name, billions in (("Qwen/Qwen3-1.7B", 1.72), ("Qwen/Qwen3-8B", 8.19), ("Qwen/Qwen3-4B", 4.02)):
+        counted = count(dict(KNOWN[name]))
+        assert counted.parameters == count_parameters(KNOWN[name])
+        assert counted.parameters == pytest.approx(billions * 1e9, rel=0.005)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "advice"),
-    [
-        ("qwen3-4b-4k", "rollout.vllm.enable_sleep_mode = true"),
-        ("r1-qwen3-8b-16k", "train adapters ([model.lora])"),
-    ],
-)
-def test_a_recipe_that_does_not_fit_an_h100_says_what_saves_memory(recipe: str, advice: str) -> None:
-    config = load_config(TrainConfig, [ROOT / f"recipes/models/{recipe}.toml"])
-    table = count_memory(config, device_memory_gib=79.6)
+def on_h100(config: TrainConfig, **options: int) -> MemoryTable:
+    table = count_memory(config, device_memory_gib=79.6, **options)
     assert table is not None
-    assert table.fits is False
-    assert advice in how_to_shrink(config)
+    return table
 
 
-def test_parts_are_held_together_or_in_turns() -> None:
+def test_parts_are_held_together_or_in_turns_and_a_recipe_that_does_not_fit_says_what_saves_memory() -> None:
     recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
     awake, asleep = (
-        count_memory(
-            load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": sleeps}), device_memory_gib=79.6
-        )
+        on_h100(load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": sleeps}))
         for sleeps in ("false", "true")
     )
-    assert awake is not None
-    assert asleep is not None
     assert awake.parts["weights"] == pytest.approx(4.02e9 * 4 / 2**30, rel=0.005)
     assert awake.total == pytest.approx(sum(awake.parts.values()))
     # While weights are updated, vLLM keeps its graphs; while it samples, there are no gradients and no activations.
     assert asleep.total == pytest.approx(awake.total - 0.3 * 79.6 + asleep.parts["vLLM, asleep"])
     assert asleep.cached_responses == awake.cached_responses
-    sharded = count_memory(load_config(TrainConfig, [recipe]), device_memory_gib=79.6, num_shards=8)
-    assert sharded is not None
-    assert sharded.fits
+    assert not awake.fits
+    assert on_h100(load_config(TrainConfig, [recipe]), num_shards=8).fits
     plain = load_config(TrainConfig, [recipe], {"rollout.backend": "transformers"})
-    table = count_memory(plain, device_memory_gib=79.6)
-    assert table is not None
-    assert table.total > 600, "keys and values of a whole step at a time"
+    assert on_h100(plain).total > 600, "keys and values of a whole step at a time"
+    large = load_config(TrainConfig, [ROOT / "recipes/models/r1-qwen3-8b-16k.toml"])
+    assert not on_h100(large).fits
     assert how_to_shrink(plain).startswith('use rollout.backend = "vllm"')
+    assert "rollout.vllm.enable_sleep_mode = true" in how_to_shrink(load_config(TrainConfig, [recipe]))
+    assert "train adapters ([model.lora])" in how_to_shrink(large)

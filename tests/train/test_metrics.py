@@ -1,9 +1,20 @@
+"""What is measured of a step and an evaluation, diversity among it, and the early warnings."""
+
+from __future__ import annotations
+
 import json
 from dataclasses import replace
+from typing import Any
 
-from test_alarms import HEALTHY
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from microcoder import Outcome, Program, Rollout, TestResult, Verdict
+from microcoder.judge.core.types import Repeat
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.diversity import measure_diversity, measure_group_diversity
+from microcoder.train.algorithm.sampling import DiversityWatch
 from microcoder.train.metrics import (
     EvaluationMetrics,
     ScoredRollout,
@@ -11,24 +22,30 @@ from microcoder.train.metrics import (
     rollout_row,
     summarise_accuracy,
 )
+from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
+from microcoder.train.run.checkpoints import best_step
 
-
-def sample(outcome: Outcome, tier: str | None = "easy", method: str = "exact") -> ScoredRollout:
-    passed = outcome is Outcome.ACCEPTED
-    test = TestResult(outcome, 0.1, 0.2, 10.0, method if passed else "", "" if passed else "2 is not 3")
-    reward = None if outcome is Outcome.SANDBOX_FAULT else float(passed)
-    return ScoredRollout(
-        rollout=Rollout("p1", "Add.", "```\nx\n```", (5, 6, 7), is_truncated=False),
-        program=Program("x\n", reason="last_closed_code_block"),
-        verdict=Verdict(outcome, (test,), tests_total=2),
-        reward=reward,
-        advantage=0.5,
-        masked_why="",
-        tier=tier,
-        sample_index=1,
-    )
-
-
+HEALTHY = StepMetrics(
+    step=3,
+    reward_mean=0.4,
+    accuracy_by_tier={"easy": 0.5},
+    length_mean=900.0,
+    length_max=4096,
+    diversity=0.7,
+    temperature=1.2,
+    max_response_tokens=4096,
+    truncated_share=0.1,
+    masked_share=0.0,
+    no_code_share=0.05,
+    unscored_share=0.01,
+    zero_variance_share=0.3,
+    outcomes={"accepted": 2},
+    methods={},
+    masked={},
+    optimizer={"loss": 0.1},
+    seconds={"total": 2.0},
+    sampled_accuracy=0.4,
+)
 EVALUATION = EvaluationMetrics(
     step=0,
     accuracy=0.5,
@@ -46,25 +63,117 @@ EVALUATION = EvaluationMetrics(
 )
 
 
+def sample(outcome: Outcome) -> ScoredRollout:
+    passed = outcome is Outcome.ACCEPTED
+    test = TestResult(outcome, 0.1, 0.2, 10.0, "exact" if passed else "", "" if passed else "2 is not 3")
+    rollout = Rollout("p1", "Add.", "```\nx\n```", (5, 6, 7), is_truncated=False)
+    verdict, reward = Verdict(outcome, (test,), 2), None if outcome is Outcome.SANDBOX_FAULT else float(passed)
+    return ScoredRollout(rollout, Program("x\n"), verdict, reward, 0.5, "", "easy", 1)
+
+
 def test_accuracy_leaves_unscored_samples_out_of_every_mean() -> None:
     samples = [sample(Outcome.ACCEPTED), sample(Outcome.WRONG_ANSWER), sample(Outcome.SANDBOX_FAULT)]
     assert summarise_accuracy(samples) == (0.5, {"easy": 0.5})
     assert summarise_accuracy([sample(Outcome.SANDBOX_FAULT)]) == (None, {})
 
 
-def test_rows_are_plain_json_and_come_back_equal() -> None:
+def test_rows_are_plain_json_and_hold_what_was_decided() -> None:
     unknown = replace(HEALTHY, reward_mean=None, diversity=None)
     assert StepMetrics(**json.loads(json.dumps(unknown.as_row()))) == unknown
-    evaluation = json.loads(json.dumps(EVALUATION.as_row()))
-    assert EvaluationMetrics(**evaluation) == EVALUATION
-
-
-def test_a_rollout_row_holds_what_was_decided() -> None:
+    assert EvaluationMetrics(**json.loads(json.dumps(EVALUATION.as_row()))) == EVALUATION
     row = rollout_row(sample(Outcome.WRONG_ANSWER), step=4, temperature=1.2)
     assert json.loads(json.dumps(row)) == row
     assert row["num_tokens"] == 3
     assert (row["verdict"], row["tests_passed"], row["tests_total"]) == ("wrong_answer", 0, 2)
-    assert row["tests"][0]["verdict"] == "wrong_answer"
-    assert row["tests"][0]["detail"] == "2 is not 3"
-    unscored = rollout_row(replace(sample(Outcome.SANDBOX_FAULT), advantage=0.0), step=4, temperature=1.2)
-    assert unscored["reward"] is None
+    assert (row["tests"][0]["verdict"], row["tests"][0]["detail"]) == ("wrong_answer", "2 is not 3")
+    assert rollout_row(sample(Outcome.SANDBOX_FAULT), step=4, temperature=1.2)["reward"] is None
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=12), min_size=1, max_size=8))
+def test_diversity_is_the_share_of_places_whose_4_gram_was_not_seen_before(group: list[list[int]]) -> None:
+    seen: dict[str, int] = {}
+    for tokens in group:
+        for start in range(len(tokens) - 3):
+            gram = ",".join(map(str, tokens[start : start + 4]))
+            seen[gram] = seen.get(gram, 0) + 1
+    assert measure_group_diversity(group) == (len(seen) / sum(seen.values()) if seen else None)
+
+
+def test_a_problem_without_4_grams_is_in_no_mean() -> None:
+    assert measure_diversity([[[1, 2]], [[1, 2, 3, 4], [1, 2, 3, 4]]]) == 0.5
+    assert measure_diversity([[[1]]]) is None
+
+
+WATCH = DiversityWatch(window_steps=10)
+
+
+def names(diversities: tuple[float, ...] = (0.7,), **changes: Any) -> list[str]:
+    *before, last = diversities
+    history = [replace(HEALTHY, diversity=value).as_row() for value in before]
+    alarms = find_alarms(replace(HEALTHY, diversity=last, **changes), history=history, watch=WATCH)
+    assert all(alarm.cause and alarm.fix for alarm in alarms)
+    return [alarm.name for alarm in alarms]
+
+
+def test_each_alarm_by_what_it_is_for() -> None:
+    # Clocks, neighbours and memory explain these repeats, also where the program was judged anew.
+    explained = {Repeat.SHARED_LOST, Repeat.SHARED_OVER, Repeat.NEIGHBOURS, Repeat.SANDBOX_DIED, Repeat.JUDGED_ANEW}
+    seen = {"logp_difference": 0.01, "ratio": 1.0, "ratio_max": 1.4, "weight": 1.0, "dropped_share": 0.0}
+    rings: list[tuple[dict[str, Any], list[str]]] = [
+        ({}, []),
+        ({"truncated_share": 0.95}, ["everything_truncated"]),
+        ({"no_code_share": 0.6}, ["no_code"]),
+        ({"zero_variance_share": 1.0}, ["all_groups_flat"]),
+        ({"unscored_share": 0.02}, ["sandbox_faults"]),
+        ({"uncounted": {str(Repeat.SHARED_WRONG): 0.001}}, ["rewards_do_not_repeat"]),
+        ({"uncounted": {str(Repeat.KILLED): 0.001}}, ["rewards_do_not_repeat"]),
+        ({"unrepeated_share": 0.1}, ["rewards_do_not_repeat"]),
+        ({"anew_share": 0.1, "uncounted": dict.fromkeys(map(str, explained), 0.1)}, []),
+        ({"mismatch": seen}, []),
+        ({"mismatch": {**seen, "weight": 0.6}}, ["sampler_differs"]),
+        ({"mismatch": {**seen, "dropped_share": 0.2}}, ["sampler_differs"]),
+    ]
+    for changes, rung in rings:
+        assert names(**changes) == rung
+    assert names(tuple(0.7 - 0.01 * step for step in range(12))) == ["diversity_falling"]
+
+
+@pytest.mark.parametrize(
+    ("doses", "optimizer", "idle"),
+    [
+        ({"mask_positive": 0.01}, {"clip_high_share": 1e-5}, ""),
+        ({"mask_positive": 0.01}, {"clip_high_share": 0.0, "clip_low_share": 0.1}, "the clip of"),
+        ({"mismatch_positive": 0.1}, {"clip_share": 0.1}, "the mask of"),
+        ({}, {"clip_share": 0.0}, "the clip and the mask of"),
+        ({"mask_negative": 0.01}, {}, ""),  # an engine that counts no clip
+    ],
+)
+def test_an_idea_without_an_effect_is_idle_after_some_steps(doses: Any, optimizer: Any, idle: str) -> None:
+    assert AlgorithmConfig().ideas == ("clip", "mask")
+    row = replace(HEALTHY, doses=doses, optimizer=optimizer)
+    for steps, rings in ((IDLE_STEPS - 2, False), (IDLE_STEPS - 1, bool(idle))):
+        found = find_alarms(row, history=[row.as_row()] * steps, watch=DiversityWatch(), ideas=AlgorithmConfig().ideas)
+        assert [alarm.name for alarm in found] == ["idle"] * rings
+        assert not rings or idle in found[0].cause
+
+
+def test_a_short_run_whose_diversity_collapses_rings() -> None:
+    """The demo's: from 0.56 to 0.21 in 24 steps."""
+    rows = [replace(HEALTHY, diversity=0.56 - 0.015 * step).as_row() for step in range(24)]
+    last = replace(HEALTHY, diversity=0.2)
+    (alarm,) = find_alarms(last, history=rows[:12], watch=DiversityWatch(), num_steps=24)
+    assert (alarm.name, "in 8 steps" in alarm.cause) == ("diversity_falling", True)
+    assert find_alarms(last, history=rows[:12], watch=DiversityWatch(), num_steps=300) == []
+
+
+def test_flat_groups_are_distinguished_by_their_cause() -> None:
+    flat = replace(HEALTHY, zero_variance_share=1.0)
+    for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
+        (alarm,) = find_alarms(replace(flat, sampled_accuracy=accuracy), watch=WATCH)
+        assert fix in str(alarm)
+
+
+def test_the_best_step_is_a_trained_one_and_the_earliest_of_equals() -> None:
+    rows = [{"step": step, "accuracy": accuracy} for step, accuracy in ((0, 0.9), (2, 0.4), (4, 0.5), (6, 0.5))]
+    assert best_step(rows) == 4
+    assert best_step(rows[:1]) is None

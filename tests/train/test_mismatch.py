@@ -20,35 +20,6 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.trl.sampling import check_model_length, context_tokens, vllm_arguments
 
-SAMPLER = torch.tensor([[-1.0, -2.0, -3.0], [-1.0, -1.0, 0.0]])
-TRAINER = SAMPLER + torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 9.0]])
-MASK = torch.tensor([[1, 1, 1], [1, 1, 0]])
-
-
-def weights(**settings: Any) -> torch.Tensor:
-    return correct_mismatch(TRAINER, SAMPLER, MASK, settings=MismatchConfig(**settings)).weights
-
-
-def test_each_rule_by_hand() -> None:
-    ratios = torch.exp(torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 0.0]]))
-    torch.testing.assert_close(weights(threshold=2.0), ratios.clamp(max=2.0))
-    torch.testing.assert_close(weights(mode="mask"), torch.where(ratios > 2, 0.0, ratios))
-    whole = torch.exp(torch.tensor([[1.6], [-0.3]]))
-    torch.testing.assert_close(weights(correction="sequence", threshold=3.0), whole.clamp(max=3.0))
-    torch.testing.assert_close(weights(correction="sequence", mode="mask"), torch.tensor([[0.0], [float(whole[1, 0])]]))
-
-
-def test_lower_bounds_and_geometric_means_by_hand() -> None:
-    ratios = torch.exp(torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 0.0]]))
-    both = {"threshold": 2.0, "lower_threshold": 0.8}
-    torch.testing.assert_close(weights(**both), ratios.clamp(0.8, 2.0))
-    torch.testing.assert_close(weights(mode="mask", **both), torch.where((ratios > 2) | (ratios < 0.8), 0.0, ratios))
-    means = torch.exp(torch.tensor([[1.6 / 3], [-0.3 / 2]]))
-    torch.testing.assert_close(weights(correction="geometric"), means)
-    narrow = weights(correction="geometric", mode="mask", threshold=1.5, lower_threshold=0.5)
-    torch.testing.assert_close(narrow, torch.tensor([[0.0], [float(means[1, 0])]]))
-
-
 ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, max_size=4)
 
 
@@ -79,21 +50,20 @@ def test_every_rule_is_its_equation_a_response_at_a_time(
         assert seen.weight == pytest.approx(sum(given_weights[: len(row)]) / len(row))
 
 
-def test_what_the_sampler_did_not_report_counts_once() -> None:
-    sampler = SAMPLER.clone()
-    sampler[0, 1] = float("nan")
-    corrected = correct_mismatch(TRAINER, sampler, MASK, settings=MismatchConfig())
-    assert float(corrected.weights[0, 1]) == 1.0
-    assert corrected.rows[0].ratio_max < 2
-
-
-def test_figures_of_a_response() -> None:
-    first, second = correct_mismatch(TRAINER, SAMPLER, MASK, settings=MismatchConfig()).rows
+def test_figures_of_a_response_and_what_the_sampler_did_not_report_counts_once() -> None:
+    sampler = torch.tensor([[-1.0, -2.0, -3.0], [-1.0, -1.0, 0.0]])
+    trainer = sampler + torch.tensor([[0.5, 1.0, 0.1], [-0.5, 0.2, 9.0]])
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    first, second = correct_mismatch(trainer, sampler, mask, settings=MismatchConfig()).rows
     assert first.logp_difference == pytest.approx((0.5 + 1.0 + 0.1) / 3)
     assert second.logp_difference == pytest.approx((0.5 + 0.2) / 2), "padding counts"
     assert first.ratio_max == pytest.approx(2.718, abs=1e-3)
     assert first.weight < first.ratio
     assert second.weight == second.ratio
+    sampler[0, 1] = float("nan")
+    corrected = correct_mismatch(trainer, sampler, mask, settings=MismatchConfig())
+    assert float(corrected.weights[0, 1]) == 1.0
+    assert corrected.rows[0].ratio_max < 2
 
 
 def test_the_whole_response_is_judged_by_a_sum_that_grows_with_its_length() -> None:
@@ -110,15 +80,12 @@ def test_the_whole_response_is_judged_by_a_sum_that_grows_with_its_length() -> N
     assert mean_weight(correction="geometric", **narrow) == pytest.approx(1, abs=1e-3), "a mean's spread shrinks"
 
 
-def scored(reason: str = "") -> ScoredRollout:
-    rollout = Rollout(problem_id="p", prompt="", completion="", token_ids=(1, 2), is_truncated=False)
-    program = Program(code=None, reason="no_code_block", is_incomplete=False)
-    return ScoredRollout(rollout, program, Verdict(Outcome.NO_CODE, (), 1), 0.0, 0.7, reason, None, 0)
-
-
 def test_a_response_of_which_nothing_is_left_is_masked() -> None:
+    rollout = Rollout(problem_id="p", prompt="", completion="", token_ids=(1, 2), is_truncated=False)
+    verdict = Verdict(Outcome.NO_CODE, (), 1)
+    one, cut = (ScoredRollout(rollout, Program(None), verdict, 0.0, 0.7, why, None, 0) for why in ("", "truncated"))
     rows = [SamplerMismatch(0.1, 1.1, 1.5, weight) for weight in (1.1, 0.0, 0.0)]
-    (kept, dropped), (masked,) = note_mismatch([[scored(), scored()], [scored("truncated")]], rows)
+    (kept, dropped), (masked,) = note_mismatch([[one, one], [cut]], rows)
     assert (kept.advantage, kept.masked_why) == (0.7, "")
     assert (dropped.advantage, dropped.masked_why) == (0.0, "sampler_mismatch")
     assert masked.masked_why == "truncated"
@@ -128,11 +95,9 @@ def test_a_response_of_which_nothing_is_left_is_masked() -> None:
     assert summarise_mismatch([replace(kept, mismatch=None)]) == {}
 
 
-RECIPE = {"model.kind": "micro", "problems.kind": "micro", "rollout.backend": "vllm"}
-
-
 def config(**changes: str) -> TrainConfig:
-    return load_config(TrainConfig, overrides={**RECIPE, **changes})
+    recipe = {"model.kind": "micro", "problems.kind": "micro", "rollout.backend": "vllm"}
+    return load_config(TrainConfig, overrides={**recipe, **changes})
 
 
 @pytest.mark.parametrize(
@@ -154,24 +119,19 @@ def test_options_that_do_nothing_are_refused(changes: dict[str, str], message: s
         config(**changes)
 
 
-def test_room_is_made_for_the_run_and_not_for_the_model() -> None:
+def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_the_model() -> None:
     longer = config(**{"evaluation.max_response_tokens": "16384"})
     assert context_tokens(config(), longest_prompt_tokens=700) == 8192 + 700
     assert context_tokens(longer, longest_prompt_tokens=700) == 16384 + 700
     with pytest.raises(ConfigError, match="positions end at 4096"):
         check_model_length(config(), model_tokens=4096, longest_prompt_tokens=700)
-
-
-def test_trl_gets_what_the_recipe_says() -> None:
     assert vllm_arguments(config(**{"rollout.backend": "transformers"}), longest_prompt_tokens=9) == {}
     here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
-    assert here["vllm_enable_sleep_mode"]
-    assert here["vllm_max_model_length"] == 8201
+    assert (here["vllm_enable_sleep_mode"], here["vllm_max_model_length"]) == (True, 8201)
     assert here["vllm_importance_sampling_mode"] == "token_truncate"
     assert here["vllm_importance_sampling_clip_min"] is None
-    there = vllm_arguments(
-        config(**{"rollout.vllm.mode": "server", "rollout.mismatch.correction": "off"}), longest_prompt_tokens=9
-    )
+    apart = config(**{"rollout.vllm.mode": "server", "rollout.mismatch.correction": "off"})
+    there = vllm_arguments(apart, longest_prompt_tokens=9)
     assert there["vllm_server_base_url"] == "http://127.0.0.1:8000"
     assert not there["vllm_importance_sampling_correction"]
     assert "vllm_gpu_memory_utilization" not in there

@@ -1,4 +1,4 @@
-"""Runs with rewards and prompts of the user's own: one short run, and what each way to begin it wrongly says."""
+"""Runs with rewards and prompts of the user's own, which train adapters."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from statistics import fmean
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from test_chat import QWEN_LIKE
 
 from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
-from microcoder.judge.core.rewards import load_rewards
-from microcoder.judge.core.types import Problem, Rollout, TestCase
-from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer, RunClock
 from microcoder.train.run.session import run_training
@@ -52,6 +49,7 @@ def recipe(checkpoint: Path, own: Path, **changes: str) -> TrainConfig:
         "model.path": str(checkpoint),
         "model.compute_dtype": "float32",
         "model.attn_implementation": "eager",
+        "model.lora.rank": "4",
         "problems.kind": "micro",
         "problems.num_train": "8",
         "problems.num_heldout": "2",
@@ -80,7 +78,19 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     tiny_checkpoint: Path, tmp_path: Path, own: Path
 ) -> None:
     run = RunDirectory(tmp_path / "run")
-    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
+
+    def train(modules: str) -> None:
+        config = recipe(tiny_checkpoint, own, **{"model.lora.target_modules": modules})
+        run_training(config, run_directory=run.root, observer=Observer())
+
+    with pytest.raises(ConfigError, match="TRL refuses this recipe"):
+        train("nowhere")
+    # A start that failed binds nobody.
+    train('["q_proj", "v_proj"]')
+    merged, base = (load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint))
+    changed = {name for name in base if not torch.equal(base[name], merged[name])}
+    assert changed
+    assert all("q_proj" in name or "v_proj" in name for name in changed)
     rows = read_rollouts(run.rollout_file(1))
     assert all(row["prompt"].endswith("!") for row in rows)
     for row in rows:
@@ -100,49 +110,11 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     shutil.rmtree(run.checkpoint(2))
     own.write_text(OWN.replace("1 - len", "2 - len"))
     with pytest.raises(TrainingError, match=r"began with another version of reward .*own\.py:brevity"):
-        run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
+        train('["q_proj", "v_proj"]')
     own.write_text(OWN)
-    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
+    train('["q_proj", "v_proj"]')
     assert run.read_metrics()[0] == first
     assert {**run.read_metrics()[1], "seconds": None} == {**second, "seconds": None}
-
-
-def test_a_wrong_start_writes_nothing(tiny_checkpoint: Path, tmp_path: Path, own: Path) -> None:
-    shown = tmp_path / "shown.jsonl"
-    write_problems(shown, generate_problems(split="train", num_problems=8, seed=0, tiers=("easy",)))
-    own.write_text(OWN + "\nbrevity.needs_all_tests = True\n")
-    brevity = f'{{name = "{own}:brevity", options = {{limit = 28}}}}'
-    mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
-        ({"rewards": f"{own}:nothing"}, ConfigError, "it has brevity, ask"),
-        ({"rewards": brevity, "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
-        ({"prompt.options.ending": "[1]"}, ConfigError, r"line 5\) option ending = \[1\]"),
-        ({"prompt.chat_template_options.enable_thinking": "false"}, ConfigError, "would change nothing"),
-        ({"prompt.examples": str(shown)}, DataError, "is also asked"),
-        ({"model.attn_implementation": "flash_attention_2"}, ConfigError, "is not available here"),
-        ({"trl.disable_droput": "true"}, ConfigError, "did you mean disable_dropout"),
-    ]
-    for changes, error, message in mistakes:
-        with pytest.raises(error, match=message):
-            run_training(recipe(tiny_checkpoint, own, **changes), run_directory=tmp_path / "run", observer=Observer())
-        assert not (tmp_path / "run" / "metrics.jsonl").exists()
-
-
-def test_weights_come_before_the_groups_mean(own: Path) -> None:
-    """Advantages of a weighted sum are those of its totals, not a sum of each reward's own advantages."""
-    problem = Problem(id="p", statement="s", tests=(TestCase(input="1", output="1"), TestCase(input="2", output="2")))
-    programs = ("print(input())", "print(1)", "print(0)", None)
-    rollouts = [
-        Rollout("p", "s", f"```python\n{code}\n```" if code else "no", tuple(range(3 + place)), False)
-        for place, code in enumerate(programs)
-    ]
-    rewards = load_rewards([("fraction", 1.0, {}), ("format", 0.25, {})])
-    rules = build_rules(AlgorithmConfig(), max_response_tokens=99, rewards=rewards)
-    with Judge(workers=1, stop="never") as judge:
-        (scored,) = score_rollouts([rollouts], [problem], judge=judge, rules=rules, seed=0, step=1)
-    totals = torch.tensor([sample.reward for sample in scored])
-    assert totals.tolist() == [1.25, 0.75, 0.25, 0.0]
-    expected = (totals - totals.mean()) / (totals.std() + 1e-6)
-    assert [sample.advantage for sample in scored] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, own: Path) -> None:
@@ -156,20 +128,17 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
     shown = tmp_path / "shown.jsonl"
     (example,) = generate_problems(split="train", num_problems=1, seed=99, tiers=("easy",))
     write_problems(shown, [example.model_copy(update={"id": "shown"})])
-    options = {"prompt.system": "Be brief.", "prompt.examples": str(shown)}
+    options = {"prompt.system": "Be brief.", "prompt.examples": str(shown), "model.dtype": "bfloat16"}
     options["prompt.chat_template_options.enable_thinking"] = "false"
-    options["model.lora.rank"], options["model.dtype"] = "4", "bfloat16"
     config = recipe(thinker, own, **options)
     tasks = load_tasks(config)
     policy = load_policy(config, observer=Observer())
     with Judge(workers=1, stop="never") as judge:
         inputs = EngineInputs(config, policy, tasks, judge, RunDirectory(tmp_path / "run"), Observer())
         trainer = build_trainer(inputs, RunClock())
-    prompts = [task.prompt for task in tasks.train]
+    chats = [task.prompt.as_chat() for task in tasks.train]
     asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]
-    expected = encode_chats(
-        policy.tokenizer, [prompt.as_chat() for prompt in prompts], config.prompt.chat_template_options
-    )
+    expected = encode_chats(policy.tokenizer, chats, config.prompt.chat_template_options)
     assert sorted(map(tuple, asked)) == sorted(map(tuple, expected))
     text = str(policy.tokenizer.decode(expected[0]))
     assert text.rstrip().endswith("<think>\n\n</think>")

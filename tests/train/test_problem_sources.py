@@ -80,26 +80,22 @@ def test_a_data_set_gives_problems_and_counts_what_it_leaves_out(dataset: Path) 
     assert tasks.as_record()["left_out"] == {"no_statement": 1, "no_tests": 1}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"format": "tlr"}, "problems.format = 'tlr' is unknown; use one of apps, "),
-        ({"format": "livecodebench"}, "is a benchmark: to train on it would spoil it"),
-        ({"format": "codecontests"}, r"none of its 6 rows is a problem in format codecontests \(.*missing_field"),
-        ({"split": "validation"}, r"has no file like default/validation or .*; check subset and split"),
-    ],
-)
-def test_a_data_set_that_gives_none_says_why(dataset: Path, changes: dict[str, str], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        load(**{"kind": "hub", "id": str(dataset), "format": "trl", "heldout_split": "test", **changes})
-
-
-def test_held_out_are_either_a_file_or_a_split(dataset: Path, training_file: Path) -> None:
-    with pytest.raises(ConfigError, match="set exactly one of"):
-        load(kind="hub", id=str(dataset), format="trl")
-    with pytest.raises(ConfigError, match="set exactly one of"):
-        load(kind="hub", id=str(dataset), format="trl", heldout_split="test", heldout=str(training_file))
-    assert len(load(kind="hub", id=str(dataset), format="trl", heldout=str(training_file)).heldout) == 4
+def test_a_data_set_that_gives_none_or_held_out_problems_of_two_places_says_why(
+    dataset: Path, training_file: Path
+) -> None:
+    mistakes: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"format": "tlr"}, DataError, "problems.format = 'tlr' is unknown; use one of apps, "),
+        ({"format": "livecodebench"}, DataError, "is a benchmark: to train on it would spoil it"),
+        ({"format": "codecontests"}, DataError, r"none of its 6 rows is a problem in format .*\(.*missing_field"),
+        ({"split": "validation"}, DataError, r"has no file like default/validation or .*; check subset and split"),
+        ({"heldout_split": None}, ConfigError, "set exactly one of"),
+        ({"heldout": str(training_file)}, ConfigError, "set exactly one of"),
+    ]
+    right = {"kind": "hub", "id": str(dataset), "format": "trl", "heldout_split": "test"}
+    for changes, error, message in mistakes:
+        with pytest.raises(error, match=message):
+            load(**{**right, **changes})
+    assert len(load(**{**right, "heldout_split": None, "heldout": str(training_file)}).heldout) == 4
 
 
 ASK_THE_HUB = """

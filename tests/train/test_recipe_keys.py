@@ -1,4 +1,4 @@
-"""Keys for what TRL and transformers offer: they act, or are refused with what to type."""
+"""Keys of a recipe, what TRL, transformers and verl offer among them: they act, or are refused with what to type."""
 
 from __future__ import annotations
 
@@ -16,55 +16,39 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.batching import cut_batches
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
+from microcoder.train.run.manifest import digest_config
 from microcoder.train.trl.arguments import build_arguments
 
 MICRO = {"model.kind": "micro", "problems.kind": "micro"}
-OWN_MODEL = {"model.kind": "hugging_face", "model.path": "somewhere", "problems.kind": "micro"}
-FROM_THE_RUN = {"optimizer", "last_epoch", "num_warmup_steps", "num_training_steps"}
+
+
+def load(*recipes: Path, **keys: str) -> TrainConfig:
+    changes = {name.replace("__", "."): value for name, value in keys.items()}
+    return load_config(TrainConfig, recipes, overrides={**MICRO, **changes})
 
 
 def arguments(**keys: str) -> GRPOConfig:
-    config = load_config(TrainConfig, overrides={**MICRO, **{k.replace("__", "."): v for k, v in keys.items()}})
+    config = load(**keys)
     return build_arguments(config, cut_batches(config, num_processes=1), output_dir=Path("unused"))
 
 
-def refused(**keys: str) -> str:
-    with pytest.raises(ConfigError) as error:
-        arguments(**keys)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
-def rates(training: GRPOConfig) -> list[float]:
+def test_what_a_schedule_counts_counts_training_steps() -> None:
     """The learning rate of each update of a run."""
-    options = training.lr_scheduler_kwargs
-    assert isinstance(options, dict)
+    counted = {"num_steps": "10", "batch__ppo_mini_batch_size": "16", "optimizer__warmup_steps": "2"}
+    training = arguments(optimizer__learning_rate="1.0", optimizer__schedule="linear", **counted)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=training.learning_rate)
     scheduler = get_scheduler(
         training.lr_scheduler_type,
         optimizer,
         num_warmup_steps=int(training.warmup_steps),
         num_training_steps=training.max_steps,
-        scheduler_specific_kwargs=options,
+        scheduler_specific_kwargs=training.lr_scheduler_kwargs,  # type: ignore[arg-type]
     )
     seen = []
     for _ in range(training.max_steps):
         seen.append(scheduler.get_last_lr()[0])
         optimizer.step()
         scheduler.step()
-    return seen
-
-
-def test_what_a_schedule_counts_counts_training_steps() -> None:
-    seen = rates(
-        arguments(
-            num_steps="10",
-            batch__ppo_mini_batch_size="16",
-            optimizer__learning_rate="1.0",
-            optimizer__schedule="linear",
-            optimizer__warmup_steps="2",
-        )
-    )
     assert len(seen) == 40
     assert seen[4] == 0.5
     assert seen[8] == 1.0 > seen[9]
@@ -80,36 +64,41 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         ({"optimizer__name": "adafactor", "optimizer__beta2": "0.95"}, "takes no beta2"),
         ({"optimizer__name": "adam8"}, "'adamw_8bit'"),
         ({"optimizer__lr": "1e-5"}, "did you mean optimizer.learning_rate?"),
-        ({"lr": "1e-5"}, "optimizer.learning_rate?"),
         ({"learning_rate": "1e-5"}, "optimizer.learning_rate?"),
         ({"trl__hub_token": "hf_secret"}, "it would be in the manifest; type `hf auth login`"),
         ({"trl__hub_strategy": "all_checkpoints"}, 'use "end"'),
+        ({"trl__beta": "1"}, "decided by the recipe; use algorithm.kl_coefficient"),
+        ({"trl__use_bias_correction_kl": "1"}, "decided by the recipe"),
+        ({"trl__top_p": "1"}, "MicroCoder does this itself"),
+        ({"trl__eval_steps": "1"}, "use evaluation.every_steps"),
+        ({"trl__zzzz": "1"}, "is not an option of TRL"),
         ({"rewards": "fraction"}, "add --evaluator.stop never"),
         ({"rewards": "[]"}, "rewards is empty"),
         ({"rewards": '{name = "format", weight = 0}'}, "leaves the reward out"),
+        # Options of one engine are refused with another, before anything is loaded.
+        ({"verl__trainer__balance_batch": "false"}, "add --engine verl"),
+        ({"rollout__backend": "sglang"}, "add --engine verl"),
+        ({"evaluator__backend": "ray"}, "--engine verl"),
+        ({"engine": "verl", "algorithm__entropy": "{kind = 'bonus', coefficient = 0.1}", "algorithm__loss": "luspo"},
+         "verl sums"),
+        # Where programs are judged.
+        ({"evaluator__backend": "http"}, "--evaluator.url"),
+        ({"evaluator__url": "http://judge:8077"}, "--evaluator.backend http"),
+        ({"evaluator__backend": "http", "evaluator__url": "http://judge:8077", "evaluator__workers": "2"},
+         "the service"),
+        ({"evaluator__backend": "http", "evaluator__url": "judge:8077"}, "evaluator.url"),
+        ({"evaluator__backend": "http", "evaluator__url": '["http://a", "b:1"]'}, "evaluator.url"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None:
-    assert message in refused(**keys)
+    with pytest.raises(ConfigError) as error:
+        arguments(**keys)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_trls_own_options_reach_it() -> None:
     assert arguments(trl__disable_dropout="true", trl__torch_empty_cache_steps="4").torch_empty_cache_steps == 4
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("beta", "decided by the recipe; use algorithm.kl_coefficient"),
-        ("use_bias_correction_kl", "decided by the recipe"),
-        ("top_p", "MicroCoder does this itself"),
-        ("eval_steps", "use evaluation.every_steps"),
-        ("disable_droput", "did you mean disable_dropout?"),
-        ("zzzz", "is not an option of TRL"),
-    ],
-)
-def test_trls_other_options_are_refused_with_what_to_use(name: str, message: str) -> None:
-    assert message in refused(**{f"trl__{name}": "1"})
 
 
 def test_every_name_that_is_refused_is_one_of_trls() -> None:
@@ -120,6 +109,27 @@ def test_every_name_that_is_refused_is_one_of_trls() -> None:
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
 def test_an_optimizer_without_its_package_says_what_to_install() -> None:
-    config = load_config(TrainConfig, overrides={**MICRO, "optimizer.name": "adamw_8bit"})
     with pytest.raises(ConfigError, match="pip install bitsandbytes"):
-        require_optimizer(config.optimizer)
+        require_optimizer(load(optimizer__name="adamw_8bit").optimizer)
+
+
+def test_a_kind_and_its_options_may_come_from_two_places(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('[algorithm]\nloss = "cispo"\n')
+    loss = load(recipe, algorithm__loss__max_ratio="4").algorithm.loss
+    assert loss.model_dump() == {"kind": "cispo", "max_ratio": 4.0}
+    recipe.write_text('[algorithm.loss]\nkind = "cispo"\nmax_ratio = 4\n')
+    assert load(recipe, algorithm__loss="cispo").algorithm.loss == loss
+    assert load(recipe, algorithm__loss="gspo").algorithm.loss.kind == "gspo"
+
+
+def test_verl_options_are_one_level_however_they_are_written() -> None:
+    nested = load(engine="verl", verl__trainer__balance_batch="false")
+    dotted = load(engine="verl", verl='{"trainer.balance_batch" = false}')
+    assert nested.verl == dotted.verl == {"trainer.balance_batch": False}
+    assert digest_config(nested) == digest_config(dotted)
+
+
+def test_where_programs_are_judged_changes_no_result() -> None:
+    elsewhere = load(evaluator__backend="http", evaluator__url="http://judge:8077")
+    assert digest_config(load()) == digest_config(elsewhere)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from microcoder.judge import Judge
+from microcoder.judge.core.rewards import load_rewards
 from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, DrGrpoLoss
 from microcoder.train.algorithm.filtering import is_mixed
@@ -27,6 +28,7 @@ PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))
 RIGHT = "```python\nprint(2 * int(input()))\n```"
 WRONG = "```python\nprint(3 * int(input()))\n```"
 CUT_OFF = "```python\nprint(2 * in"
+UNMASKED = NoMasking(kind="none")
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +49,9 @@ GROUP = [
 ]
 
 
-def score(judge: Judge, algorithm: AlgorithmConfig) -> list[ScoredRollout]:
+def score(judge: Judge, algorithm: AlgorithmConfig, group: Sequence[Rollout] = GROUP) -> list[ScoredRollout]:
     rules = build_rules(algorithm, max_response_tokens=10)
-    return score_rollouts([GROUP], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)[0]
+    return score_rollouts([group], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)[0]
 
 
 def test_mean_std_mask_and_its_reason(judge: Judge) -> None:
@@ -63,7 +65,7 @@ def test_mean_std_mask_and_its_reason(judge: Judge) -> None:
 
 
 def test_dr_grpo_leaves_out_the_std_and_the_length(judge: Judge) -> None:
-    algorithm = AlgorithmConfig(advantage="dr_grpo", masking=NoMasking(kind="none"))
+    algorithm = AlgorithmConfig(advantage="dr_grpo", masking=UNMASKED)
     assert [sample.advantage for sample in score(judge, algorithm)] == [0.5, 0.5, -0.5, -0.5]
     assert isinstance(algorithm.loss, DrGrpoLoss)
     assert isinstance(AlgorithmConfig().loss, DapoLoss)
@@ -71,12 +73,40 @@ def test_dr_grpo_leaves_out_the_std_and_the_length(judge: Judge) -> None:
     assert isinstance(AlgorithmConfig(advantage="dr_grpo", loss=DapoLoss()).loss, DapoLoss)
 
 
-def test_a_length_penalty_enters_the_reward_and_is_recorded(judge: Judge) -> None:
-    penalty = SoftPenalty(kind="soft_penalty", window_tokens=4)
-    scored = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=penalty))
-    assert [sample.length_penalty for sample in scored] == [0.0, -1.0, -0.5, -1.0]
-    assert [sample.reward for sample in scored] == [1.0, 0.0, -0.5, -1.0]
-    assert [sample.advantage for sample in scored] == [1.125, 0.125, -0.375, -0.875]
+def test_weights_come_before_the_groups_mean(judge: Judge) -> None:
+    """Advantages of a weighted sum are those of its totals, not a sum of each reward's own advantages."""
+    rewards = load_rewards([("all_tests", 1.0, {}), ("format", 0.25, {})])
+    rules = build_rules(AlgorithmConfig(masking=UNMASKED), max_response_tokens=10, rewards=rewards)
+    (scored,) = score_rollouts([GROUP], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    assert [sample.reward for sample in scored] == [1.25, 1.0, 0.25, 0.0]
+    std = ((0.625**2 + 0.375**2 + 0.375**2 + 0.625**2) / 3) ** 0.5
+    expected = [part / std for part in (0.625, 0.375, -0.375, -0.625)]
+    assert [sample.advantage for sample in scored] == pytest.approx(expected, abs=1e-5)
+
+
+SOFT = SoftPenalty(kind="soft_penalty", window_tokens=4)
+STOP = StopProperly(kind="stop_properly", factor=0.5, penalty=0.25)
+
+
+@pytest.mark.parametrize(
+    ("masking", "penalties", "rewards", "advantages"),
+    [
+        (SOFT, [0.0, -1.0, -0.5, -1.0], [1.0, 0.0, -0.5, -1.0], [1.125, 0.125, -0.375, -0.875]),
+        (STOP, [0.0, -0.75, 0.0, -0.25], [1.0, 0.25, 0.0, -0.25], [0.75, 0.0, -0.25, -0.5]),
+    ],
+)
+def test_a_length_penalty_enters_the_reward_and_is_recorded(
+    judge: Judge,
+    masking: SoftPenalty | StopProperly,
+    penalties: list[float],
+    rewards: list[float],
+    advantages: list[float],
+) -> None:
+    scored = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=masking))
+    assert [sample.length_penalty for sample in scored] == penalties
+    assert [sample.reward for sample in scored] == rewards
+    assert [sample.advantage for sample in scored] == advantages
+    assert {sample.masked_why for sample in scored} == {""}
 
 
 def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_touched(judge: Judge) -> None:
@@ -84,13 +114,11 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     scored = score(judge, mask_all)
     assert [sample.lost for sample in scored] == [{}, {"mask": 0.5}, {}, {"mask": -0.5}]
     assert measure_doses(scored) == {"mask_negative": 0.25, "mask_positive": 0.25}
-    penalty = SoftPenalty(kind="soft_penalty", window_tokens=4)
-    lowered = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=penalty))
+    lowered = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=SOFT))
     assert [sample.lost.get("penalty", 0.0) for sample in lowered] == [-0.625, 0.375, -0.125, 0.375]
     assert measure_doses(lowered) == pytest.approx({"penalty_negative": 0.375, "penalty_positive": 0.375})
     # Of a group whose rewards are equal the mask takes nothing, however many it touches.
-    rules = build_rules(mask_all, max_response_tokens=10)
-    (flat,) = score_rollouts([[GROUP[1]] * 3], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    flat = score(judge, mask_all, [GROUP[1]] * 3)
     row = summarise_step([scored, flat], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
     assert (row.masked_share, row.masked_effective_share) == (5 / 7, 2 / 7)
     # What the mismatch leaves of a response's weight, and one of which nothing is left.
@@ -99,15 +127,6 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     )
     assert (half.lost, whole.lost, half.masked_why) == ({"mismatch": 0.25}, {"mismatch": -0.5}, "")
     assert measure_doses([half, whole]) == {"mismatch_negative": 0.5, "mismatch_positive": 0.25}
-
-
-def test_a_response_that_does_not_stop_loses_its_reward(judge: Judge) -> None:
-    stop = StopProperly(kind="stop_properly", factor=0.5, penalty=0.25)
-    scored = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=stop))
-    assert [sample.reward for sample in scored] == [1.0, 0.25, 0.0, -0.25]
-    assert [sample.length_penalty for sample in scored] == [0.0, -0.75, 0.0, -0.25]
-    assert [sample.advantage for sample in scored] == [0.75, 0.0, -0.25, -0.5]
-    assert {sample.masked_why for sample in scored} == {""}
 
 
 @pytest.mark.parametrize(
@@ -122,12 +141,9 @@ def test_a_response_that_does_not_stop_loses_its_reward(judge: Judge) -> None:
 def test_a_masked_response_leaves_what_the_recipe_says(
     judge: Judge, leave_out_of: LeaveOutOf, advantages: list[float], counts: list[bool]
 ) -> None:
-    algorithm = AlgorithmConfig(
-        advantage="dr_grpo", loss=DapoLoss(), masking=MaskAll(kind="all", leave_out_of=leave_out_of)
-    )
-    group = [*GROUP, rollout(RIGHT, 6)][: len(counts)]
-    rules = build_rules(algorithm, max_response_tokens=10)
-    (scored,) = score_rollouts([group], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    masking = MaskAll(kind="all", leave_out_of=leave_out_of)
+    algorithm = AlgorithmConfig(advantage="dr_grpo", loss=DapoLoss(), masking=masking)
+    scored = score(judge, algorithm, [*GROUP, rollout(RIGHT, 6)][: len(counts)])
     assert [sample.advantage for sample in scored] == pytest.approx(advantages)
     assert [sample.counts for sample in scored] == counts
     assert [bool(sample.masked_why) for sample in scored][:4] == [False, True, False, True]
@@ -150,24 +166,14 @@ def test_a_group_is_mixed_by_its_rewards_not_by_length_penalty() -> None:
     def sample(outcome: Outcome, reward: float | None, penalty: float = 0.0) -> ScoredRollout:
         return ScoredRollout(GROUP[0], Program("x"), Verdict(outcome, (), 1), reward, 0.0, "", None, 0, penalty)
 
-    right, slow, wrong = (
-        sample(Outcome.ACCEPTED, 1.0),
-        sample(Outcome.ACCEPTED, 0.5, -0.5),
-        sample(Outcome.WRONG_ANSWER, 0.0),
-    )
+    right, wrong = sample(Outcome.ACCEPTED, 1.0), sample(Outcome.WRONG_ANSWER, 0.0)
     assert is_mixed([right, wrong])
-    assert not is_mixed([right, slow])
+    assert not is_mixed([right, sample(Outcome.ACCEPTED, 0.5, -0.5)])
     assert not is_mixed([right, sample(Outcome.SANDBOX_FAULT, None)])
 
 
 def test_a_fence_without_a_program_is_counted(judge: Judge) -> None:
-    unread = [
-        rollout("```print(4)```", 4),
-        rollout("I do not know.", 4),
-        *GROUP[:1],
-        rollout(CUT_OFF, 10, is_truncated=True),
-    ]
-    rules = build_rules(AlgorithmConfig(masking=NoMasking(kind="none")), max_response_tokens=10)
-    scored = score_rollouts([unread], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
-    row = summarise_step(scored, step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
+    unread = [rollout("```print(4)```", 4), rollout("I do not know.", 4), GROUP[0], GROUP[3]]
+    scored = score(judge, AlgorithmConfig(masking=UNMASKED), unread)
+    row = summarise_step([scored], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
     assert (row.no_code_share, row.unread_fence_share) == (0.75, 0.25)

@@ -1,6 +1,8 @@
-"""The sampling temperature of a step: schedules, the probe's choice, and a declining diversity."""
+"""What a step asks and how: problems in order, schedules, the probe's choice, and a declining diversity."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,12 +19,14 @@ from microcoder.train.algorithm.sampling import (
     StagedTemperature,
     TemperatureStage,
 )
-from microcoder.train.algorithm.schedules import find_decline, find_latest_decline, scheduled_temperature
+from microcoder.train.algorithm.schedules import (
+    find_decline,
+    find_latest_decline,
+    order_problems,
+    scheduled_temperature,
+)
 from microcoder.train.run.probe import ProbePoint, choose_temperature
 
-STAGED = StagedTemperature(
-    kind="staged", stages=(TemperatureStage(from_step=1, value=0.6), TemperatureStage(from_step=140, value=1.2))
-)
 PROBED = DiversityTemperature(kind="diversity")
 FALLING = [0.6 - 0.01 * step for step in range(40)]
 
@@ -36,10 +40,26 @@ PAPER = [point(0.6, 0.35, 0.58), point(0.9, 0.36, 0.65), point(1.2, 0.35, 0.72),
 DRASTIC = [point(1.8, 0.24, 0.97), point(2.1, 0.02, 0.99)]
 
 
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 40), st.integers(0, 3), st.integers(1, 9))
+def test_no_problem_is_asked_twice_in_a_pass_and_a_longer_run_begins_like_a_shorter_one(
+    num_problems: int, num_steps: int, batch: int, seed: int, more: int
+) -> None:
+    batch = min(batch, num_problems)
+    order = order_problems(num_problems, num_steps=num_steps, train_batch_size=batch, seed=seed)
+    assert len(order) == num_steps * batch
+    pass_length = num_problems // batch * batch
+    for start in range(0, len(order), pass_length):
+        assert max(Counter(order[start : start + pass_length]).values()) == 1
+    longer = order_problems(num_problems, num_steps=num_steps + more, train_batch_size=batch, seed=seed)
+    assert longer[: len(order)] == order
+
+
 def test_schedules() -> None:
     constant = ConstantTemperature(value=0.7)
     assert [scheduled_temperature(constant, step=step) for step in (1, 500)] == [0.7, 0.7]
-    assert [scheduled_temperature(STAGED, step=step) for step in (1, 139, 140, 900)] == [0.6, 0.6, 1.2, 1.2]
+    stages = (TemperatureStage(from_step=1, value=0.6), TemperatureStage(from_step=140, value=1.2))
+    staged = StagedTemperature(kind="staged", stages=stages)
+    assert [scheduled_temperature(staged, step=step) for step in (1, 139, 140, 900)] == [0.6, 0.6, 1.2, 1.2]
     ramp = AblationRamp(kind="ablation_ramp", start=0.6, end=1.6, num_steps=11)
     assert [scheduled_temperature(ramp, step=step) for step in (1, 6, 11, 50)] == pytest.approx([0.6, 1.1, 1.6, 1.6])
     assert scheduled_temperature(PROBED, step=9, chosen=1.4) == 1.4
@@ -47,12 +67,22 @@ def test_schedules() -> None:
         scheduled_temperature(PROBED, step=1)
 
 
+def test_contradictions_are_refused() -> None:
+    with pytest.raises(ValueError, match="train_batch_size=5 is more than the 4 problems"):
+        order_problems(4, num_steps=1, train_batch_size=5, seed=0)
+    with pytest.raises(ValueError, match="must ascend"):
+        DiversityTemperature(kind="diversity", grid=(1.0, 0.5))
+    stages = (LengthStage(from_step=5, max_response_tokens=4096),)
+    with pytest.raises(ValueError, match="each must be later and longer"):
+        RolloutConfig(length_stages=stages)
+    assert RolloutConfig(max_response_tokens=2048, length_stages=stages).length_limits == [(1, 2048), (5, 4096)]
+
+
 def test_the_probe_chooses_the_papers_temperature() -> None:
     choice = choose_temperature([*PAPER, *DRASTIC], PROBED)
     assert choice.temperature == 1.2
-    assert [reason.rsplit(": ", 1)[1].split(",")[0] for reason in choice.reasons[:6]] == [
-        "too low", "too low", "fits", "fits", "unstable", "unstable",
-    ]  # fmt: skip
+    found = [reason.rsplit(": ", 1)[1].split(",")[0] for reason in choice.reasons[:6]]
+    assert found == ["too low", "too low", "fits", "fits", "unstable", "unstable"]
 
 
 @pytest.mark.parametrize(
@@ -72,18 +102,14 @@ def test_where_no_temperature_fits_the_reasons_say_so(points: list[ProbePoint], 
 
 def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:
     noise = np.random.default_rng(0).normal(0, 0.02, 40)
-    find = lambda values: find_decline(values, window_steps=20, min_drop=0.05)  # noqa: E731
-    decline = find((np.linspace(0.7, 0.6, 40) + noise / 4).tolist())
+    falls = (np.linspace(0.7, 0.6, 40) + noise / 4).tolist()
+    decline = find_decline(falls, window_steps=20, min_drop=0.05)
     assert decline is not None
-    assert decline.start == pytest.approx(0.65, abs=0.01)
-    assert decline.end == pytest.approx(0.6, abs=0.01)
+    assert (decline.start, decline.end) == pytest.approx((0.65, 0.6), abs=0.01)
     assert decline.steps_to_half == pytest.approx(0.3 / (0.1 / 39), rel=0.25)
-    assert find((0.7 + noise).tolist()) is None
-    assert find(np.linspace(0.6, 0.7, 40).tolist()) is None
-    assert find([0.7] * 39 + [0.3]) is None
-    assert find([0.7] * 40) is None
-    assert find(FALLING[:19]) is None
-    assert find([None] * 40) is None
+    steady = ((0.7 + noise).tolist(), np.linspace(0.6, 0.7, 40).tolist(), [0.7] * 39 + [0.3], [0.7] * 40)
+    for values in (*steady, FALLING[:19], [None] * 40):
+        assert find_decline(values, window_steps=20, min_drop=0.05) is None  # type: ignore[arg-type]
 
 
 @given(st.lists(st.floats(0.1, 1.0), min_size=12, max_size=12))
@@ -102,12 +128,3 @@ def test_a_decline_is_not_read_across_a_jump_of_the_temperature() -> None:
     assert find_latest_decline(FALLING, watch=watch) is not None
     assert find_latest_decline(FALLING, watch=watch, breaks=[35]) is None
     assert find_latest_decline(FALLING, watch=watch, breaks=[30, 50]) is not None
-
-
-def test_contradictions_are_refused() -> None:
-    with pytest.raises(ValueError, match="must ascend"):
-        DiversityTemperature(kind="diversity", grid=(1.0, 0.5))
-    stages = (LengthStage(from_step=5, max_response_tokens=4096),)
-    with pytest.raises(ValueError, match="each must be later and longer"):
-        RolloutConfig(length_stages=stages)
-    assert RolloutConfig(max_response_tokens=2048, length_stages=stages).length_limits == [(1, 2048), (5, 4096)]

@@ -31,6 +31,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(checkpoint: Path, tmp_path: Path) -> None:
+    """Also where a half-written one is in the way."""
+    (tmp_path / checkpoint.name).mkdir()
+    (tmp_path / checkpoint.name / "model.safetensors").write_bytes(b"cut off")
     torch.manual_seed(7)
     before = torch.get_rng_state()
     again = build_micro_checkpoint(TINY, cache=tmp_path)
@@ -63,13 +66,6 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
     assert not [token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)]
     for text in ("3+4=7\n```python\nx-- +5 -x2*10\n```\n", "übung → 日本", "\t \n\n"):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-
-
-def test_a_half_written_folder_is_not_taken(checkpoint: Path, tmp_path: Path) -> None:
-    half = tmp_path / checkpoint.name
-    half.mkdir()
-    (half / "model.safetensors").write_bytes(b"cut off")
-    assert contents(build_micro_checkpoint(TINY, cache=tmp_path)) == contents(checkpoint)
 
 
 def test_a_failed_build_leaves_no_folder(tmp_path: Path) -> None:

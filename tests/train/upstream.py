@@ -7,14 +7,12 @@ import inspect
 from pathlib import Path
 
 
-def private_names(*places: Path) -> set[str]:
+def private_names(folder: Path) -> set[str]:
     """Return the names with a leading underscore that files read or call of a base class, and have not defined."""
-    files = [file for place in places for file in (place.glob("*.py") if place.is_dir() else [place])]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
     read: set[str] = set()
     own: set[str] = set()
     inherited: set[str] = set()
-    for node in (node for tree in trees for node in ast.walk(tree)):
+    for node in (node for path in folder.glob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

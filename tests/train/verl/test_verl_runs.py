@@ -6,14 +6,14 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import torch
+from keyed_sampling import KeyedSampling
 from safetensors.torch import load_file
-from verl_on_cpu.sampler import SampleRequest, sample
-from verl_runs import ONE_UPDATE, RECIPE, Runs, comparable_rollouts, needs_verl, train, without_times
+from small_runs import comparable_rollouts, without_times
+from verl_runs import ONE_UPDATE, RECIPE, Runs, needs_verl, train
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
@@ -21,8 +21,6 @@ from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.session import run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
-from microcoder.train.trl.trainer import MicroCoderTrainer
-from microcoder.train.verl.names import sampling_seed
 
 pytest_plugins = ["begun_runs"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_verl]
@@ -109,20 +107,18 @@ def test_the_weights_load_as_an_ordinary_model(runs: Runs, tiny_checkpoint: Path
     assert all("proj" in name for name in moved), "more than what the adapter is on has moved"
 
 
-def test_verls_own_features_are_at_work(runs: Runs) -> None:
-    """Two ranks, and rollout correction."""
-    assert runs.adapted.read_manifest()["machine"]["num_processes"] == 2
-    shards = runs.adapted.checkpoints / "global_step_2" / "actor"
-    assert len(list(shards.glob("model_world_size_2_rank_*.pt"))) == 2
-    assert "rollout_corr/" in (runs.adapted.logs / "verl.log").read_text(errors="replace")
-
-
 def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
     """Of the first step: adapters begin at nothing, so that both sample from the same weights.
+
+    With verl's own rollout correction at work.
 
     A logit's last bits hang on how many rows are sampled together, so a draw near a boundary may take another token:
     whole groups are compared, where no response of the group is another.
     """
+    assert runs.adapted.read_manifest()["machine"]["num_processes"] == 2
+    shards = runs.adapted.checkpoints / "global_step_2" / "actor"
+    assert len(list(shards.glob("model_world_size_2_rank_*.pt"))) == 2
+    assert "rollout_corr/" in (runs.adapted.logs / "verl.log").read_text(errors="replace")
     ours, theirs = (comparable_rollouts(run.rollout_file(1)) for run in (runs.adapted, runs.resumed))
     assert [row["problem_id"] for row in ours] == [row["problem_id"] for row in theirs]
     pairs = [(ours[start : start + 4], theirs[start : start + 4]) for start in range(0, len(ours), 4)]
@@ -142,37 +138,6 @@ def test_a_resumed_run_is_bit_identical(runs: Runs, tiny_checkpoint: Path, tmp_p
         assert comparable_rollouts(whole.rollout_file(step)) == comparable_rollouts(resumed.rollout_file(step))
     assert largest_difference(weights(whole.model), weights(resumed.model)) == 0
     shutil.rmtree(whole.root)
-
-
-class KeyedSampling(MicroCoderTrainer):
-    """TRL's engine, sampling as the transformers rollout of our tests does."""
-
-    @torch.no_grad()
-    def _generate_single_turn(
-        self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: Any, has_tool_images: Any = False
-    ) -> tuple[list[list[int]], Any]:
-        model, limit = self.model, self.max_completion_length
-        assert model is not None
-        assert limit is not None
-        ids = {
-            self.tokenizer(task.prompt.text)["input_ids"].__repr__(): name for name, task in self.train_tasks.items()
-        }
-        is_evaluating, seen, requests = not model.training, Counter[str](), []
-        was_training = model.training
-        for prompt in prompt_ids:
-            name = "held out" if is_evaluating else ids[repr(self._bare(prompt))]
-            seed = sampling_seed(self.config.seed, step=self.steps_done + 1, problem_id=name, sample_index=seen[name])
-            seen[name] += 1
-            requests.append(SampleRequest(prompt, self.temperature, limit, seed))
-        model.eval()
-        pad, end = self.tokenizer.pad_token_id, self.eos_token_ids
-        responses = sample(model, requests, pad_id=pad, end_ids=end)  # type: ignore[arg-type]
-        model.train(was_training)
-        return [found.token_ids for found in responses], None
-
-    def _bare(self, prompt: list[int]) -> list[int]:
-        # The micro chat template closes a statement with a separator.
-        return prompt[:-1]
 
 
 def test_trl_decides_the_same_and_makes_the_same_update(

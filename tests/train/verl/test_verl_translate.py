@@ -48,46 +48,86 @@ def translated(**changes: str) -> DictConfig:
     return check(options_of(**changes))
 
 
-def test_the_recipe_decides_what_it_names() -> None:
-    from omegaconf import OmegaConf
-
-    verl = translated(**{"algorithm.kl_coefficient": "0.01", "optimizer.beta2": "0.95"})
-    expected: dict[str, Any] = {
-        "data.train_batch_size": 8,
-        "data.max_prompt_length": 128,
-        "data.max_response_length": 32,
-        "actor_rollout_ref.rollout.n": 4,
-        "actor_rollout_ref.actor.clip_ratio_low": 0.2,
-        "actor_rollout_ref.actor.clip_ratio_high": 0.28,
-        "actor_rollout_ref.actor.loss_agg_mode": "token-mean",
-        "actor_rollout_ref.actor.use_kl_loss": True,
-        "actor_rollout_ref.actor.kl_loss_coef": 0.01,
-        "actor_rollout_ref.actor.optim.lr": 1e-3,
-        "actor_rollout_ref.actor.optim.betas": [0.9, 0.95],
-        "trainer.max_actor_ckpt_to_keep": 3,
-        "trainer.n_gpus_per_node": 1,
-    }
-    assert {name: OmegaConf.select(verl, name) for name in expected} == expected
+SEPARATE = {
+    "verl.trainer.v1.trainer_mode": "microcoder_separate_async",
+    "verl.actor_rollout_ref.rollout.nnodes": "1",
+    "batch.ppo_mini_batch_size": "2",
+    "rollout.temperature.kind": "constant",
+    "rollout.temperature.stages": "",
+    "optimizer.schedule": "constant_with_warmup",
+    "optimizer.warmup_steps": "3",
+}
+CORRECTED = "+microcoder.mismatch={correction:token,mode:truncate,threshold:2.0,lower_threshold:0.0}"
 
 
-def test_optimizer_schedule_and_attention_have_their_counterparts() -> None:
-    keys = {
-        **GPUS,
-        "optimizer.name": "adamw_8bit",
-        "optimizer.schedule": "cosine_with_min_lr",
-        "optimizer.schedule_options.min_lr": "1e-4",
-        "model.attn_implementation": "eager",
-    }
-    verl = translated(**keys)
-    optim = verl.actor_rollout_ref.actor.optim
-    assert (optim.optimizer_impl, optim.optimizer) == ("bitsandbytes.optim", "AdamW8bit")
-    assert (optim.lr_scheduler_type, optim.num_cycles) == ("cosine", 0.5)
-    assert optim.min_lr_ratio == pytest.approx(0.1)
-    assert verl.actor_rollout_ref.model.override_config.attn_implementation == "eager"
-    assert verl.actor_rollout_ref.model.use_remove_padding is False
-    plain = translated()
-    assert plain.actor_rollout_ref.actor.optim.lr_scheduler_type == "constant"
-    assert plain.actor_rollout_ref.model.override_config.attn_implementation == "sdpa"
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"algorithm.kl_coefficient": "0.01", "optimizer.beta2": "0.95"},
+            "data.train_batch_size=8 data.max_prompt_length=128 data.max_response_length=32 trainer.n_gpus_per_node=1 "
+            "actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.clip_ratio_low=0.2 "
+            "actor_rollout_ref.actor.clip_ratio_high=0.28 actor_rollout_ref.actor.loss_agg_mode=token-mean "
+            "actor_rollout_ref.actor.use_kl_loss=true actor_rollout_ref.actor.kl_loss_coef=0.01 "
+            "actor_rollout_ref.actor.entropy_coeff=0.0 actor_rollout_ref.actor.optim.lr=0.001 "
+            "actor_rollout_ref.actor.optim.betas=[0.9,0.95] actor_rollout_ref.actor.optim.lr_scheduler_type=constant "
+            "+actor_rollout_ref.model.override_config.attn_implementation=sdpa trainer.max_actor_ckpt_to_keep=3",
+        ),
+        (
+            {
+                **GPUS,
+                "optimizer.name": "adamw_8bit",
+                "optimizer.schedule": "cosine_with_min_lr",
+                "optimizer.schedule_options.min_lr": "1e-4",
+                "model.attn_implementation": "eager",
+                "model.lora.rank": "4",
+            },
+            "actor_rollout_ref.actor.optim.optimizer_impl=bitsandbytes.optim "
+            "actor_rollout_ref.actor.optim.optimizer=AdamW8bit actor_rollout_ref.actor.optim.lr_scheduler_type=cosine "
+            "actor_rollout_ref.actor.optim.num_cycles=0.5 actor_rollout_ref.actor.optim.min_lr_ratio=0.1 "
+            "+actor_rollout_ref.model.override_config.attn_implementation=eager "
+            "actor_rollout_ref.model.use_remove_padding=false "
+            "actor_rollout_ref.model.lora_rank=4 actor_rollout_ref.model.lora_alpha=32",
+        ),
+        # What runs on GPUs never holds whole logits or padding.
+        (
+            {**GPUS, **ONE_LENGTH, "rollout.max_response_tokens": "8192"},
+            "actor_rollout_ref.model.use_remove_padding=true actor_rollout_ref.model.use_fused_kernels=true "
+            "actor_rollout_ref.actor.use_dynamic_bsz=true actor_rollout_ref.rollout.calculate_log_probs=true "
+            f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu={8 * (128 + 8192)}",
+        ),
+        # Sampling on GPUs of its own is a whole configuration; a step is four updates.
+        (
+            {**GPUS, **SEPARATE},
+            "data.train_batch_size=8 trainer.v1.separate_async.parameter_sync_step=4 "
+            "actor_rollout_ref.actor.ppo_mini_batch_size=2 actor_rollout_ref.actor.optim.lr_warmup_steps=12 "
+            "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl "
+            f"actor_rollout_ref.rollout.calculate_log_probs=true {CORRECTED}",
+        ),
+        # Old weights are another policy, whatever samples.
+        ({**SEPARATE, "verl.+microcoder.seeded_sampling": "false"}, CORRECTED),
+        # Options and features of verl are reached by its names.
+        (
+            {
+                "verl": '{"+actor_rollout_ref.new.one" = 3}',
+                "verl.algorithm.rollout_correction.rollout_is": "token",
+                "verl.actor_rollout_ref.rollout.agent.default_agent_loop": "tool_agent",
+            },
+            "+actor_rollout_ref.new.one=3 algorithm.rollout_correction.rollout_is=token "
+            "actor_rollout_ref.rollout.calculate_log_probs=true "
+            "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent",
+        ),
+    ],
+)
+def test_what_a_recipe_becomes(changes: dict[str, str], words: str) -> None:
+    """These words of verl's command line, which verl takes."""
+    from microcoder.train.verl.translate import as_words, check
+
+    options = options_of(**changes)
+    assert set(words.split()) - set(as_words(options)) == set()
+    check(options)
+    on_gpus = changes.get("rollout.backend") == "vllm"
+    assert ("+microcoder.seeded_sampling" in options) == ("trainer.n_gpus_per_node" in options) == (not on_gpus)
 
 
 @pytest.mark.parametrize("options", [{}, {"min_lr_rate": 0.1}])
@@ -105,16 +145,6 @@ def test_verls_cosine_is_transformers_cosine(options: dict[str, float]) -> None:
     theirs = get_cosine_schedule_with_warmup(optimizer(), 3, 20, min_lr_ratio=options.get("min_lr_rate", 0.0))
     for step in range(20):
         assert theirs.lr_lambdas[0](step) == pytest.approx(ours.lr_lambdas[0](step), abs=1e-12)
-
-
-def test_options_of_verl_are_reached_by_its_names() -> None:
-    verl = translated(
-        verl='{"actor_rollout_ref.actor.fsdp_config.param_offload" = true, "+actor_rollout_ref.new.one" = 3}'
-    )
-    assert verl.actor_rollout_ref.actor.fsdp_config.param_offload is True
-    assert verl.actor_rollout_ref.new.one == 3
-    as_flag = translated(**{"verl.actor_rollout_ref.actor.fsdp_config.param_offload": "true"})
-    assert as_flag.actor_rollout_ref.actor.fsdp_config.param_offload is True
 
 
 @pytest.mark.parametrize(
@@ -177,56 +207,6 @@ def test_values_survive_hydras_grammar() -> None:
     for value in [*values, values, {"a": values}]:
         (found,) = OverridesParser.create().parse_overrides([f"+x={as_literal(value)}"])
         assert found.value() == value
-
-
-def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
-    options = options_of(**GPUS, **ONE_LENGTH, **{"rollout.max_response_tokens": "8192"})
-    actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
-    assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
-    assert options[f"{actor}.use_dynamic_bsz"] is True
-    assert options[f"{actor}.ppo_max_token_len_per_gpu"] == 8 * (128 + 8192)
-    assert options["actor_rollout_ref.rollout.calculate_log_probs"] is True
-    assert not any("seeded_sampling" in name for name in options)
-    assert "trainer.n_gpus_per_node" not in options, "verl's own default is overridden"
-
-
-def test_sampling_of_its_own_gpus_is_a_whole_configuration() -> None:
-    changes = {
-        "verl.trainer.v1.trainer_mode": "microcoder_separate_async",
-        "verl.actor_rollout_ref.rollout.nnodes": "1",
-        "batch.ppo_mini_batch_size": "2",
-        "rollout.temperature.kind": "constant",
-        "rollout.temperature.stages": "",
-        "optimizer.schedule": "constant_with_warmup",
-        "optimizer.warmup_steps": "3",
-    }
-    verl = translated(**GPUS, **changes)
-    updates = verl.trainer.v1.separate_async.parameter_sync_step
-    assert verl.data.train_batch_size == updates * verl.actor_rollout_ref.actor.ppo_mini_batch_size == 8
-    assert verl.actor_rollout_ref.actor.optim.lr_warmup_steps == 3 * updates, "a step is as many updates"
-    assert verl.actor_rollout_ref.rollout.checkpoint_engine.backend == "nccl"
-    assert verl.actor_rollout_ref.rollout.calculate_log_probs is True
-    assert verl.microcoder.mismatch.correction == "token"
-    alone = translated(**changes, **{"verl.+microcoder.seeded_sampling": "false"})
-    assert alone.microcoder.mismatch.correction == "token", "old weights are another policy, whatever samples"
-
-
-def test_features_of_verl_are_reached() -> None:
-    verl = translated(
-        **{
-            "verl.algorithm.rollout_correction.rollout_is": "token",
-            "verl.actor_rollout_ref.rollout.multi_turn.enable": "true",
-            "verl.actor_rollout_ref.rollout.agent.default_agent_loop": "tool_agent",
-            "verl.trainer.logger": '["console", "wandb"]',
-            "verl.trainer.rollout_data_dir": "dumps",
-            "model.lora.rank": "4",
-        }
-    )
-    assert verl.algorithm.rollout_correction.rollout_is == "token"
-    assert verl.actor_rollout_ref.rollout.calculate_log_probs is True
-    assert verl.actor_rollout_ref.rollout.agent.default_agent_loop == "tool_agent"
-    assert (verl.actor_rollout_ref.model.lora_rank, verl.actor_rollout_ref.model.lora_alpha) == (4, 32)
-    assert verl.trainer.rollout_data_dir == "dumps"
 
 
 ELSEWHERE = {

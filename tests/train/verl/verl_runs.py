@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
+from small_runs import SMALL
 
-from microcoder.train.runs import RunDirectory, read_rollouts
+from microcoder.train.runs import RunDirectory
 
 # verl asks for its device as it is imported, by whichever test comes first.
 os.environ.setdefault("VERL_USE_EXTERNAL_MODULES", "verl_on_cpu.hooks")
@@ -30,35 +30,22 @@ ON_CPU = Path(__file__).parents[3] / "examples" / "cluster" / "micro_on_cpu.toml
 needs_verl = pytest.mark.skipif(find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl")
 
 RECIPE = {
+    **SMALL,
     "engine": "verl",
     # Of the first few seeds the one whose first step has most mixed groups.
     "seed": "5",
     "problems.seed": "5",
-    "prompt.style": "bare",
     "cpu_threads": "1",
     "num_steps": "3",
-    "model.kind": "hugging_face",
-    "model.compute_dtype": "float32",
-    "model.gradient_checkpointing": "false",
-    "problems.kind": "micro",
     "problems.num_train": "16",
     "problems.num_heldout": "4",
-    "problems.tiers": '["easy"]',
-    "rollout.num_samples": "4",
-    "rollout.max_response_tokens": "28",
     "rollout.length_stages": "[{from_step = 2, max_response_tokens = 32}]",
     "rollout.temperature.kind": "staged",
     "rollout.temperature.stages": "[{from_step = 1, value = 0.4}, {from_step = 2, value = 1.2}]",
-    "batch.train_batch_size": "8",
-    "batch.ppo_mini_batch_size": "4",
-    "batch.micro_batch_rollouts": "8",
     "algorithm.masking.rho": "0.5",
     "algorithm.masking.repeat_window_tokens": "4",
     "algorithm.masking.leave_out_of": "denominator",
-    "optimizer.learning_rate": "1e-3",
     "evaluation.every_steps": "3",
-    "evaluation.samples_per_problem": "2",
-    "evaluator.workers": "1",
     "checkpoint.every_steps": "1",
     "checkpoint.keep": "3",
 }
@@ -119,20 +106,6 @@ def finish(process: subprocess.Popen[str], run: RunDirectory) -> RunDirectory:
 def train(checkpoint: Path, run: Path, **changes: str) -> RunDirectory:
     """Train to the end."""
     return finish(start_training(checkpoint, run, **changes), RunDirectory(run))
-
-
-def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
-    """Return a step's rollouts without what is measured in time."""
-    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
-    return [
-        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
-        for row in read_rollouts(path)
-    ]
-
-
-def without_times(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a metrics row without its seconds."""
-    return {key: value for key, value in row.items() if key != "seconds"}
 
 
 @dataclass

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
+from small_runs import build_trainer, rows_of, samples_of
 from trl import GRPOTrainer
 from vllm_runs import RECIPE, needs_vllm
 
@@ -17,10 +18,6 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.checkpoints import Observer, RunClock
-from microcoder.train.run.tasks import EngineInputs, load_tasks
-from microcoder.train.runs import RunDirectory
-from microcoder.train.trl import engine
 from microcoder.train.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -35,22 +32,13 @@ def judge() -> Iterator[Judge]:
 
 def build(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
-    policy = engine.load_policy(config, observer=Observer())
-    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Observer())
-    trainer = engine.build_trainer(inputs, RunClock())
-    assert trainer.model is not None
-    trainer.model.train()
-    return trainer
+    return build_trainer(config, run, judge)
 
 
 @pytest.fixture(scope="module")
 def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> MicroCoderTrainer:
     """One for all tests of this file: vLLM takes long to load."""
     return build(tiny_checkpoint, tmp_path_factory.mktemp("trainer"), judge)
-
-
-def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[dict[str, Any]]:
-    return [trainer.train_dataset[index] for index in range(num_problems) for _ in range(4)]  # type: ignore[index]
 
 
 def sample(trainer: MicroCoderTrainer, *, temperature: float = 1.0, limit: int = 24) -> tuple[Any, Any, Any]:
@@ -129,7 +117,7 @@ def test_a_response_ends_at_any_end_token_and_holds_it(trainer: MicroCoderTraine
 def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer) -> None:
     trainer.state.global_step = 0
     output = trainer._generate_and_score_completions(rows_of(trainer))
-    scored = [sample for group in trainer._scored_P_G for sample in group]
+    scored = samples_of(trainer)
     masks = output["completion_mask"].bool()
     ids = [tuple(row[mask].tolist()) for row, mask in zip(output["completion_ids"], masks, strict=True)]
     assert ids == [sample.rollout.token_ids for sample in scored]
@@ -151,7 +139,7 @@ def test_the_first_update_is_that_of_transformers_on_the_same_responses(
     plain = build(tiny_checkpoint, tmp_path, judge, **{"rollout.backend": "transformers"})
     trainer.state.global_step = 0
     sampled = trainer._generate_and_score_completions(rows)
-    responses = [list(s.rollout.token_ids) for group in trainer._scored_P_G for s in group]
+    responses = [list(one.rollout.token_ids) for one in samples_of(trainer)]
     plain._generate_single_turn = lambda *_: (responses, None)  # type: ignore[method-assign]
     for one, output in ((trainer, sampled), (plain, plain._generate_and_score_completions(rows))):
         one.current_gradient_accumulation_steps = 1
@@ -196,7 +184,7 @@ def test_our_weights_are_those_that_trl_would_take(
     weights = output["importance_sampling_ratio"][mask]
     assert (float(weights.min()), float(weights.max())) == pytest.approx((0.8, 1.2)) or mode == "mask"
     assert bool((weights == 0).any()) == (mode == "mask")
-    dropped = [s for group in trainer._scored_P_G for s in group if s.masked_why == "sampler_mismatch"]
+    dropped = [one for one in samples_of(trainer) if one.masked_why == "sampler_mismatch"]
     assert bool(dropped) == (correction == "sequence" and mode == "mask")
     assert all(s.advantage == 0 for s in dropped)
 

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from small_runs import SMALL
 
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed; type: make test-vllm")
 
@@ -16,32 +17,18 @@ ON_CPU = {"OMP_NUM_THREADS": "1", "TORCH_COMPILE_DISABLE": "1", "VLLM_CPU_KVCACH
 """Compiled, vLLM would take minutes to load and sample no faster; without a limit (GiB) it takes most of the memory."""
 
 RECIPE = {
-    "prompt.style": "bare",
+    **SMALL,
     "cpu_threads": "1",
     "num_steps": "4",
-    "model.kind": "hugging_face",
-    "model.compute_dtype": "float32",
-    "model.gradient_checkpointing": "false",
-    "problems.kind": "micro",
-    "problems.num_train": "24",
-    "problems.num_heldout": "6",
-    "problems.tiers": '["easy"]',
     "rollout.backend": "vllm",
-    "rollout.num_samples": "4",
     "rollout.max_response_tokens": "24",
     "rollout.length_stages": "[{from_step = 3, max_response_tokens = 28}]",
     "rollout.temperature.kind": "staged",
     "rollout.temperature.stages": "[{from_step = 1, value = 0.8}, {from_step = 3, value = 1.2}]",
-    "batch.train_batch_size": "8",
-    "batch.ppo_mini_batch_size": "4",
-    "batch.micro_batch_rollouts": "8",
     # So that every group teaches something: the model is too small to be right often.
     "algorithm.masking.kind": "soft_penalty",
     "algorithm.masking.window_tokens": "16",
-    "optimizer.learning_rate": "1e-3",
     "evaluation.every_steps": "2",
-    "evaluation.samples_per_problem": "2",
-    "evaluator.workers": "1",
     "checkpoint.every_steps": "2",
 }
 

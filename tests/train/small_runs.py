@@ -1,0 +1,82 @@
+"""What the tests train, on any engine: the smallest recipe, its trainer on TRL, and its rows without what is measured.
+
+What needs torch is imported inside: the tests of verl must be first to say which device there is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microcoder.judge import Judge
+from microcoder.judge.core.config import load_config
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.runs import RunDirectory, read_rollouts
+
+if TYPE_CHECKING:
+    from microcoder.train.trl.trainer import MicroCoderTrainer
+
+SMALL = {
+    "prompt.style": "bare",
+    "model.kind": "hugging_face",
+    "model.compute_dtype": "float32",
+    "model.gradient_checkpointing": "false",
+    "problems.kind": "micro",
+    "problems.num_train": "24",
+    "problems.num_heldout": "6",
+    "problems.tiers": '["easy"]',
+    "rollout.num_samples": "4",
+    "rollout.max_response_tokens": "28",
+    "batch.train_batch_size": "8",
+    "batch.ppo_mini_batch_size": "4",
+    "batch.micro_batch_rollouts": "8",
+    "optimizer.learning_rate": "1e-3",
+    "evaluation.samples_per_problem": "2",
+    "evaluator.workers": "1",
+}
+
+
+def build_trainer(config: TrainConfig, run: Path, judge: Judge) -> MicroCoderTrainer:
+    """Return TRL's trainer of a recipe, about to train."""
+    from microcoder.train.run.checkpoints import Observer, RunClock
+    from microcoder.train.run.tasks import EngineInputs, load_tasks
+    from microcoder.train.trl import engine
+
+    policy = engine.load_policy(config, observer=Observer())
+    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Observer())
+    trainer = engine.build_trainer(inputs, RunClock())
+    assert trainer.model is not None
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    return trainer
+
+
+def build_small(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
+    """Return TRL's trainer of the smallest recipe with changes."""
+    keys = {**SMALL, "num_steps": "2", "problems.num_train": "16", "rollout.temperature.value": "0.9", **changes}
+    config = load_config(TrainConfig, overrides={**keys, "model.path": str(checkpoint)})
+    return build_trainer(config, run, judge)
+
+
+def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[Any]:
+    """Return what a step asks: each problem four times."""
+    return [trainer.train_dataset[index] for index in range(num_problems) for _ in range(4)]  # type: ignore[index]
+
+
+def samples_of(trainer: MicroCoderTrainer) -> list[Any]:
+    """Return the scored responses of the step that was sampled last."""
+    return [sample for group in trainer._scored_P_G for sample in group]
+
+
+def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
+    """Return a step's rollouts without what is measured."""
+    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
+    return [
+        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
+        for row in read_rollouts(path)
+    ]
+
+
+def without_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a metrics row without its seconds."""
+    return {key: value for key, value in row.items() if key != "seconds"}
