@@ -24,22 +24,3 @@ def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureF
     assert gullible["suites"]["forgery"]["misses"] == gullible["suites"]["forgery"]["asked"] > 20
     assert gullible["suites"]["right pairs"]["misses"] == 0
     assert (gullible["version"], record["seed"], gullible["is_contained"]) == ("1.0", 3, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--judge", "in-proces"], "did you mean in-process?"),
-        (["--judge", "lcb"], "its location is missing; type --judge lcb=... (module:attribute or file.py:function)"),
-        (["--judge", "no/such.py:rllm=x"], "there is no no/such.py; type --judge FILE.py:FUNCTION=WHERE"),
-        (["--judge", "function=mine.py"], "'mine.py' names no function; it takes module:attribute or file.py:function"),
-        (["--judge", "subprocess=here"], "subprocess takes no path; type --judge subprocess"),
-        (["--most", "0"], "--most 0: give 1 or more"),
-        (["--python", "/no/python"], "does not exist; pass an interpreter"),
-    ],
-)
-def test_mistakes_are_reported(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["audit-judge", *arguments])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err

@@ -316,23 +316,3 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     assert ask(base, turn["content"]).text == sample.completion
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--generation.model", "m"], "benchmark"),
-        (["--benchmark.path", "none.jsonl", "--generation.model", "m"], "none.jsonl does not exist"),
-        (["--benchmark.path", "x", "--generation.modle", "m"], "did you mean generation.model?"),
-        (["--benchmark.path", "x", "--generation.model", "m", "--pass_at", "[9]"], "more than the 4 samples"),
-        (["--benchmark.path", "x", "--generation.kind", "endpoint", "--generation.base_url", "x"], "base_url"),
-    ],
-)
-def test_users_mistakes_are_reported_without_a_traceback(
-    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["eval", *words])
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert why in error
-    assert "Traceback" not in error
