@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "view" / "parts"))
 
-from chromium import BROWSER, Chromium  # pyrefly: ignore[missing-import]
+from browsers import CHROMIUM, Chromium  # pyrefly: ignore[missing-import]
 
 from microcoder.judge.core.files import append_row, write_json
 from microcoder.train.metrics import StepMetrics
@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "microcoder-viewer-benchmark")
     parser.add_argument("--bundle", action="store_true", help="measure a bundle opened from disk, too")
     options = parser.parse_args()
-    if BROWSER is None:
+    if CHROMIUM is None:
         sys.exit("no Chromium is installed here")
     root = options.folder / "large"
     if not (root / "manifest.json").exists():

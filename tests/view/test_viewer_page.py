@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
-from viewer_runs import LIGHT_ROWS, edit_rollouts, index_of, write_training
+from browsers import Chromium
+from viewer_runs import LIGHT_ROWS, Row, edit_rollouts, index_of, write_training
 
 from microcoder.train.runs import RunDirectory
 from microcoder.view import ViewerServer, open_collection
@@ -32,13 +32,17 @@ def choose(page: Chromium, name: str, value: str) -> None:
     page.run(f"({field}.value = '{value}', {field}.dispatchEvent(new Event('change')))")
 
 
+def decoded(rows: list[Row]) -> str:
+    """An expression of the page's: the index of these rows."""
+    pack = base64.b64encode(index_of(rows).pack()).decode()
+    return f"viewer.columns.decode(Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer)"
+
+
 @pytest.fixture
 def columns(page: Chromium, url: str) -> Chromium:
     """A page that holds the index of `LIGHT_ROWS`."""
     page.open(url)
-    pack = base64.b64encode(index_of(LIGHT_ROWS).pack()).decode()
-    bytes_ = f"Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer"
-    page.run(f"(window.index = viewer.columns.decode({bytes_}), true)")
+    page.run(f"(window.index = {decoded(LIGHT_ROWS)}, true)")
     return page
 
 
@@ -90,11 +94,9 @@ def test_problems_are_on_the_lists_that_they_belong_to(page: Chromium, url: str)
         for row, (name, letters) in enumerate(outcomes.items())
         for letter in letters[step]
     ]
-    pack = base64.b64encode(index_of(rows).pack()).decode()
     page.open(url)
-    bytes_ = f"Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer"
     lists = page.run(
-        f"viewer.columns.problems(viewer.columns.decode({bytes_}), "
+        f"viewer.columns.problems({decoded(rows)}, "
         "'heldout').map(({id, on, flips}) => [id, flips, ...Object.keys(on).filter((name) => on[name]).sort()])"
     )
     assert lists == [
@@ -157,10 +159,8 @@ def test_two_rollouts_are_pinned_and_compared_with_the_keyboard(page: Chromium, 
     page.wait("document.getElementById('pin')?.textContent.startsWith('Compare')")
     page.press("x")
     page.wait("document.querySelector('#differences')")
-    assert page.run("[...document.querySelectorAll('.pane .verdict')].map((v) => v.textContent)") == [
-        "runtime error",
-        "accepted",
-    ]
+    verdicts = page.run("[...document.querySelectorAll('.pane .verdict')].map((v) => v.textContent)")
+    assert verdicts == ["runtime error", "accepted"]
     assert "\u2212 print(int(input()) + 1)" in page.text(".diff")
     assert "+ print(a + b)" in page.text(".diff")
     assert page.count("#configs") == 0

@@ -44,11 +44,6 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
 
 
-@pytest.mark.parametrize("path", ["/../pyproject.toml", "/%2e%2e/x", "/etc/passwd", "/api", "/api/", "/static/main.js"])
-def test_no_other_path_is_there(server: ViewerServer, path: str) -> None:
-    assert ask(server, path)[0] == 404
-
-
 def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
     status, found, _ = ask(server, "/api/search?run=one&text=both%3E%20numbers")
     bits = np.unpackbits(np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little")
@@ -81,23 +76,20 @@ def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
 )
 def test_a_question_that_makes_no_sense_is_told_in_a_sentence(server: ViewerServer, path: str) -> None:
     status, answer, _ = ask(server, path)
-    assert status == 400
-    assert answer["error"]
+    assert (status, bool(answer["error"])) == (400, True)
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example"])
-def test_another_host_name_is_refused(server: ViewerServer, host: str) -> None:
-    assert ask(server, "/api/runs", Host=host)[0] == 421
-
-
-@pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200)])
-def test_another_site_may_not_read_runs(server: ViewerServer, site: str, status: int) -> None:
-    assert ask(server, "/api/runs", Sec_Fetch_Site=site)[0] == status
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
-def test_it_only_reads(server: ViewerServer, method: str) -> None:
-    assert ask(server, "/api/runs", method)[0] == 501
+def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(server: ViewerServer) -> None:
+    for path in ("/../pyproject.toml", "/%2e%2e/x", "/etc/passwd", "/api", "/api/", "/static/main.js"):
+        assert ask(server, path)[0] == 404, path
+    for host in ("evil.example", "evil.example:80", "", "127.0.0.1.evil.example"):
+        assert ask(server, "/api/runs", Host=host)[0] == 421, host
+    for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
+        assert ask(server, "/api/runs", Sec_Fetch_Site=site)[0] == status, site
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        assert ask(server, "/api/runs", method)[0] == 501, method
+    with pytest.raises(ConfigError, match="choose another with --port"):
+        ViewerServer(open_collection([]), port=server.server_address[1])
 
 
 def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:
@@ -109,8 +101,3 @@ def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:
         server.shutdown()
     assert (status, answer["completion"], answer["problem_id"]) == (200, HOSTILE, HOSTILE)
     assert "Content-Type: application/json" in headers
-
-
-def test_a_port_that_is_taken_is_told(server: ViewerServer) -> None:
-    with pytest.raises(ConfigError, match="choose another with --port"):
-        ViewerServer(open_collection([]), port=server.server_address[1])
