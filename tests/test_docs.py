@@ -55,14 +55,10 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == generated, "run: make docs"
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_somewhere_and_no_page_holds_the_marks_of_a_merge() -> None:
     wrong = [f"{name_of(page)}: {link}" for page in PAGES for link in links_of(text_of(page)) if is_dead(link, page)]
     assert not wrong
-
-
-def test_no_page_holds_the_marks_of_a_merge() -> None:
-    marked = [name_of(page) for page in PAGES if re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)]
-    assert not marked
+    assert not [name_of(page) for page in PAGES if re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)]
 
 
 def test_pages_are_few_and_short() -> None:
@@ -139,19 +135,19 @@ def test_the_demo_trains_and_compares_two_arms() -> None:
 
 def test_commands_of_figures_can_be_typed() -> None:
     """Each figure of the first page and of the page of figures has its command; benchmarks know the flags."""
-    rows = [line.split(" | ") for line in text_of(DOCS / "results.md").splitlines() if line.startswith("| ")]
+    results = text_of(DOCS / "results.md")
     figures = text_of(ROOT / "README.md").partition("\n## Ten figures")[2].partition("\n## ")[0]
-    first_page = [line.split(" | ") for line in figures.splitlines() if line.startswith("| ") and "---" not in line]
+    rows, first_page = (
+        [line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+        for text in (results, figures)
+    )
     assert len(first_page) == 11
-    commands = [
-        command for row in (*rows, *first_page) for cell in row[1:2] for command in re.findall(r"`([^`]+)`", cell)
-    ]
+    commands = [word for row in (*rows, *first_page) for cell in row[1:2] for word in re.findall(r"`([^`]+)`", cell)]
     assert len(commands) > 30
     wrong = [command for command in commands if not is_benchmark_or_verb(command)]
     assert not wrong
     scripts = {row[1].strip("`").partition(" --")[0] for row in first_page[1:]}
-    missing = {script for script in scripts if script not in text_of(DOCS / "results.md")}
-    assert not missing
+    assert {script for script in scripts if script not in results} == set()
 
 
 def test_folders_of_tests_that_benchmarks_import_from_exist() -> None:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +25,12 @@ from doc_pages import DOCS, ROOT, blocks_of
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 PAIRS = [(1, 2), (7, 7), (30, 4), (0, 9), (100, 51), (12, 96)]
-STORIES: dict[str, tuple[str, str, Callable[[int, int], int]]] = {
-    "ferry": (
-        "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it carries.",
-        "a + b",
-        lambda a, b: a + b,
-    ),
-    "tower": (
-        "Two masons stack their blocks beside each other, a and b of them. Print the height of the taller stack.",
-        "max(a, b)",
-        max,
-    ),
-    "garden": (
-        "The park's new rectangular bed is a steps long and b wide, a tulip on each square step. Count the tulips.",
-        "a * b",
-        lambda a, b: a * b,
-    ),
-    "train": (
-        "The conductor counts a passengers who get on and b who get off. Print by how many the two counts differ.",
-        "abs(a - b)",
-        lambda a, b: abs(a - b),
-    ),
+# Rules in Python and their stories, far enough from each other for a corpus to keep all.
+STORIES = {
+    "a + b": "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it carries.",
+    "max(a, b)": "Two masons stack their blocks, a and b of them. Print the height of the taller stack.",
+    "a * b": "The park's new rectangular bed is a steps long and b wide, a tulip on each step. Count the tulips.",
+    "abs(a - b)": "The conductor counts a passengers who get on and b who get off. Print by how much they differ.",
 }
 SMALL = (
     " --num_steps 1 --cpu_threads 1 --batch.train_batch_size 2 --batch.ppo_mini_batch_size 1 --rollout.num_samples 2"
@@ -130,12 +115,12 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
     """The variables of a reader's shell, beside the files that the pages name."""
     rows: list[dict[str, Any]] = [
         {
-            "id": name,
+            "id": f"p{number}",
             "statement": f"{story} The first line of the input holds two integers, a and b (0 <= a, b <= 100).",
-            "tests": [{"input": f"{a} {b}\n", "output": f"{count(a, b)}\n"} for a, b in PAIRS],
+            "tests": [{"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"} for a, b in PAIRS],
             "reference": f"a, b = map(int, input().split())\nprint({rule})",
         }
-        for name, (story, rule, count) in STORIES.items()
+        for number, (rule, story) in enumerate(STORIES.items())
     ]
     (tmp_path / "data").mkdir()  # where the recipes look
     for folder in (tmp_path, tmp_path / "data"):

@@ -294,10 +294,14 @@ def test_a_study_is_found_by_a_part_of_its_name(tmp_path: Path) -> None:
             find_studies(name, folder=tmp_path)
 
 
-def test_a_dry_run_at_full_scale_prints_the_command_of_every_run(
+def test_a_dry_run_says_what_the_seeds_can_show_and_at_full_scale_the_command_of_every_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
+    main(["study", "batch_size", "--dry-run"])
+    told = capsys.readouterr().out
+    for part in ("B1 (", "seeds give a half width of", "missing   runs/studies/"):
+        assert part in told
     with pytest.raises(SystemExit):
         main(["study", "temperature", "--scale", "qwen3-4b"])
     assert "add --dry-run to print their commands" in capsys.readouterr().err
