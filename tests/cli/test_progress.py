@@ -3,6 +3,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -69,24 +70,6 @@ def environment(**extra: str) -> dict[str, str]:
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "200", **extra}
 
 
-def on_a_terminal(program: str) -> tuple[str, int]:
-    """Run a program with standard error on a real pseudo-terminal."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=follower, env=environment()
-    )
-    os.close(follower)
-    shown = b""
-    try:
-        while chunk := os.read(leader, 65536):
-            shown += chunk
-    except OSError:  # the terminal is gone once the program has ended
-        pass
-    finally:
-        os.close(leader)
-    return shown.decode(), process.wait(timeout=30)
-
-
 def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, env=environment(COLUMNS="20")
@@ -105,12 +88,33 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
     assert all(character.isprintable() for line in lines for character in line)
 
 
-def test_a_terminal_gets_a_panel_and_its_cursor_back() -> None:
-    shown, code = on_a_terminal(PROGRAM)
-    assert code == 0
+BUILD = """
+from microcoder.cli.display import StepDisplay
+with StepDisplay(unit="rows") as display:
+    display.phase("verify [x]", done=3, total=5, counts={"kept": 3})
+    for label in ("kept", "refused"):
+        display.advance(label)
+    display.show("difficulty", 0, 2)
+"""
+
+
+def test_a_terminal_gets_a_panel_or_bars_that_keep_their_last_state_and_its_cursor_back() -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", PROGRAM + BUILD]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower, env=environment())
+    os.close(follower)
+    written = b""
+    with suppress(OSError), open(leader, "rb", buffering=0) as terminal:  # it is gone once the program has ended
+        while chunk := terminal.read(65536):
+            written += chunk
+    assert process.wait(timeout=30) == 0
+    shown = written.decode()
     for part in ("step 2/12", "reward 0.250", "held-out 0.125 (step 0)", "left 100 s", "saved a checkpoint"):
         assert part in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+    last = shown[shown.rindex("verify [x]") :]
+    assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
+    assert "0 of 2 rows" in last
 
 
 def test_an_error_gives_the_cursor_back_and_is_not_hidden() -> None:
@@ -155,22 +159,6 @@ def test_text_from_elsewhere_stays_one_line_and_is_no_markup() -> None:
         progress.note("[bold]a[/nope]")
         progress.phase("[red]x")
     assert "[bold]a[/nope]" in live.getvalue()
-
-
-def test_the_steps_of_a_build_are_bars_on_a_terminal_that_keep_their_last_state() -> None:
-    program = """
-from microcoder.cli.display import StepDisplay
-with StepDisplay(unit="rows") as display:
-    display.phase("verify [x]", done=3, total=5, counts={"kept": 3})
-    for label in ("kept", "refused"):
-        display.advance(label)
-    display.show("difficulty", 0, 2)
-"""
-    shown, code = on_a_terminal(program)
-    assert code == 0
-    last = shown[shown.rindex("verify [x]") :]
-    assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
-    assert "0 of 2 rows" in last
 
 
 def test_a_log_shows_rows_and_signs_of_life(
