@@ -86,7 +86,7 @@ def test_judging_imports_no_more_than_it_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_line_in_the_list_is_the_verbs_own(verb: str) -> None:
     own = build_app([verb])[verb].help
-    assert own.strip().splitlines()[0] == VERBS[verb][1]
+    assert own.strip().splitlines()[0] == VERBS[verb]
 
 
 def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:

@@ -207,17 +207,6 @@ def test_a_link_to_a_sample_opens_it_and_back_goes_back_and_one_that_names_nothi
     page.events.clear()  # The refused request is an error of the log, and meant.
 
 
-@pytest.mark.parametrize(("run", "rows"), [("eval", 4), ("judged", 3)])
-def test_evaluations_and_verdicts_are_read_as_runs_are(page: Chromium, url: str, run: str, rows: int) -> None:
-    page.open(f"{url}#view=rollouts&run={run}&verdict=wrong_answer")
-    page.wait("document.querySelector('.rows a')")
-    assert f"of {rows} rollouts" in page.text("#found")
-    page.press("j")
-    page.wait("document.querySelector('.test[open] .panes')")
-    assert page.text("#text-program").startswith("print(1)")
-    assert page.text(".test[open] .pane:last-child").strip().startswith("Actual1")
-
-
 def test_the_overview_is_what_the_report_says_and_leads_to_its_examples(page: Chromium, url: str, shelf: Path) -> None:
     disk = write_report(shelf / "one", against=[shelf / "two"]).as_uri()
     told = describe_report(read_history(shelf / "one"), [shelf / "two"])

@@ -104,8 +104,10 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     assert (limit["label"], limit["values"]) == ("limit", [256, 256])
 
 
-def test_a_rollout_has_texts_and_tests(shelf: Path) -> None:
-    collection = open_collection([shelf / "one"], problem_files=[shelf / "problems.jsonl"])
+def test_a_rollout_has_texts_and_tests_also_of_a_gzipped_file(shelf: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "p.jsonl.gz"
+    packed.write_bytes(gzip.compress((shelf / "problems.jsonl").read_bytes()))
+    collection = open_collection([shelf / "one"], problem_files=[packed])
     shown = show_rollout(collection, {"run": "one", "id": "train/3/5"})
     assert (shown["problem_id"], shown["sample_index"]) == ("train/001", 1)
     assert shown["prompt"] == "Add the numbers of train/001."
@@ -208,13 +210,6 @@ def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_
     for name, told in (("p.jsonl", "does not exist"), ("x.jsonl", "holds no problem or submission")):
         with pytest.raises(DataError, match=told):
             open_collection([shelf / "one"], problem_files=[tmp_path / name])
-
-
-def test_a_gzipped_problem_file_is_read_by_place(shelf: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "p.jsonl.gz"
-    packed.write_bytes(gzip.compress((shelf / "problems.jsonl").read_bytes()))
-    collection = open_collection([shelf / "one"], problem_files=[packed])
-    assert show_test(collection, {"run": "one", "problem": "heldout/005", "test": "2"})["input"] == "2 1\n"
 
 
 def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> None:
