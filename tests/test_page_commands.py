@@ -6,11 +6,9 @@ for what `FILLED` puts in the place of something large; `ELSEWHERE` says where o
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +18,7 @@ import pytest
 from completions_server import completion, serve
 from published import make_row, write_rows
 
-from doc_pages import DOCS, ROOT, blocks_of
+from doc_pages import DOCS, ROOT, blocks_of, shell, type_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -112,7 +110,7 @@ def fill(line: str) -> str:
 
 @pytest.fixture
 def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[dict[str, str]]:
-    """The variables of a reader's shell, beside the files that the pages name."""
+    """What a reader's shell has besides, beside the files that the pages name."""
     rows: list[dict[str, Any]] = [
         {
             "id": f"p{number}",
@@ -141,8 +139,7 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
     pair = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=judge -keyout privkey.pem -out fullchain.pem"
     subprocess.run(pair.split(), cwd=tmp_path, capture_output=True, check=True)
     with serve(lambda asked, number: completion("```python\nprint(3)\n```")) as model:
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        yield {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "MODEL_URL": model.url}
+        yield {"MODEL_URL": model.url}
 
 
 def test_the_commands_of_the_pages_run(here: dict[str, str], tmp_path: Path) -> None:
@@ -153,16 +150,12 @@ def test_the_commands_of_the_pages_run(here: dict[str, str], tmp_path: Path) -> 
                 (serve_a_while if is_server else type_in)(fill(line), tmp_path, here)
 
 
-def type_in(line: str, folder: Path, here: dict[str, str]) -> None:
-    done = subprocess.run(["bash", "-e", "-c", line], cwd=folder, env=here, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-
-
-def serve_a_while(line: str, folder: Path, here: dict[str, str]) -> None:
+def serve_a_while(line: str, folder: Path, variables: dict[str, str]) -> None:
     """Start a server, wait until it says where it listens, and end it as Ctrl-C does."""
     out = folder / "server.log"
     with out.open("w") as log:
-        server = subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=folder, env=here, stdout=log, stderr=log)
+        command = ["bash", "-c", f"exec {line}"]
+        server = subprocess.Popen(command, cwd=folder, env=shell(variables), stdout=log, stderr=log)
         while server.poll() is None and not re.search(r"https?://127\.0\.0\.1:\d+", out.read_text()):
             time.sleep(0.1)
         server.send_signal(signal.SIGINT)

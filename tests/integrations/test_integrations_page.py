@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shlex
 import signal
 import socket
 import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -24,7 +22,7 @@ from typing import Any
 import pytest
 from completions_server import in_the_form_asked, serve
 
-from doc_pages import DOCS, Block, blocks_of
+from doc_pages import DOCS, Block, blocks_of, shell, type_in
 
 PAGE = (DOCS / "integrations.md").read_text(encoding="utf-8")
 SECTIONS = {part.partition("\n")[0]: blocks_of(part) for part in re.split(r"^## ", PAGE, flags=re.M)[1:]}
@@ -54,14 +52,6 @@ def command(text: str, name: str, filled: dict[str, str]) -> str:
         assert placeholder in line, f"{placeholder} is no longer in: {line}"
         line = line.replace(placeholder, value)
     return line
-
-
-def type_in(line: str, folder: Path, **variables: str) -> str:
-    """Run a line as a shell of this environment does, and return what it prints."""
-    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
-    done = subprocess.run(["bash", "-e", "-c", line], cwd=folder, env=here, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-    return done.stdout
 
 
 @pytest.fixture
@@ -131,13 +121,13 @@ def test_lm_eval(folder: Path, model_url: str) -> None:
         "model=...,base_url=...": f"model=m,base_url={model_url}/chat/completions",
     }
     line = command(block("lm-evaluation-harness", "console").text, "lm_eval", filled)
-    assert re.search(r"\|pass_at_1 *\|. *\| *1", type_in(line, folder, OPENAI_API_KEY="x", HF_HUB_OFFLINE="1"))
+    assert re.search(r"\|pass_at_1 *\|. *\| *1", type_in(line, folder, {"OPENAI_API_KEY": "x", "HF_HUB_OFFLINE": "1"}))
 
 
 def test_inspect(folder: Path, model_url: str) -> None:
     needs("inspect_ai")
     line = command(block("Inspect", "console").text, "inspect eval", {})
-    shown = type_in(f"{line} --display plain", folder, OPENAI_BASE_URL=model_url, OPENAI_API_KEY="x")
+    shown = type_in(f"{line} --display plain", folder, {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "x"})
     assert re.search(r"mean +1\.0", shown), shown
     import inspect_ai
     from inspect_ai.solver import generate
@@ -196,8 +186,7 @@ def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     lines = [command(text, "export", {}), f"exec {command(text, 'uvicorn', {'8000': port})}"]
-    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    with subprocess.Popen(["bash", "-c", "\n".join(lines)], cwd=folder, env=here) as server:
+    with subprocess.Popen(["bash", "-c", "\n".join(lines)], cwd=folder, env=shell()) as server:
         try:
             while True:
                 try:

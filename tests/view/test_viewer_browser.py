@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browsers import FIREFOX, Chromium, Firefox, axe_violations
-from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
+from viewer_runs import HOSTILE, edit_rollouts, make_hostile, serving, write_training
 
 from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import describe_report
-from microcoder.view import ViewerServer, open_collection, write_bundle, write_report
+from microcoder.view import open_collection, write_bundle, write_report
 from microcoder.view.serve import read_static
 
 VIEWS = (
@@ -36,10 +35,8 @@ SHOWN = "document.querySelector(location.hash.includes('at=') ? '#copy' : '.plot
 def url(shelf: Path) -> Iterator[str]:
     paths = [shelf / "one", shelf / "two", shelf / "eval", shelf / "judged.jsonl", shelf / "small"]
     files = [shelf / "problems.jsonl", shelf / "submissions.jsonl"]
-    with ViewerServer(open_collection(paths, problem_files=files), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection(paths, problem_files=files)) as server:
         yield server.url
-        server.shutdown()
 
 
 def listed(page: Chromium) -> list[str]:
@@ -69,14 +66,12 @@ def test_curves_of_several_runs_lie_over_each_other(page: Chromium, url: str) ->
 
 
 def test_a_run_has_one_colour_everywhere(page: Chromium, shelf: Path) -> None:
-    with ViewerServer(open_collection([shelf / "eval", shelf / "two"]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([shelf / "eval", shelf / "two"])) as server:
         page.open(f"{server.url}#view=curves")
         page.wait("document.querySelector('.plot')")
         colours = page.run(
             "['fieldset .swatch', '.plot path', '.readout .swatch'].map((s) => document.querySelector(s).classList[1])"
         )
-        server.shutdown()
     assert colours == ["run-1"] * 3
 
 
@@ -264,8 +259,7 @@ def test_hostile_text_is_text(page: Chromium, tmp_path: Path, is_bundle: bool) -
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"name": HOSTILE, "started": HOSTILE}))
     collection = open_collection([run])
     (key,) = collection.sources
-    with ViewerServer(collection, port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(collection) as server:
         base = write_bundle(collection, tmp_path / "out").page.as_uri() if is_bundle else server.url
         page.open(f"{base}#view=curves")
         page.wait("document.querySelector('.plot')")
@@ -276,7 +270,6 @@ def test_hostile_text_is_text(page: Chromium, tmp_path: Path, is_bundle: bool) -
         page.run("document.querySelectorAll('details').forEach((details) => (details.open = true))")
         page.wait("!document.querySelector('.test') || document.querySelector('.test .panes')")
         asked = page.requests()
-        server.shutdown()
     assert page.run("window.hurt") is None
     assert page.count("main img, main script, header img") == 0
     assert page.text("#sample-title") == page.run(f"viewer.page.shown({json.dumps(HOSTILE)})")
@@ -392,8 +385,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.skipif(FIREFOX is None, reason="no firefox or firefox-esr is installed here")
 def test_every_view_works_in_firefox(shelf: Path, tmp_path: Path) -> None:
     collection = open_collection([shelf / "one", shelf / "two"], problem_files=[shelf / "problems.jsonl"])
-    with ViewerServer(collection, port=0) as server, Firefox(tmp_path / "profile") as page:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(collection) as server, Firefox(tmp_path / "profile") as page:
         page.open(server.url)
         assert page.run("document.querySelectorAll('.plot svg path').length") > 10
         page.press("r")
@@ -421,4 +413,3 @@ def test_every_view_works_in_firefox(shelf: Path, tmp_path: Path) -> None:
             page.wait("document.querySelector('.plot, .rows a, .map td, #configs')")
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), view
         assert page.run("document.getElementById('alarm').hidden")
-        server.shutdown()

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browsers import Chromium
-from viewer_runs import LIGHT_ROWS, Row, edit_rollouts, index_of, write_training
+from viewer_runs import LIGHT_ROWS, Row, edit_rollouts, index_of, serving, write_training
 
 from microcoder.train.runs import RunDirectory
-from microcoder.view import ViewerServer, open_collection
+from microcoder.view import open_collection
 
 EVERY = ["heldout/0/0", "train/1/0", "train/1/1", "train/1/2", "train/12/0"]
 
 
 @pytest.fixture(scope="module")
 def url(shelf: Path) -> Iterator[str]:
-    with ViewerServer(open_collection([shelf / "one", shelf / "two"]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([shelf / "one", shelf / "two"])) as server:
         yield server.url
-        server.shutdown()
 
 
 def choose(page: Chromium, name: str, value: str) -> None:
@@ -185,8 +182,7 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Chromium, tmp_path: 
     rows = directory.metrics.read_text().splitlines(keepends=True)
     directory.rollout_file(3).unlink()
     directory.metrics.write_text("".join(rows[:2]))
-    with ViewerServer(open_collection([run]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([run])) as server:
         page.open(f"{server.url}#view=curves")
         page.wait("document.querySelector('fieldset').textContent.includes('2 steps so far')")
         page.open(f"{server.url}#view=rollouts&run=demo&split=train")
@@ -197,7 +193,6 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Chromium, tmp_path: 
         page.wait("document.getElementById('found').textContent.startsWith('72 of')", seconds=15)
         page.press("c")
         page.wait("document.querySelector('fieldset')?.textContent.includes('3 steps so far')")
-        server.shutdown()
 
 
 def test_statements_and_programs_are_drawn(page: Chromium, tmp_path: Path) -> None:
@@ -205,11 +200,9 @@ def test_statements_and_programs_are_drawn(page: Chromium, tmp_path: Path) -> No
     statement = "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n```\nraw <b>\n```"
     program = "def f(x):  # twice\n    return 'a' * 2\n"
     edit_rollouts(run, 1, lambda row: {**row, "prompt": statement, "program": program})
-    with ViewerServer(open_collection([run]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([run])) as server:
         page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
         page.wait("document.querySelector('.prose')")
-        server.shutdown()
     assert page.text(".prose .heading") == "Task"
     assert page.text(".prose .tex") == "1 ≤n ≤105"
     assert page.text(".prose sup") == "5"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
+from viewer_runs import HOSTILE, edit_rollouts, make_hostile, serving, write_training
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.view import ViewerServer, open_collection
@@ -20,10 +19,8 @@ from microcoder.view import ViewerServer, open_collection
 
 @pytest.fixture(scope="module")
 def server(shelf: Path) -> Iterator[ViewerServer]:
-    with ViewerServer(open_collection([shelf / "one", shelf / "eval"]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([shelf / "one", shelf / "eval"])) as server:
         yield server
-        server.shutdown()
 
 
 def ask(server: ViewerServer, path: str, method: str = "GET", **headers: str) -> tuple[int, Any, str]:
@@ -95,9 +92,7 @@ def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(ser
 def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=1)
     edit_rollouts(run, 1, make_hostile)
-    with ViewerServer(open_collection([run]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([run])) as server:
         status, answer, headers = ask(server, "/api/rollout?run=demo&id=train/1/0")
-        server.shutdown()
     assert (status, answer["completion"], answer["problem_id"]) == (200, HOSTILE, HOSTILE)
     assert "Content-Type: application/json" in headers

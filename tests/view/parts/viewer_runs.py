@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from synthetic_run import Recipe, write_run
 from microcoder.data import Candidate, Rejection
 from microcoder.data.release.tables import write_tables
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
-from microcoder.view import Collection
+from microcoder.view import Collection, ViewerServer
 from microcoder.view.index import Index, IndexBuilder
 
 Row = dict[str, Any]
@@ -35,6 +37,15 @@ def index_of(rows: list[Row]) -> Index:
     builder = IndexBuilder()
     builder.put_rows("file", [{"split": "train", **row} for row in rows])
     return builder.build()
+
+
+@contextmanager
+def serving(collection: Collection) -> Iterator[ViewerServer]:
+    """Serve some runs on a free port."""
+    with ViewerServer(collection, port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
 
 
 def records_of(collection: Collection, run: str) -> list[Row]:
