@@ -59,37 +59,40 @@ def stand_in(name: str, checkpoint: Path, hub: Path) -> dict[str, str]:
     return {"HF_HOME": str(hub), "HF_HUB_OFFLINE": "1"}
 
 
+Variables = Mapping[str, str]
+
+
+def shell(variables: Variables | None = None) -> dict[str, str]:
+    """Return the variables of a reader's shell, which finds the commands of this environment."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **(variables or {})}
+
+
+def type_in(text: str, folder: Path, variables: Variables | None = None, *, errors: int = subprocess.PIPE) -> str:
+    """Type a command as a reader does, see that it succeeds, and return what it prints."""
+    command = ["bash", "-e", "-o", "pipefail", "-c", text]
+    here, pipe = shell(variables), subprocess.PIPE
+    done = subprocess.run(command, cwd=folder, env=here, text=True, stdout=pipe, stderr=errors, check=False)
+    assert done.returncode == 0, f"{text}\n{done.stdout[-4000:]}{(done.stderr or '')[-3000:]}"
+    return done.stdout
+
+
 def do_tutorial(
-    page: Path,
-    folder: Path,
-    *,
-    environment: Mapping[str, str] | None = None,
-    more: Mapping[str, str] | None = None,
+    page: Path, folder: Path, *, environment: Variables | None = None, more: Variables | None = None
 ) -> str:
     """Write a tutorial's files and type its commands in a folder; hold what they print to what the page shows.
 
     A block with a title is a file, a block `console` is typed, a block `text` after it is what comes: a line of it is
     found in the output in order, with … for anything. `more` adds options to a command that names a word.
     """
-    here = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "OMP_NUM_THREADS": "1",
-        **(environment or {}),
-    }
     output = everything = ""
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if block.title:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "console":
             options = "".join(end for word, end in (more or {}).items() if word in block.text)
-            done = subprocess.run(
-                ["bash", "-e", "-o", "pipefail", "-c", block.text.rstrip() + options],
-                cwd=folder, env=here, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-            )  # fmt: skip
-            output = done.stdout
+            output = type_in(block.text.rstrip() + options, folder, environment, errors=subprocess.STDOUT)
             everything += output
-            assert done.returncode == 0, f"{block.text}\n{output[-4000:]}"
         elif block.language == "text":
             lines, told = iter(output.splitlines()), f"what came:\n{output}"
             for shown in block.text.splitlines():

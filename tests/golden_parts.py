@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
@@ -32,7 +31,7 @@ from microcoder.lab.studies.design import find_studies
 from microcoder.lab.studies.work import plan_runs
 from microcoder.lab.yardstick.cases import STORED, load_suite
 from microcoder.train.runs import RunDirectory, read_rollouts
-from microcoder.view import ViewerServer, open_collection
+from microcoder.view import open_collection
 
 # ----- The judge.
 
@@ -346,7 +345,7 @@ QUESTIONS = (
 
 def view(folder: Path) -> Values:
     """The viewer over a training, an unfinished one, an evaluation and verdicts: its index, its answers."""
-    from viewer_runs import write_evaluation, write_problems, write_training, write_verdicts
+    from viewer_runs import serving, write_evaluation, write_problems, write_training, write_verdicts
 
     write_training(folder / "one", manifest={"name": "one"})
     write_training(folder / "two", manifest={"name": "two"}, seed=1, num_steps=4, is_finished=False)
@@ -358,14 +357,12 @@ def view(folder: Path) -> Values:
     for name, source in collection.sources.items():
         index = source.index()
         found |= {f"index {name} row {n}": digest(index.record(n)) for n in range(len(index))}
-    with ViewerServer(collection, port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(collection) as server:
         for question in QUESTIONS:
             answer = httpx.get(f"http://127.0.0.1:{server.server_address[1]}{question}", timeout=60)
             kind = answer.headers["Content-Type"].partition(";")[0]
             text = answer.content if kind == "application/octet-stream" else steady(answer.text, folder)
             found[f"GET {question}"] = f"{answer.status_code} {kind} {digest(text)}"
-        server.shutdown()
     return found
 
 

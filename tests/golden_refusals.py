@@ -34,7 +34,7 @@ REFUSING = (
         "cli/test_start.py",
         "cli/test_init.py",
     ),
-    *("cli/test_judge.py", "cli/test_packages.py", "cli/test_report.py", "train/test_recipe_keys.py"),
+    *("cli/test_judge.py", "cli/test_packages.py", "train/test_recipe_keys.py"),
     *("train/test_problem_sources.py", "train/test_temperature.py", "train/test_engine_options.py"),
     *(
         "train/test_judging.py",
@@ -42,7 +42,7 @@ REFUSING = (
     ),
     *("data/collect/test_collect_row_files.py", "data/test_audit.py", "data/formats/test_rows.py"),
     *("eval/test_generation_files.py", "judge/test_submission.py", "judge/test_checkers.py"),
-    *("judge/test_languages.py", "lab/test_study_files.py", "lab/test_page.py", "data/micro/test_chains.py"),
+    *("judge/test_languages.py", "lab/test_studies.py", "lab/test_report.py", "data/micro/test_chains.py"),
 )
 """Tests with tables of mistakes."""
 

@@ -14,20 +14,14 @@ OLD = {
 }
 
 
-def test_nothing_moved_is_no_line() -> None:
-    assert compare_packs(OLD, OLD) == []
-
-
 def test_each_value_that_moved_is_gone_or_is_new_has_its_line() -> None:
+    assert compare_packs(OLD, OLD) == []
     new = {"verdicts": {"fork": "time_limit", "sleep": "time_limit"}, "corpus": OLD["corpus"]}
     assert compare_packs(OLD, new) == [
         "verdicts/fork: accepted -> time_limit",
         "verdicts/loop: gone, was time_limit",
         "verdicts/sleep: new, time_limit",
     ]  # A part that was skipped is not compared.
-
-
-def test_a_new_part_is_new() -> None:
     assert compare_packs({}, {"help": {"judge": "12"}}) == ["help/judge: new, 12"]
 
 
@@ -36,9 +30,7 @@ def test_values_tell_nothing_of_machine_or_version(tmp_path: Path) -> None:
     assert steady(said, tmp_path) == "PLACE/run: MODULE and MODULE at ADDRESS on HOST"
     row = {"reward": 1, "seconds": {"total": 3}, "tests": [{"verdict": "accepted", "memory_mib": 9}]}
     assert without_measures(row) == {"reward": 1, "tests": [{"verdict": "accepted"}]}
-
-
-def test_long_values_are_short_and_differ_where_their_ends_do() -> None:
+    # A long value is short, and differs where its end does.
     first, second = (shorten("x" * 300 + end) for end in "ab")
     assert first != second
     assert len(first) < 80

@@ -6,13 +6,11 @@ for what `FILLED` puts in the place of something large; `ELSEWHERE` says where o
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +18,17 @@ import pytest
 from completions_server import completion, serve
 from published import make_row, write_rows
 
-from doc_pages import DOCS, ROOT, blocks_of
+from doc_pages import DOCS, ROOT, blocks_of, shell, type_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 PAIRS = [(1, 2), (7, 7), (30, 4), (0, 9), (100, 51), (12, 96)]
-STORIES: dict[str, tuple[str, str, Callable[[int, int], int]]] = {
-    "ferry": (
-        "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it carries.",
-        "a + b",
-        lambda a, b: a + b,
-    ),
-    "tower": (
-        "Two masons stack their blocks beside each other, a and b of them. Print the height of the taller stack.",
-        "max(a, b)",
-        max,
-    ),
-    "garden": (
-        "The park's new rectangular bed is a steps long and b wide, a tulip on each square step. Count the tulips.",
-        "a * b",
-        lambda a, b: a * b,
-    ),
-    "train": (
-        "The conductor counts a passengers who get on and b who get off. Print by how many the two counts differ.",
-        "abs(a - b)",
-        lambda a, b: abs(a - b),
-    ),
+# Rules in Python and their stories, far enough from each other for a corpus to keep all.
+STORIES = {
+    "a + b": "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it carries.",
+    "max(a, b)": "Two masons stack their blocks, a and b of them. Print the height of the taller stack.",
+    "a * b": "The park's new rectangular bed is a steps long and b wide, a tulip on each step. Count the tulips.",
+    "abs(a - b)": "The conductor counts a passengers who get on and b who get off. Print by how much they differ.",
 }
 SMALL = (
     " --num_steps 1 --cpu_threads 1 --batch.train_batch_size 2 --batch.ppo_mini_batch_size 1 --rollout.num_samples 2"
@@ -127,15 +110,15 @@ def fill(line: str) -> str:
 
 @pytest.fixture
 def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[dict[str, str]]:
-    """The variables of a reader's shell, beside the files that the pages name."""
+    """What a reader's shell has besides, beside the files that the pages name."""
     rows: list[dict[str, Any]] = [
         {
-            "id": name,
+            "id": f"p{number}",
             "statement": f"{story} The first line of the input holds two integers, a and b (0 <= a, b <= 100).",
-            "tests": [{"input": f"{a} {b}\n", "output": f"{count(a, b)}\n"} for a, b in PAIRS],
+            "tests": [{"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"} for a, b in PAIRS],
             "reference": f"a, b = map(int, input().split())\nprint({rule})",
         }
-        for name, (story, rule, count) in STORIES.items()
+        for number, (rule, story) in enumerate(STORIES.items())
     ]
     (tmp_path / "data").mkdir()  # where the recipes look
     for folder in (tmp_path, tmp_path / "data"):
@@ -156,8 +139,7 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
     pair = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=judge -keyout privkey.pem -out fullchain.pem"
     subprocess.run(pair.split(), cwd=tmp_path, capture_output=True, check=True)
     with serve(lambda asked, number: completion("```python\nprint(3)\n```")) as model:
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        yield {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "MODEL_URL": model.url}
+        yield {"MODEL_URL": model.url}
 
 
 def test_the_commands_of_the_pages_run(here: dict[str, str], tmp_path: Path) -> None:
@@ -168,16 +150,12 @@ def test_the_commands_of_the_pages_run(here: dict[str, str], tmp_path: Path) -> 
                 (serve_a_while if is_server else type_in)(fill(line), tmp_path, here)
 
 
-def type_in(line: str, folder: Path, here: dict[str, str]) -> None:
-    done = subprocess.run(["bash", "-e", "-c", line], cwd=folder, env=here, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-
-
-def serve_a_while(line: str, folder: Path, here: dict[str, str]) -> None:
+def serve_a_while(line: str, folder: Path, variables: dict[str, str]) -> None:
     """Start a server, wait until it says where it listens, and end it as Ctrl-C does."""
     out = folder / "server.log"
     with out.open("w") as log:
-        server = subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=folder, env=here, stdout=log, stderr=log)
+        command = ["bash", "-c", f"exec {line}"]
+        server = subprocess.Popen(command, cwd=folder, env=shell(variables), stdout=log, stderr=log)
         while server.poll() is None and not re.search(r"https?://127\.0\.0\.1:\d+", out.read_text()):
             time.sleep(0.1)
         server.send_signal(signal.SIGINT)

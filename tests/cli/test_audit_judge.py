@@ -14,32 +14,13 @@ def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureF
     out = tmp_path / "audit"
     (tmp_path / "gullible.py").write_text("def judge(code, tests, time_limit):\n    return True\n")
     judges = ["--judge", "microcoder", "--judge", f"function@1.0={tmp_path}/gullible.py:judge"]
-    suites = ["--suite", "forgery", "--suite", "pairs"]
+    suites = [word for suite in ("forgery", "fidelity", "pairs", "isolation") for word in ("--suite", suite)]
     main(["audit-judge", *judges, *suites, "--most", "5", "--seed", "3", "--lanes", "1", "--out", str(out)])
     assert capsys.readouterr().out.strip() == str(out / "audit.md")
     page, record = (out / "audit.md").read_text(), json.loads((out / "audit.json").read_text())
     assert page.index("## Our own misses\n\nNone in these cases.") < page.index("## Side by side")
     ours, gullible = record["judges"]
-    assert ours["suites"]["forgery"]["misses"] == 0
+    assert [suite["misses"] for suite in ours["suites"].values()] == [0] * len(ours["suites"])
     assert gullible["suites"]["forgery"]["misses"] == gullible["suites"]["forgery"]["asked"] > 20
     assert gullible["suites"]["right pairs"]["misses"] == 0
     assert (gullible["version"], record["seed"], gullible["is_contained"]) == ("1.0", 3, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--judge", "in-proces"], "did you mean in-process?"),
-        (["--judge", "lcb"], "its location is missing; type --judge lcb=... (module:attribute or file.py:function)"),
-        (["--judge", "no/such.py:rllm=x"], "there is no no/such.py; type --judge FILE.py:FUNCTION=WHERE"),
-        (["--judge", "function=mine.py"], "'mine.py' names no function; it takes module:attribute or file.py:function"),
-        (["--judge", "subprocess=here"], "subprocess takes no path; type --judge subprocess"),
-        (["--most", "0"], "--most 0: give 1 or more"),
-        (["--python", "/no/python"], "does not exist; pass an interpreter"),
-    ],
-)
-def test_mistakes_are_reported(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["audit-judge", *arguments])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err

@@ -98,8 +98,6 @@ def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
     expected = as_words(translate(config, RunDirectory(Path("runs/cluster"))))
     assert command == ["python", "-m", "verl.trainer.main_ppo", *expected]
     assert "actor_rollout_ref.rollout.temperature=1.2" in command
-    with pytest.raises(ConfigError, match="engine 'megatron' is unknown; use one of trl, verl"):
-        write_recipe(Wishes(model="Qwen/Qwen3-4B", gpu="h100", engine="megatron", **files))
 
 
 def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, str], tmp_path: Path) -> None:
@@ -122,10 +120,6 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, st
     assert isinstance(eight.model, HuggingFaceModel)
     assert eight.model.lora is not None
     assert (eight.model.dtype, eight.optimizer.learning_rate) == ("bfloat16", 1e-5)
-    with pytest.raises(ConfigError, match=r"Qwen3-8B does not fit on one l4"):
-        write_recipe(Wishes(model="Qwen/Qwen3-8B", gpu="l4", **files))
-    with pytest.raises(ConfigError, match="gpu 'h1000' is unknown; use one of h200, h100"):
-        write_recipe(Wishes(model="Qwen/Qwen3-1.7B", gpu="h1000", **files))
 
 
 def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(files: dict[str, str], tmp_path: Path) -> None:
@@ -142,26 +136,29 @@ def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(files: dict[
         assert ("has no chat template" in text) == is_bare
 
 
-def test_a_data_set_of_the_hub_is_named_with_its_format(files: dict[str, str], tmp_path: Path) -> None:
+def test_a_data_set_of_the_hub_is_named_with_its_format(tmp_path: Path) -> None:
     wishes = Wishes(model="Qwen/Qwen3-1.7B", problems="open-r1/codeforces", heldout="test", gpu="h100")
     problems = resolve(write_recipe(wishes), tmp_path).problems
     assert problems == HubProblems(
         kind="hub", id="open-r1/codeforces", format="openr1_codeforces", heldout_split="test"
     )
-    with pytest.raises(DataError, match="what the rows of me/mine look like is not known; give --format trl"):
-        write_recipe(Wishes(model="Qwen/Qwen3-1.7B", problems="me/mine", heldout="test", gpu="h100"))
-    with pytest.raises(DataError, match="'livecodebench' is a benchmark"):
-        write_recipe(
-            Wishes(model="Qwen/Qwen3-1.7B", problems="me/mine", heldout="test", gpu="h100", format="livecodebench")
-        )
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"problems": "me/mine", "heldout": "test"},
+            "the rows of me/mine look like is not known; give --format trl",
+        ),
+        ({"problems": "me/mine", "heldout": "test", "format": "livecodebench"}, "'livecodebench' is a benchmark"),
+        ({"gpu": "h1000"}, "gpu 'h1000' is unknown; use one of h200, h100"),
+        ({"engine": "megatron"}, "engine 'megatron' is unknown; use one of trl, verl"),
+        ({"model": "Qwen/Qwen3-8B", "gpu": "l4"}, "Qwen3-8B does not fit on one l4"),
         ({"problems": "none.jsonl"}, "problems.train none.jsonl does not exist"),
         ({"heldout": "none.jsonl"}, "problems.heldout none.jsonl does not exist"),
         ({"model": "./none"}, "model.path none does not exist; use a checkpoint folder or a hub id"),
+        ({"model": str(ROOT / "tests")}, "tests has no config.json; use a folder written by save_pretrained"),
         ({"model": "me/mine"}, "the size of me/mine is unknown"),
         ({"model": "not a model"}, "is neither a folder here nor an id of the Hub"),
         ({"algorithm": "ppo"}, "algorithm 'ppo' is unknown; use one of microcoder-grpo"),
@@ -170,12 +167,3 @@ def test_a_data_set_of_the_hub_is_named_with_its_format(files: dict[str, str], t
 def test_what_is_not_there_is_said_at_once(changes: dict[str, str], message: str, files: dict[str, str]) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         write_recipe(Wishes(**{"model": "Qwen/Qwen3-1.7B", "gpu": "h100", **files, **changes}))  # type: ignore[arg-type]
-
-
-def test_what_is_missing_is_an_error(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match="2"):
-        main(["init"])
-    assert "--model is missing." in capsys.readouterr().err

@@ -58,19 +58,14 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         | {"checker": {"type": "float", "tolerance": 0.001}, "time_limit_seconds": 2, "memory_limit_mib": 256},
     ]
     out = tmp_path / "deep" / "out.jsonl"
-    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=2), json=True)
+    lines = "".join(json.dumps(row) + "\n\n" for row in rows)
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + lines.encode()))
+    command.judge(tmp_path / "in.jsonl.gz", output=out, options=JudgeFlags(workers=2), json=True)
     summary = json.loads(capsys.readouterr().out)
     lines = read(out)
     assert [line["id"] for line in lines] == [row["id"] for row in rows]
-    assert [line["verdict"] for line in lines] == [
-        "accepted",
-        "wrong_answer",
-        "no_code",
-        "compile_error",
-        "accepted",
-        "accepted",
-        "accepted",
-    ]
+    outcomes = ["accepted", "wrong_answer", "no_code", "compile_error", "accepted", "accepted", "accepted"]
+    assert [line["verdict"] for line in lines] == outcomes
     assert list(lines[0]) == ["id", "verdict", "tests_passed", "tests_total", "tests", "isolation"]
     assert list(lines[0]["tests"][0]) == ["verdict", "cpu_seconds", "wall_seconds", "memory_mib", "method", "detail"]
     assert (lines[1]["tests_passed"], lines[1]["tests_total"], len(lines[1]["tests"])) == (1, 2, 2)
@@ -79,21 +74,6 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (summary["num_submissions"], summary["num_judged"]) == (7, 7)
     assert summary["isolation"]["level"] in ("full", "degraded")
     assert not out.with_name("out.jsonl.partial").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("in.jsonl.gz", gzip.compress((json.dumps(submission("a")) + "\n\n").encode())),
-        ("in.json", json.dumps([submission("a")], indent=1).encode()),
-        ("in.jsonl", b"\xef\xbb\xbf" + json.dumps(submission("a")).encode()),
-    ],
-    ids=["gzip", "a list", "byte order mark"],
-)
-def test_the_forms_of_a_file_are_read(tmp_path: Path, name: str, content: bytes) -> None:
-    (tmp_path / name).write_bytes(content)
-    command.judge(tmp_path / name, output=tmp_path / "out.jsonl")
-    assert [row["verdict"] for row in read(tmp_path / "out.jsonl")] == ["accepted"]
 
 
 def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None:
@@ -112,62 +92,41 @@ def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None
 def test_whole_responses_given_as_programs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fenced = f"Sure:\n```python\n{ADD}\n```\n"
     rows = [submission(str(number), fenced) for number in range(5)]
-    command.judge(write(tmp_path / "in.jsonl", *rows), output=tmp_path / "out.jsonl", json=True)
+    (tmp_path / "in.json").write_text(json.dumps(rows, indent=1))
+    command.judge(tmp_path / "in.json", output=tmp_path / "out.jsonl", json=True)
     (said,) = json.loads(capsys.readouterr().out)["suspicions"]
     assert said.startswith("5 of 5 do not compile and hold a code fence")
 
 
-PROBLEM = {"id": "sum", "tests": TESTS, "tier": "easy"}
 FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"problem_id": "sum", "response": FENCED},
-        {"problem_id": "sum", "solution": FENCED},
-        {"task_id": "sum", "completion": FENCED},
-        {"id": "sum", "code": ADD},
+def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In several shapes; rows of LeetCodeDataset are named by `task_id`, and by a number: answers use either."""
+    rows: list[dict[str, Any]] = [{"id": level, "tests": TESTS, "difficulty": level} for level in ("Hard", "insane")]
+    rows += [{"id": "sum", "tests": TESTS, "tier": "Easy"}, {"id": "unasked", "tests": TESTS, "tier": "Hard"}]
+    rows.append({"id": 17, "task_id": "add-two", "tests": TESTS, "difficulty": "Medium", "note": "more"})
+    answers = [
+        {"problem_id": "Hard", "response": FENCED},
+        {"problem_id": "insane", "solution": FENCED},
+        {"task_id": "add-two", "completion": FENCED},
+        {"id": 17, "code": ADD},
         {"question_id": "sum", "code_list": [ADD, FENCED]},
-    ],
-    ids=["response", "solution", "completion", "code", "list"],
-)
-def test_saved_answers_are_judged_in_one_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], answer: dict[str, Any]
-) -> None:
-    problems = write(tmp_path / "problems.jsonl", PROBLEM, {**PROBLEM, "id": "unasked", "tier": "hard"})
-    answers = write(tmp_path / "answers.jsonl", answer)
-    command.judge(problems=problems, responses=answers, output=tmp_path / "run", json=True)
+    ]
+    problems, given = write(tmp_path / "problems.jsonl", *rows), write(tmp_path / "answers.jsonl", *answers)
+    command.judge(problems=problems, responses=given, output=tmp_path / "run", json=True)
     results = json.loads(capsys.readouterr().out)
-    assert set(results["outcomes"]) == {"accepted"}
-    assert (results["num_problems"], results["num_without_answer"], results["is_complete"]) == (1, 1, True)
-    assert {(cell["difficulty"], cell["value"]) for cell in results["cells"]} == {("easy", 1.0), ("all", 1.0)}
-
-
-def test_saved_answers_are_counted_by_the_difficulty_that_rows_of_any_format_have(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Rows of LeetCodeDataset are named by `task_id`, and by a number: answers may use either."""
-    levels = ["Hard", "Easy", "Medium", "insane"]
-    rows: list[dict[str, Any]] = [{"id": level, "tests": TESTS, "difficulty": level} for level in levels]
-    rows.append({"id": 17, "task_id": "add-two", "tests": TESTS, "difficulty": "Easy", "note": "more"})
-    problems = write(tmp_path / "problems.jsonl", *rows)
-    named = [*({"problem_id": row["id"]} for row in rows[:-1]), {"task_id": "add-two"}, {"id": 17}]
-    answers = write(tmp_path / "answers.jsonl", *({**name, "response": FENCED} for name in named))
-    command.judge(problems=problems, responses=answers, output=tmp_path / "run", json=True)
-    results = json.loads(capsys.readouterr().out)
-    counted = [(cell["difficulty"], cell["num_problems"]) for cell in results["cells"] if cell["k"] == 1]
-    assert counted == [("Easy", 2), ("Medium", 1), ("Hard", 1), ("insane", 1), ("all", 5)]
-    assert results["num_samples"] == 6
+    assert results["outcomes"] == {"accepted": 6}
+    assert (results["num_problems"], results["num_without_answer"], results["is_complete"]) == (4, 1, True)
+    counted = [(cell["difficulty"], cell["num_problems"], cell["value"]) for cell in results["cells"] if cell["k"] == 1]
+    names = ["Easy", "Medium", "Hard", "insane", "all"]
+    assert counted == [(name, 4 if name == "all" else 1, 1.0) for name in names]
 
 
 def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
-    problems = write(tmp_path / "problems.jsonl", PROBLEM, {**PROBLEM, "id": "other"})
-    answers = write(
-        tmp_path / "answers.jsonl",
-        {"problem_id": "sum", "response": FENCED},
-        {"problem_id": "other", "response": "```python\nprint(3)\n```"},
-    )
+    problems = write(tmp_path / "problems.jsonl", {"id": "sum", "tests": TESTS}, {"id": "other", "tests": TESTS})
+    wrong = {"problem_id": "other", "response": "```python\nprint(3)\n```"}
+    answers = write(tmp_path / "answers.jsonl", {"problem_id": "sum", "response": FENCED}, wrong)
     words = ["judge", "--problems", str(problems), "--responses", str(answers), "-o", str(tmp_path / "run")]
     program = f"import sys; sys.modules['numpy'] = None; from microcoder.cli import main; main({words!r})"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -193,12 +152,7 @@ def test_ways_that_exclude_each_other_are_refused(given: dict[str, Any], message
     ("line", "message"),
     [
         ("{", r"in\.jsonl line 2 is not JSON"),
-        (submission("b", laguage="python"), r"line 2: unknown key laguage; did you mean language\?"),
-        (submission("b", language="cobol"), r"language = 'cobol'; use one of cpp, java, javascript, python"),
-        (submission("b", tests=[]), r"line 2: tests = \[\]: must have 1 or more items"),
-        (submission("a"), r"line 2: id 'a' was already used on line 1"),
         ({"id": "b", "tests": TESTS}, r"line 2: key code is missing"),
-        (submission("b", time_limit_seconds=0), r"line 2: time_limit_seconds = 0: must be more than 0"),
         (submission("b", checker={"type": "fuzzy"}), r"line 2: checker\.type = 'fuzzy'"),
         (
             submission("b", fn_name="f", tests=[{"input": "x", "output": "1"}]),
@@ -210,22 +164,14 @@ def test_a_broken_line_is_named_and_nothing_is_written(tmp_path: Path, line: obj
     source = write(tmp_path / "in.jsonl", submission("a"), line)
     with pytest.raises(DataError, match=message):
         command.judge(source, output=tmp_path / "out.jsonl")
+    with pytest.raises(ConfigError, match="workers = 0"):
+        command.judge(write(source, submission("a")), output=tmp_path / "out.jsonl", options=JudgeFlags(workers=0))
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
-def test_a_users_mistake_ends_with_one_line_and_code_2(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [*MICROCODER, "judge", str(tmp_path / "none.jsonl"), "-o", str(tmp_path / "out.jsonl")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.count("\n") == 1
-    assert "none.jsonl does not exist" in result.stderr
-
-
-def test_a_finished_file_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_file_is_left_alone_and_verdicts_of_something_else_are_not_taken_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
     command.judge(source, output=out)
     before = out.stat().st_mtime_ns
@@ -234,11 +180,6 @@ def test_a_finished_file_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
     assert "was already complete: 1 accepted" in capsys.readouterr().out
     assert out.stat().st_mtime_ns == before
     assert not out.with_name("out.jsonl.partial").exists()
-
-
-def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
-    source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
-    command.judge(source, output=out)
     with pytest.raises(DataError, match=r"another stop rule.*--overwrite"):
         command.judge(source, output=out, options=JudgeFlags(stop="never"))
     with pytest.raises(DataError, match=r"another packages \(standard \w+, now none \w+\)"):
@@ -256,13 +197,6 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
         command.judge(source, output=source)
 
 
-def test_a_wrong_start_leaves_nothing(tmp_path: Path) -> None:
-    source = write(tmp_path / "in.jsonl", submission("a"))
-    with pytest.raises(ConfigError, match="workers = 0"):
-        command.judge(source, output=tmp_path / "out.jsonl", options=JudgeFlags(workers=0))
-    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-
-
 def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = write(tmp_path / "in.jsonl", submission("a"), submission("b")), tmp_path / "out.jsonl"
     fault = TestResult(Outcome.SANDBOX_FAULT, 0, 0, 0, "", "it ended")
@@ -270,7 +204,7 @@ def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureF
         "input": digest_input(source),
         "stop rule": "first_limit",
         "time scale": "measured",
-        "version": microcoder_version(),
+        "version": command.microcoder.__version__,
         "checker seconds": "10",
         **name_environment(PROFILES["standard"], []),
     }
@@ -281,10 +215,6 @@ def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureF
     command.judge(source, output=out, json=True)
     assert [row["verdict"] for row in read(out)] == ["wrong_answer", "accepted"]
     assert json.loads(capsys.readouterr().out)["num_judged"] == 1
-
-
-def microcoder_version() -> str:
-    return command.microcoder.__version__
 
 
 def test_two_runs_into_one_file_are_refused(tmp_path: Path) -> None:

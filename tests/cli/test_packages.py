@@ -1,4 +1,4 @@
-"""`microcoder packages`: what programs may import, put where judges find it."""
+"""`microcoder packages`: what programs may import; `microcoder doctor`: what holds here, and what is missing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from microcoder.cli import main
-from microcoder.cli.doctor import examine
-from microcoder.cli.judge_options import SandboxFlags
+from microcoder.cli.doctor import describe
+from microcoder.judge import Judge
+from microcoder.judge.fleet.probes import PROBES, run_probes
 from microcoder.judge.languages.interpreter import CURRENT_VERSION
+from microcoder.judge.sandbox.layers import LAYERS, SECCOMP
 from wheels import keep_packages_in, make_wheel
 
 
@@ -58,10 +60,26 @@ def test_what_cannot_be_had_is_said_in_one_line(
     assert not left, "nothing half made stays"
 
 
-def test_doctor_says_what_is_missing(own_root: Path) -> None:
+def test_doctor_names_everything_and_what_is_missing(own_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (own_root / "own.txt").write_text("sortedcontainers==0.0.2\n")
-    found = examine(SandboxFlags(packages=str(own_root / "own.txt")))
+    main(["doctor", "--json", "--packages", str(own_root / "own.txt")])
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"] is True
+    assert found["isolation"]["level"] in ("full", "degraded")
+    assert 1 <= found["time_scale"] <= 4
+    assert set(found["languages"]) >= {"python", "cpp"}
+    assert CURRENT_VERSION in found["versions"]["python"]
+    assert len(found["self_test"]) >= len(PROBES) - 1
     packages = found["environment"]["packages"]
     assert packages["pins"] == ["sortedcontainers==0.0.2"]
     assert f"type `microcoder packages {own_root / 'own.txt'}`" in packages["missing"]
-    assert CURRENT_VERSION in found["versions"]["python"]
+    page = describe(found)
+    assert [layer for layer in LAYERS if not any(f"  {layer.replace('_', ' ')}" in line for line in page)] == []
+    assert page[-1] == "all is well"
+
+
+def test_a_hole_in_the_sandbox_is_found() -> None:
+    with Judge(workers=1, layers=set(LAYERS) - {SECCOMP}, unsafe=True) as judging:
+        findings = {finding.name: finding.is_ok for finding in run_probes(judging)}
+    assert not findings["no other process starts"]
+    assert findings["a right program is accepted"]

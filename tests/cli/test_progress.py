@@ -3,8 +3,8 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -51,52 +51,23 @@ EVALUATION = EvaluationMetrics(
 )
 
 PROGRAM = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_progress import EVALUATION, STEP
 from dataclasses import replace
 from microcoder.cli.progress import Progress
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 with Progress() as progress:
     progress.phase("evaluate")
-    progress.evaluation(EVALUATION)
+    progress.evaluation({EVALUATION})
     for step in (1, 2):
         progress.phase("generate")
-        progress.step(replace(STEP, step=step), num_steps=12)
+        progress.step(replace({STEP}, step=step), num_steps=12)
     progress.note("saved a checkpoint")
 print("the run went on")
 """
 
 
-def plain_lines(*, steps: int = 0, metrics: StepMetrics = STEP, num_steps: int = 12) -> list[str]:
-    file = io.StringIO()
-    with Progress(console=Console(file=file)) as progress:
-        progress.phase("generate")
-        for step in range(1, steps + 1):
-            progress.step(replace(metrics, step=step), num_steps=num_steps)
-    return file.getvalue().splitlines()
-
-
 def environment(**extra: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "200", **extra}
-
-
-def on_a_terminal(program: str) -> tuple[str, int]:
-    """Run a program with standard error on a real pseudo-terminal."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=follower, env=environment()
-    )
-    os.close(follower)
-    shown = b""
-    try:
-        while chunk := os.read(leader, 65536):
-            shown += chunk
-    except OSError:  # the terminal is gone once the program has ended
-        pass
-    finally:
-        os.close(leader)
-    return shown.decode(), process.wait(timeout=30)
 
 
 def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
@@ -113,15 +84,37 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
         assert part in lines[1]
     assert lines[2].endswith("left 100 s")
     assert lines[3] == "saved a checkpoint"
+    assert "UNSCORED" not in result.stderr
     assert all(character.isprintable() for line in lines for character in line)
 
 
-def test_a_terminal_gets_a_panel_and_its_cursor_back() -> None:
-    shown, code = on_a_terminal(PROGRAM)
-    assert code == 0
+BUILD = """
+from microcoder.cli.display import StepDisplay
+with StepDisplay(unit="rows") as display:
+    display.phase("verify [x]", done=3, total=5, counts={"kept": 3})
+    for label in ("kept", "refused"):
+        display.advance(label)
+    display.show("difficulty", 0, 2)
+"""
+
+
+def test_a_terminal_gets_a_panel_or_bars_that_keep_their_last_state_and_its_cursor_back() -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", PROGRAM + BUILD]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower, env=environment())
+    os.close(follower)
+    written = b""
+    with suppress(OSError), open(leader, "rb", buffering=0) as terminal:  # it is gone once the program has ended
+        while chunk := terminal.read(65536):
+            written += chunk
+    assert process.wait(timeout=30) == 0
+    shown = written.decode()
     for part in ("step 2/12", "reward 0.250", "held-out 0.125 (step 0)", "left 100 s", "saved a checkpoint"):
         assert part in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+    last = shown[shown.rindex("verify [x]") :]
+    assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
+    assert "0 of 2 rows" in last
 
 
 def test_an_error_gives_the_cursor_back_and_is_not_hidden() -> None:
@@ -150,11 +143,10 @@ def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
 
 
 def test_unknown_numbers_are_dashes_and_unscored_rollouts_stand_out() -> None:
-    line = plain_lines(steps=1, metrics=replace(STEP, reward_mean=None, diversity=None, unscored_share=0.031))[0]
-    assert "reward -  " in line
-    assert "diversity -  " in line
-    assert "UNSCORED 3.1%" in line
-    assert "UNSCORED" not in plain_lines(steps=1)[0]
+    file = io.StringIO()
+    with Progress(console=Console(file=file)) as progress:
+        progress.step(replace(STEP, reward_mean=None, diversity=None, unscored_share=0.031), num_steps=12)
+    assert all(part in file.getvalue() for part in ("reward -  ", "diversity -  ", "UNSCORED 3.1%"))
 
 
 def test_text_from_elsewhere_stays_one_line_and_is_no_markup() -> None:
@@ -167,22 +159,6 @@ def test_text_from_elsewhere_stays_one_line_and_is_no_markup() -> None:
         progress.note("[bold]a[/nope]")
         progress.phase("[red]x")
     assert "[bold]a[/nope]" in live.getvalue()
-
-
-def test_the_steps_of_a_build_are_bars_on_a_terminal_that_keep_their_last_state() -> None:
-    program = """
-from microcoder.cli.display import StepDisplay
-with StepDisplay(unit="rows") as display:
-    display.phase("verify [x]", done=3, total=5, counts={"kept": 3})
-    for label in ("kept", "refused"):
-        display.advance(label)
-    display.show("difficulty", 0, 2)
-"""
-    shown, code = on_a_terminal(program)
-    assert code == 0
-    last = shown[shown.rindex("verify [x]") :]
-    assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
-    assert "0 of 2 rows" in last
 
 
 def test_a_log_shows_rows_and_signs_of_life(

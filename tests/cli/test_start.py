@@ -86,29 +86,7 @@ def test_judging_imports_no_more_than_it_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_line_in_the_list_is_the_verbs_own(verb: str) -> None:
     own = build_app([verb])[verb].help
-    assert own.strip().splitlines()[0] == VERBS[verb][1]
-
-
-def test_an_unknown_command_names_all_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["jugde", "x"])
-    assert stop.value.code == 2
-    message = capsys.readouterr().err
-    assert f"unknown command 'jugde'; did you mean judge? use one of {', '.join(VERBS)}. " in message
-    with pytest.raises(SystemExit):
-        main(["data", "biuld"])
-    assert "did you mean build? use one of audit, build, " in capsys.readouterr().err
-
-
-def test_a_suggestion_ends_in_one_mark(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["judge", "--worker", "2"])
-    assert "Did you mean --workers? Type" in capsys.readouterr().err
-
-
-def test_the_default_folder_of_a_run_can_be_read_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["train", "--help"])
-    assert "names: runs/micro-dapo for" in " ".join(capsys.readouterr().out.split())
+    assert own.strip().splitlines()[0] == VERBS[verb]
 
 
 def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
@@ -126,6 +104,7 @@ def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "keys"),
     [
+        ("train", ("names: runs/micro-dapo for",)),
         ("train --help-all", ("--algorithm.masking.rho = ", "[rollout]")),
         ("eval --help-all", ("--generation.model", "[benchmark]")),
         ("eval", ("--generation.model", "[benchmark]")),
@@ -134,38 +113,67 @@ def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
 )
 def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     main([*command.split(), "--help"])
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
     assert all(key in text for key in keys)
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("judge", "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl"),
-        ("judge x.jsonl -o y.jsonl --workers", "--workers needs a value."),
-        ("serve --port x", "--port x: must be a whole number."),
-        ("report run extra", "unexpected argument 'extra'. Type `microcoder report --help`"),
-        ("train recipe.toml", "no recipe; type: microcoder train -c recipe.toml"),
-        ("train -c x.toml --dryrun", "unknown option --dryrun; did you mean --dry-run?"),
-        ("eval", "nothing to evaluate; type: microcoder eval -c CONFIG.toml"),
-        ("report run --pass-at 5", "--pass-at is for evaluations, and run is none"),
-        ("audit-judge --judge nosuch", "unknown judge 'nosuch'; use one of microcoder, "),
-        ("audit-judge --out {file}", "cannot be written (File exists); choose another folder"),
-        ("train -c {folder}", "is a folder; pass -c PATH to a TOML file"),
-        ("train -c {file}", "model is missing; add [model]; problems is missing; add [problems]"),
-        ("view run --problems nofile", "--problems nofile does not exist; check the path"),
-        ("study --all --report --against {folder}", "pass a folder that `microcoder study --all --report` wrote"),
-    ],
-)
+MISTAKES = {
+    "jugde x": f"unknown command 'jugde'; did you mean judge? use one of {', '.join(VERBS)}. ",
+    "data biuld": "did you mean build? use one of audit, build, ",
+    "judge": "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl",
+    "judge --worker 2": "Did you mean --workers? Type",
+    "judge x.jsonl -o y.jsonl --workers": "--workers needs a value.",
+    "judge none.jsonl -o out.jsonl": "none.jsonl does not exist",
+    "serve --port x": "--port x: must be a whole number.",
+    "init": "--model is missing.",
+    "report run extra": "unexpected argument 'extra'. Type `microcoder report --help`",
+    "report run --pass-at 5": "--pass-at is for evaluations, and run is none",
+    "report {folder}": "pass a folder that `microcoder train` wrote",
+    "train": "no recipe; type: microcoder train -c RECIPE",
+    "train recipe.toml": "no recipe; type: microcoder train -c recipe.toml",
+    "train -c micr": "recipe micr does not exist; did you mean micro?",
+    "train -c x.toml --dryrun": "unknown option --dryrun; did you mean --dry-run?",
+    "train -c micro --algorithm.masking.roh 0.3": "did you mean algorithm.masking.rho",
+    "train -c micro --num-steps": "--num-steps has no value",
+    "train -c micro num_steps=3": "keys of the config are given as --dotted.key VALUE",
+    "train -c micro --batch.ppo_mini_batch_size 48": "try 32",
+    "train -c {folder}": "is a folder; pass -c PATH to a TOML file",
+    "train -c {file}": "model is missing; add [model]; problems is missing; add [problems]",
+    "eval": "nothing to evaluate; type: microcoder eval -c CONFIG.toml",
+    "eval --generation.model m": "benchmark",
+    "eval --benchmark.path none.jsonl --generation.model m": "none.jsonl does not exist",
+    "eval --benchmark.path x --generation.modle m": "did you mean generation.model?",
+    "eval --benchmark.path x --generation.model m --pass_at [9]": "more than the 4 samples",
+    "eval --benchmark.path x --generation.kind endpoint --generation.base_url x": "base_url",
+    "audit-judge --judge nosuch": "unknown judge 'nosuch'; use one of microcoder, ",
+    "audit-judge --judge in-proces": "did you mean in-process?",
+    "audit-judge --judge lcb": "its location is missing; type --judge lcb=... (module:attribute or file.py:function)",
+    "audit-judge --judge no/such.py:rllm=x": "there is no no/such.py; type --judge FILE.py:FUNCTION=WHERE",
+    "audit-judge --judge function=mine.py": "'mine.py' names no function; it takes module:attribute or ",
+    "audit-judge --judge subprocess=here": "subprocess takes no path; type --judge subprocess",
+    "audit-judge --most 0": "--most 0: give 1 or more",
+    "audit-judge --python /no/python": "does not exist; pass an interpreter",
+    "audit-judge --out {file}": "cannot be written (File exists); choose another folder",
+    "view": "no run; type: microcoder view",
+    "view nowhere": "nowhere is not a run",
+    "view run --problems nofile": "--problems nofile does not exist; check the path",
+    "study": "name one study, or pass --all",
+    "study --all --report --against {folder}": "pass a folder that `microcoder study --all --report` wrote",
+}
+"""Of every verb: what is typed, and what stands in the line that comes of it."""
+
+
+@pytest.mark.parametrize("command", MISTAKES)
 def test_a_mistake_is_one_line_with_what_to_type(
-    command: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    empty, folder = tmp_path / "empty.toml", tmp_path / "folder"
-    empty.touch()
-    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    places = {"file": tmp_path / "empty.toml", "folder": tmp_path / "folder"}
+    places["file"].touch()
+    places["folder"].mkdir()
     with pytest.raises(SystemExit) as stop:
-        main(command.format(file=empty, folder=folder).split())
-    assert stop.value.code == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+        main(command.format(**places).split())
+    said = capsys.readouterr()
+    assert (stop.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert MISTAKES[command] in said.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.toml", "folder"]

@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks enough of OpenAI's chat completions, for tests."""
+"""A real HTTP server that speaks enough of OpenAI's chat completions and responses, for tests."""
 
 from __future__ import annotations
 
@@ -18,6 +18,29 @@ Reply = tuple[int, dict[str, str], bytes]
 def completion(text: str, *, finish: str = "stop") -> Reply:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
     return 200, {}, json.dumps({"choices": [choice], "usage": {"completion_tokens": len(text.split())}}).encode()
+
+
+def in_the_form_asked(body: dict[str, Any], text: str) -> Reply:
+    """Answer as the client asks for it: as a stream of pieces, as a response, or as a chat."""
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+    said = {"role": "assistant", "content": text}
+    if body.get("stream"):
+        choices = ({"delta": said, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"})
+        pieces = [{**base, "choices": [{"index": 0, **choice}]} for choice in choices]
+        lines = [*map(json.dumps, [*pieces, {**base, "choices": [], "usage": usage}]), "[DONE]"]
+        return 200, {"content-type": "text/event-stream"}, "".join(f"data: {line}\n\n" for line in lines).encode()
+    if "input" in body:
+        part = {"type": "output_text", "text": text, "annotations": []}
+        message = {"id": "m", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        used = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
+        used |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+        rest = {"status": "completed", "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}
+        reply = {**base, **rest, "object": "response", "created_at": 0, "output": [message], "usage": used}
+    else:
+        choice = {"index": 0, "message": said, "finish_reason": "stop"}
+        reply = {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
+    return 200, {"content-type": "application/json"}, json.dumps(reply).encode()
 
 
 @dataclass

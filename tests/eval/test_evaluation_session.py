@@ -19,11 +19,12 @@ from published import make_call_row, make_row, write_rows
 from microcoder.cli import main
 from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
-from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation
+from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation, summarise
 from microcoder.eval.generation import build_asker, build_messages, load_questions
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.prompts import instruct
+from microcoder.judge.core.types import Problem
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
 WRONG = "print(3)"
@@ -62,9 +63,12 @@ def cell(results: dict[str, Any], platform: str = "all", difficulty: str = "all"
     return next(c for c in results["cells"] if (c["platform"], c["difficulty"], c["k"]) == wanted)
 
 
-def test_answers_from_a_file_become_a_grid(tmp_path: Path, benchmark: Path) -> None:
+def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_judged_again(
+    tmp_path: Path, benchmark: Path
+) -> None:
     answers = {"a": [RIGHT, WRONG], "b": [WRONG, WRONG], "c": [DOUBLE, DOUBLE]}
-    results = run(file_config(tmp_path, benchmark, answers), tmp_path / "run")
+    config = file_config(tmp_path, benchmark, answers)
+    results = run(config, tmp_path / "run")
     assert cell(results)["value"] == pytest.approx(0.5)
     assert cell(results, k=2)["value"] == pytest.approx(2 / 3)
     assert cell(results, "atcoder")["value"] == pytest.approx(0.25)
@@ -76,17 +80,20 @@ def test_answers_from_a_file_become_a_grid(tmp_path: Path, benchmark: Path) -> N
     assert folder.read_manifest()["benchmark"]["num_problems"] == 3
     assert json.loads(folder.results.read_text()) == json.loads(json.dumps(results))
     assert "| atcoder " in folder.report.read_text()
+    written = folder.verdicts.read_bytes()
+    assert run(config, tmp_path / "run") == results
+    assert folder.verdicts.read_bytes() == written
+    rows = [json.loads(line) for line in written.splitlines()]
+    faulty = [{**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row for row in rows]
+    folder.verdicts.write_text("".join(json.dumps(row) + "\n" for row in faulty))
+    without = summarise(folder)
+    assert (without["num_unscored"], cell(without)["value"], cell(without)["num_problems"]) == (2, 0.75, 2)
+    again = run(config, tmp_path / "run")
+    assert (again["num_unscored"], cell(again)["num_problems"]) == (0, 3)
+    assert len(folder.verdicts.read_text().splitlines()) == 8
 
 
-def test_a_finished_run_is_not_done_again(tmp_path: Path, benchmark: Path) -> None:
-    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]})
-    first = run(config, tmp_path / "run")
-    before = (tmp_path / "run" / "verdicts.jsonl").read_bytes()
-    assert run(config, tmp_path / "run") == first
-    assert (tmp_path / "run" / "verdicts.jsonl").read_bytes() == before
-
-
-def test_a_changed_config_benchmark_or_file_is_refused(tmp_path: Path, benchmark: Path) -> None:
+def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path: Path, benchmark: Path) -> None:
     answers = {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}
     config = file_config(tmp_path, benchmark, answers)
     run(config, tmp_path / "run")
@@ -103,32 +110,12 @@ def test_a_changed_config_benchmark_or_file_is_refused(tmp_path: Path, benchmark
     write_rows(benchmark, [make_row("a"), make_row("b"), make_call_row("c")])
     with pytest.raises(DataError, match="began with benchmark"):
         run(config, tmp_path / "run")
-
-
-def test_a_place_that_is_something_else_is_refused(tmp_path: Path, benchmark: Path) -> None:
-    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]})
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(DataError, match="is not empty and holds no evaluation"):
         run(config, tmp_path / "other")
     with pytest.raises(DataError, match="is not a writable folder"):
         run(config, benchmark / "run")
-
-
-def test_a_fault_of_the_sandbox_is_in_no_figure_and_judged_again(tmp_path: Path, benchmark: Path) -> None:
-    config = file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]})
-    run(config, tmp_path / "run")
-    path = tmp_path / "run" / "verdicts.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    faulty = [{**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row for row in rows]
-    path.write_text("".join(json.dumps(row) + "\n" for row in faulty))
-    from microcoder.eval import summarise
-
-    results = summarise(EvaluationFolder(tmp_path / "run"))
-    assert (results["num_unscored"], cell(results)["value"], cell(results)["num_problems"]) == (1, 1.0, 2)
-    again = run(config, tmp_path / "run")
-    assert (again["num_unscored"], cell(again)["num_problems"]) == (0, 3)
-    assert len(path.read_text().splitlines()) == 4
 
 
 def test_two_runs_are_compared_problem_by_problem_and_shown(
@@ -195,16 +182,6 @@ def test_a_killed_run_resumes_where_it_stopped(
     assert (results["num_samples"], cell(results)["value"], results["is_complete"]) == (9, 1.0, True)
 
 
-def test_samples_have_seeds_of_their_own(tmp_path: Path, benchmark: Path) -> None:
-    with serve(answer_right) as server:
-        main(endpoint_words(server, benchmark, tmp_path / "one"))
-        first = {body["seed"] for body in server.requests}
-        assert len(first) == 9
-        server.requests.clear()
-        main(endpoint_words(server, benchmark, tmp_path / "two"))
-        assert {body["seed"] for body in server.requests} == first
-
-
 def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Path) -> None:
     config = file_config(tmp_path, benchmark, {})
     stdin, _, call = load_questions(config, note=print)
@@ -221,15 +198,28 @@ def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Pat
     assert f"```python\n{call.problem.starter_code}\n```\n\n### Answer" in asked[1]["content"]
 
 
-def test_questions_are_asked_in_the_words_of_training(tmp_path: Path, benchmark: Path) -> None:
+def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_own(
+    tmp_path: Path, benchmark: Path
+) -> None:
     with serve(answer_right) as server:
-        words = [*endpoint_words(server, benchmark, tmp_path / "run"), "--prompt.style", "template"]
-        words += ["--prompt.options.text", "Q: {statement}", "--prompt.system", "Be brief."]
-        main([*words, "--prompt.chat_template_options.enable_thinking", "false"])
-        body = server.requests[0]
-    assert body["chat_template_kwargs"] == {"enable_thinking": False}
-    assert body["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert body["messages"][1]["content"].startswith("Q: ")
+        words = [
+            "--prompt.style",
+            "template",
+            "--prompt.options.text",
+            "Q: {statement}",
+            "--prompt.system",
+            "Be brief.",
+        ]
+        words += ["--prompt.chat_template_options.enable_thinking", "false"]
+        main([*endpoint_words(server, benchmark, tmp_path / "one"), *words])
+        asked = list(server.requests)
+        main(endpoint_words(server, benchmark, tmp_path / "two"))
+        again = server.requests[9:]
+    assert asked[0]["chat_template_kwargs"] == {"enable_thinking": False}
+    assert asked[0]["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert asked[0]["messages"][1]["content"].startswith("Q: ")
+    assert len({body["seed"] for body in asked}) == 9
+    assert {body["seed"] for body in again} == {body["seed"] for body in asked}
 
 
 @pytest.mark.parametrize(
@@ -252,32 +242,26 @@ def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], messa
 
 
 @pytest.mark.slow
+def model_config(folder: Path, model: Path, problems: list[Problem], **changes: str) -> EvalConfig:
+    write_problems(folder / "problems.jsonl", problems)
+    keys = {"benchmark.kind": "problems", "benchmark.path": str(folder / "problems.jsonl")}
+    given = {"generation.model": str(model), "generation.dtype": "float32", "generation.batch_size": "24"}
+    return load_config(EvalConfig, (), {**keys, **given, **changes})
+
+
+EASY = generate_problems(split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",))
+
+
 def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    problems = generate_problems(split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",))
-    write_problems(tmp_path / "problems.jsonl", problems)
-    config = load_config(
-        EvalConfig,
-        (),
-        {
-            "benchmark.kind": "problems",
-            "benchmark.path": str(tmp_path / "problems.jsonl"),
-            "prompt.style": "bare",
-            "generation.model": str(tiny_checkpoint),
-            "generation.dtype": "float32",
-            "generation.batch_size": "24",
-            "sampling.num_samples": "4",
-            "sampling.max_tokens": "96",
-            "sampling.temperature": "0.5",
-        },
-    )
+    sampling = {"sampling.num_samples": "4", "sampling.max_tokens": "96", "sampling.temperature": "0.5"}
+    config = model_config(tmp_path, tiny_checkpoint, EASY, **sampling, **{"prompt.style": "bare"})
     results = run(config, tmp_path / "run")
     assert (results["num_samples"], results["is_complete"]) == (48, True)
     assert results["outcomes"].get("accepted", 0) > 0
     samples = EvaluationFolder(tmp_path / "run").read_samples().values()
     assert all(sample.num_tokens and sample.num_tokens <= 96 for sample in samples)
-    assert all(sample.is_truncated == (sample.num_tokens == 96) for sample in samples if sample.is_truncated)
-    run_again = run(config, tmp_path / "again")
-    assert run_again["outcomes"] == results["outcomes"]
+    assert all(sample.num_tokens == 96 for sample in samples if sample.is_truncated)
+    assert run(config, tmp_path / "again")["outcomes"] == results["outcomes"]
 
 
 def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny_checkpoint: Path) -> None:
@@ -286,12 +270,8 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     base = tmp_path / "base"
     shutil.copytree(tiny_checkpoint, base)
     (base / "chat_template.jinja").unlink()
-    problems = generate_problems(split="heldout", num_problems=2, seed=0, tiers=("easy",), styles=("stdin",))
-    write_problems(tmp_path / "problems.jsonl", problems)
-    keys = {"benchmark.kind": "problems", "benchmark.path": str(tmp_path / "problems.jsonl")}
-    model = {"generation.model": str(base), "generation.dtype": "float32", "sampling.temperature": "0"}
-    few = {"sampling.num_samples": "1", "sampling.max_tokens": "24"}
-    config = load_config(EvalConfig, (), {**keys, **model, **few})
+    few = {"sampling.num_samples": "1", "sampling.max_tokens": "24", "sampling.temperature": "0"}
+    config = model_config(tmp_path, base, EASY[:2], **few)
     notes: list[str] = []
 
     class Listening(Silent):
@@ -302,7 +282,7 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     assert results["is_complete"]
     assert any("has no chat template: prompts are plain text" in note for note in notes)
     # The template of this checkpoint only adds a separator: the same text with it is another question.
-    turn = {"role": "user", "content": instruct(problems[0])}
+    turn = {"role": "user", "content": instruct(EASY[0])}
     tokenizer = load_tokenizer(str(tiny_checkpoint))
     rendered = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
 
@@ -312,27 +292,5 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
         return found
 
     assert ask(base, rendered) == ask(tiny_checkpoint, turn["content"])
-    sample = EvaluationFolder(tmp_path / "run").read_samples()[problems[0].id, 0]
+    sample = EvaluationFolder(tmp_path / "run").read_samples()[EASY[0].id, 0]
     assert ask(base, turn["content"]).text == sample.completion
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--generation.model", "m"], "benchmark"),
-        (["--benchmark.path", "none.jsonl", "--generation.model", "m"], "none.jsonl does not exist"),
-        (["--benchmark.path", "x", "--generation.modle", "m"], "did you mean generation.model?"),
-        (["--benchmark.path", "x", "--generation.model", "m", "--pass_at", "[9]"], "more than the 4 samples"),
-        (["--benchmark.path", "x", "--generation.kind", "endpoint", "--generation.base_url", "x"], "base_url"),
-    ],
-)
-def test_users_mistakes_are_reported_without_a_traceback(
-    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["eval", *words])
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert why in error
-    assert "Traceback" not in error

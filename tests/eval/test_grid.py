@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from microcoder.eval.report import Row, accuracy_grid, solved_from
 
 QUESTIONS = [
@@ -20,17 +14,6 @@ QUESTIONS = [
 
 def find(cells: list[Row], platform: str, difficulty: str, k: int = 1) -> Row:
     return next(c for c in cells if (c["platform"], c["difficulty"], c["k"]) == (platform, difficulty, k))
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=7), st.integers(1, 7))
-def test_pass_at_k_is_the_share_of_draws_with_a_right_one(samples: list[bool], k: int) -> None:
-    question = {"problem_id": "p", "platform": "", "difficulty": ""}
-    (cell,) = accuracy_grid([question], {"p": samples}, ks=[k])
-    if k > len(samples):
-        assert cell["value"] is None
-        return
-    draws = [any(draw) for draw in combinations(samples, k)]
-    assert cell["value"] == pytest.approx(sum(draws) / len(draws))
 
 
 def test_cells_sum_over_their_platform_and_difficulty() -> None:

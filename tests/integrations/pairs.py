@@ -6,6 +6,7 @@ ones. What takes long, another language and packages are left out, so that a doo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -22,13 +23,7 @@ from microcoder.judge.core.types import Checker, Outcome, Problem, Verdict
 # The tests of all doors run in one process, so its judge has what the one that needs most asks for.
 shared_judge(stop="never")
 
-_SLOW = (
-    "a generator",
-    "a list without end",
-    "a tree without end",
-    "a tree that grows with every read",
-    "a list that is too long for the checker",
-)
+_SLOW = re.compile("a generator|a (list|tree) without end|a tree that grows with every read|a list that is too long.*")
 _SAMPLE_SIZE = 60
 
 
@@ -48,17 +43,12 @@ class Pair(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether inputs, outputs and a function's name say it all, as LiveCodeBench's form has it."""
-        problem = self.problem
-        return problem.checker == Checker() and problem.call is None
+        return self.problem.checker == Checker() and self.problem.call is None
 
     def as_input_output(self) -> dict[str, object]:
         """Return a plain problem in APPS' and LiveCodeBench's form."""
-        tests = self.problem.tests
-        return {
-            "inputs": [test.input for test in tests],
-            "outputs": [test.output for test in tests],
-            "fn_name": self.problem.fn_name,
-        }
+        given, expected = zip(*((test.input, test.output) for test in self.problem.tests), strict=True)
+        return {"inputs": list(given), "outputs": list(expected), "fn_name": self.problem.fn_name}
 
 
 def _problem(name: str, *tests: tuple[str, str], **options: object) -> Problem:
@@ -66,15 +56,11 @@ def _problem(name: str, *tests: tuple[str, str], **options: object) -> Problem:
     return Problem.model_validate({"id": name, "tests": values, "time_limit_seconds": 20.0, **options})
 
 
-def _needs_packages(code: str) -> bool:
-    return "numpy" in code or "sorted" in code.lower() or "numba" in code
-
-
 def _make() -> list[Pair]:
     pairs = [
         Pair(f"forged: {name}", code, KINDS[kind].problem.model_copy(update={"id": name}), False)
         for name, (kind, code) in FORGERIES.items()
-        if kind != "cpp" and name not in _SLOW
+        if kind != "cpp" and not _SLOW.fullmatch(name)
     ]
     pairs += [
         Pair(f"honest: {name}", kind.honest.code or "", kind.problem.model_copy(update={"id": name}), True)
@@ -84,7 +70,7 @@ def _make() -> list[Pair]:
     pairs += [
         Pair(f"unusual: {name}", code, _problem(name, ("[1, 2]\n3", "[3, 6]"), fn_name="solve"), True)
         for name, code in CALLS.items()
-        if not _needs_packages(code)
+        if not re.search("numpy|numba|sorted", code, re.I)
     ]
     for number, (checker, is_right, output, expected) in enumerate(OUTPUTS):
         code = f"import sys\nsys.stdout.buffer.write({output!r}.encode())"

@@ -6,17 +6,13 @@ Only what a reader has to fill in is filled in (`FILLED`): a model, an address, 
 from __future__ import annotations
 
 import asyncio
-import http.server
 import json
-import os
 import re
 import shlex
 import signal
 import socket
 import subprocess
-import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -24,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from completions_server import in_the_form_asked, serve
 
-from doc_pages import DOCS, Block, blocks_of
+from doc_pages import DOCS, Block, blocks_of, shell, type_in
 
 PAGE = (DOCS / "integrations.md").read_text(encoding="utf-8")
 SECTIONS = {part.partition("\n")[0]: blocks_of(part) for part in re.split(r"^## ", PAGE, flags=re.M)[1:]}
@@ -57,61 +54,11 @@ def command(text: str, name: str, filled: dict[str, str]) -> str:
     return line
 
 
-def type_in(line: str, folder: Path, **variables: str) -> str:
-    """Run a line as a shell of this environment does, and return what it prints."""
-    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
-    done = subprocess.run(["bash", "-e", "-c", line], cwd=folder, env=here, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-    return done.stdout
-
-
-class Model(http.server.BaseHTTPRequestHandler):
-    """OpenAI's two APIs; it knows one answer."""
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
-        """Answer as the client asks for it: as a stream of pieces, as a chat, or as a response."""
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        base = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m"}
-        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
-        if asked.get("stream"):
-            self._send("text/event-stream", *(f"data: {one}\n\n" for one in self._pieces(base, usage)))
-        elif "input" in asked:
-            text = {"type": "output_text", "text": ANSWER, "annotations": []}
-            message = {"id": "m", "type": "message", "role": "assistant", "status": "completed", "content": [text]}
-            used = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
-            details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-            rest = {"status": "completed", "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}
-            body = {**base, **rest, "object": "response", "created_at": 0, "output": [message], "usage": used | details}
-            self._send("application/json", json.dumps(body))
-        else:
-            choice = {"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}
-            body = {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
-            self._send("application/json", json.dumps(body))
-
-    def _pieces(self, base: dict[str, Any], usage: dict[str, int]) -> Iterator[str]:
-        delta = {"role": "assistant", "content": ANSWER}
-        for choice in ({"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"}):
-            yield json.dumps({**base, "choices": [{"index": 0, **choice}]})
-        yield json.dumps({**base, "choices": [], "usage": usage})
-        yield "[DONE]"
-
-    def _send(self, kind: str, *parts: str) -> None:
-        self.send_response(200)
-        self.send_header("content-type", kind)
-        self.end_headers()
-        self.wfile.write("".join(parts).encode())
-
-
 @pytest.fixture
 def model_url() -> Iterator[str]:
-    """Where a model answers."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    """Where a model answers that knows one answer."""
+    with serve(lambda asked, number: in_the_form_asked(asked, ANSWER)) as server:
+        yield server.url
 
 
 @pytest.fixture
@@ -174,13 +121,13 @@ def test_lm_eval(folder: Path, model_url: str) -> None:
         "model=...,base_url=...": f"model=m,base_url={model_url}/chat/completions",
     }
     line = command(block("lm-evaluation-harness", "console").text, "lm_eval", filled)
-    assert re.search(r"\|pass_at_1 *\|. *\| *1", type_in(line, folder, OPENAI_API_KEY="x", HF_HUB_OFFLINE="1"))
+    assert re.search(r"\|pass_at_1 *\|. *\| *1", type_in(line, folder, {"OPENAI_API_KEY": "x", "HF_HUB_OFFLINE": "1"}))
 
 
 def test_inspect(folder: Path, model_url: str) -> None:
     needs("inspect_ai")
     line = command(block("Inspect", "console").text, "inspect eval", {})
-    shown = type_in(f"{line} --display plain", folder, OPENAI_BASE_URL=model_url, OPENAI_API_KEY="x")
+    shown = type_in(f"{line} --display plain", folder, {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "x"})
     assert re.search(r"mean +1\.0", shown), shown
     import inspect_ai
     from inspect_ai.solver import generate
@@ -239,8 +186,7 @@ def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     lines = [command(text, "export", {}), f"exec {command(text, 'uvicorn', {'8000': port})}"]
-    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    with subprocess.Popen(["bash", "-c", "\n".join(lines)], cwd=folder, env=here) as server:
+    with subprocess.Popen(["bash", "-c", "\n".join(lines)], cwd=folder, env=shell()) as server:
         try:
             while True:
                 try:

@@ -31,8 +31,7 @@ def test_a_fault_is_left_out_of_the_mean() -> None:
 
 def test_the_folder_is_printed() -> None:
     command = [sys.executable, "-m", "microcoder.integrations.lm_eval"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == str(TASKS)
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(TASKS)
     assert {path.suffix for path in TASKS.iterdir() if path.is_file()} == {".yaml", ".py"}
 
 

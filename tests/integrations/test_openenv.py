@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, RIGHT, SAMPLE, Pair, judged
+from pairs import AMOUNTS, FAULTY, RIGHT, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, DataError
 from microcoder.integrations.shared import shared_judge
-from microcoder.judge.core.types import Checker, Problem
+from microcoder.judge.core.types import Problem
 
 pytest.importorskip("openenv.core", reason="openenv is not here; type: make test-integrations")
 
@@ -27,8 +27,7 @@ from microcoder.integrations.openenv import CodeAction, CodeEnvironment, make_ap
 SUM = Problem.model_validate(
     {"id": "sum", "statement": "Print the sum of two integers.", "tests": [{"input": "1 2", "output": "3"}]}
 )
-BROKEN = SUM.model_copy(update={"id": "broken", "checker": Checker(type="program", code="raise SystemExit(9)")})
-"""Its checker fails on whatever it is shown, so there is nothing to be said about answers."""
+BROKEN = FAULTY.model_copy(update={"statement": SUM.statement})
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +67,7 @@ def test_a_client_is_asked_and_judged(url: str) -> None:
 
 
 def test_a_fault_of_the_sandbox_has_no_reward(url: str) -> None:
-    (broken,) = asyncio.run(ask(url, "broken", [RIGHT]))
+    (broken,) = asyncio.run(ask(url, "faulty", [RIGHT]))
     assert (broken.reward, broken.done, broken.observation["metadata"]["outcome"]) == (None, True, "sandbox_fault")
 
 

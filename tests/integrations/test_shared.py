@@ -96,9 +96,9 @@ def test_equal_rows_are_read_once() -> None:
     assert to_problem(SUM) is SUM
 
 
-@pytest.mark.parametrize("door", ["trl", "verl", "livecodebench", "lm_eval"])
-def test_a_door_imports_none_of_the_packages_it_leads_to(door: str) -> None:
-    program = f"import sys, microcoder.integrations.{door}; print(*(name.split('.')[0] for name in sys.modules))"
+def test_a_door_imports_none_of_the_packages_it_leads_to() -> None:
+    doors = ", ".join(f"microcoder.integrations.{door}" for door in ("trl", "verl", "livecodebench", "lm_eval"))
+    program = f"import sys, {doors}; print(*(name.split('.')[0] for name in sys.modules))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     packages = {"torch", "transformers", "trl", "verl", "ray", "lm_eval", "inspect_ai", "datasets", "numpy", "httpx"}
     assert packages & set(result.stdout.split()) == set()

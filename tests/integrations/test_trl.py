@@ -78,29 +78,22 @@ def test_a_fault_is_none() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("trl") is None, reason="TRL is not installed")
-@pytest.mark.parametrize("kind", [CodeReward, AsyncCodeReward])
-def test_grpo_trainer_takes_a_step(kind: type[CodeReward], tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_grpo_trainer_takes_a_step(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """As the asynchronous reward; examples/trl_reward.py and docs/integrations.md have the other."""
     from datasets import Dataset
     from trl.trainer.grpo_config import GRPOConfig
     from trl.trainer.grpo_trainer import GRPOTrainer
 
+    asked = "Read two integers and print the {}."
     rows = [
-        {"prompt": "Read two integers and print the sum.", "problem": {"id": "sum", "tests": TESTS}},
-        {"prompt": "Read two integers and print the product.", "problem": {"id": "mul", "tests": TESTS[:1]}},
+        {"prompt": asked.format(name), "problem": {"id": name, "tests": TESTS[:num]}}
+        for name, num in (("sum", 2), ("product", 1))
     ]
-    arguments = GRPOConfig(
-        output_dir=str(tmp_path),
-        max_steps=1,
-        num_generations=4,
-        per_device_train_batch_size=4,
-        max_completion_length=24,
-        bf16=False,
-        use_cpu=True,
-        report_to="none",
-        logging_steps=1,
-        save_strategy="no",
-    )
-    trainer = GRPOTrainer(str(tiny_checkpoint), kind(), args=arguments, train_dataset=Dataset.from_list(rows))
+    sizes: dict[str, Any] = {"num_generations": 4, "per_device_train_batch_size": 4, "max_completion_length": 24}
+    quiet: dict[str, Any] = {"report_to": "none", "save_strategy": "no", "logging_steps": 1}
+    arguments = GRPOConfig(str(tmp_path), max_steps=1, **sizes, **quiet, bf16=False, use_cpu=True)
+    reward: Any = AsyncCodeReward()
+    trainer = GRPOTrainer(str(tiny_checkpoint), reward, args=arguments, train_dataset=Dataset.from_list(rows))
     trainer.train()
     (logged,) = (entry for entry in trainer.state.log_history if "reward" in entry)
     assert 0 <= logged["rewards/code_reward/mean"] <= 1

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, RIGHT, Pair, judged
+from completions_server import in_the_form_asked, serve
+from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError
-from microcoder.judge.core.types import Checker, Problem
+from microcoder.judge.core.types import Problem
 
 vf = pytest.importorskip("verifiers.v1", reason="verifiers is not here; type: make test-integrations")
 
 from microcoder.integrations.verifiers import CodeConfig, CodeData, CodeTask  # noqa: E402
 from microcoder_code import CodeTaskset  # noqa: E402
 
-SUM = Problem.model_validate(
-    {
-        "id": "sum",
-        "statement": "Print the sum of two integers.",
-        "tests": [{"input": "1 2", "output": "3"}, {"input": "5 6", "output": "11"}],
-        "reference": "print(sum(map(int, input().split())))",
-    }
+TESTS = [{"input": "1 2", "output": "3"}, {"input": "5 6", "output": "11"}]
+STATEMENT = "Print the sum of two integers."
+SUM, WRONG, SILENT = (
+    Problem.model_validate({"id": name, "statement": STATEMENT, "tests": TESTS, "reference": reference})
+    for name, reference in (("sum", "print(sum(map(int, input().split())))"), ("wrong", "print(3)"), ("silent", None))
 )
-WRONG = SUM.model_copy(update={"id": "wrong", "reference": "print(3)"})
-SILENT = SUM.model_copy(update={"id": "silent", "reference": None})
-BROKEN = SUM.model_copy(update={"id": "broken", "checker": Checker(type="program", code="raise SystemExit(9)")})
-"""Its checker fails on whatever it is shown, so there is nothing to be said about answers."""
+BROKEN = FAULTY.model_copy(update={"statement": STATEMENT, "reference": SUM.reference})
 
 
 def make_task(problem: Problem) -> Any:
@@ -105,49 +98,15 @@ def test_vf_validate_finds_the_wrong_reference(corpus: Path, tmp_path: Path) -> 
     }  # fmt: skip
 
 
-class Model(http.server.BaseHTTPRequestHandler):
-    """OpenAI's chat API; it knows one answer."""
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
-        """Stream the answer, as verifiers asks for it."""
-        self.rfile.read(int(self.headers["content-length"]))
-        base = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "fake"}
-        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
-        events = (
-            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": RIGHT}, "finish_reason": None}]},
-            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-            {"choices": [], "usage": usage},
-        )
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.end_headers()
-        for event in events:
-            self.wfile.write(f"data: {json.dumps(base | event)}\n\n".encode())
-        self.wfile.write(b"data: [DONE]\n\n")
-
-
-@pytest.fixture
-def model_url() -> Iterator[str]:
-    """Where a model answers."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
-        thread.join()
-
-
-def test_vf_eval_scores_what_a_model_answers(corpus: Path, tmp_path: Path, model_url: str) -> None:
+def test_vf_eval_scores_what_a_model_answers(corpus: Path, tmp_path: Path) -> None:
     harness = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess")
-    model = ("-m", "fake", "--client.base-url", model_url, "-n", "4", "-r", "1")
     options = ("--env.taskset.corpus", str(corpus), "--env.taskset.task.judge", '{"workers": 1}')
-    run("vf-eval", *options, *model, *harness, folder=tmp_path / "out")
+    with serve(lambda asked, number: in_the_form_asked(asked, RIGHT)) as server:
+        model = ("-m", "fake", "--client.base-url", server.url, "-n", "4", "-r", "1")
+        run("vf-eval", *options, *model, *harness, folder=tmp_path / "out")
     (file,) = (tmp_path / "out").glob("*/traces.jsonl")
     traces = {trace["task"]["data"]["id"]: trace for line in file.open() for trace in json.loads(line)["traces"]}
     for name in ("sum", "wrong", "silent"):
         assert traces[name]["rewards"]["accepted"]["score"] == 1.0
-    assert traces["broken"]["rewards"]["accepted"] is None
-    assert [error["type"] for error in traces["broken"]["errors"]] == ["SandboxError"]
+    assert traces["faulty"]["rewards"]["accepted"] is None
+    assert [error["type"] for error in traces["faulty"]["errors"]] == ["SandboxError"]

@@ -66,24 +66,20 @@ def test_a_fault_ends_the_run_or_leaves_the_group_and_is_never_a_zero() -> None:
         score_of(RIGHT, "", extra, on_fault="zero")
 
 
-def make_config(**options: Any) -> Any:
-    from omegaconf import OmegaConf
-
-    custom = {"path": "pkg://microcoder.integrations.verl", "name": "compute_score", **options}
-    manager = {"source": "register", "name": "naive"}
-    return OmegaConf.create({"reward": {"custom_reward_function": custom, "reward_manager": manager, "num_workers": 1}})
-
-
 @needs_verl
 def test_verls_loader_and_manager_take_it(tiny_checkpoint: Path) -> None:
     import numpy as np
     import torch
+    from omegaconf import OmegaConf
     from transformers import AutoTokenizer
     from verl import DataProto
     from verl.trainer.ppo.reward import load_reward_manager
 
     tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
-    manager = load_reward_manager(make_config(reward_kwargs={"mode": "fraction"}), tokenizer)
+    function = {"path": "pkg://microcoder.integrations.verl", "name": "compute_score"}
+    custom = {**function, "reward_kwargs": {"mode": "fraction"}}
+    reward = {"custom_reward_function": custom, "reward_manager": {"source": "register", "name": "naive"}}
+    manager = load_reward_manager(OmegaConf.create({"reward": {**reward, "num_workers": 1}}), tokenizer)
 
     async def ask(response: str) -> dict[str, Any]:
         ids = torch.tensor([tokenizer.encode(response)])

@@ -1,8 +1,7 @@
 """A run directory as training writes it, made of the real types by a seeded pretence of learning."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,8 @@ from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.files import append_row, write_json
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Rollout, TestResult, Verdict
-from microcoder.train.metrics import (
-    EvaluationMetrics,
-    ScoredRollout,
-    StepMetrics,
-    count_methods,
-    count_outcomes,
-    rollout_row,
-    summarise_accuracy,
-)
+from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics, rollout_row
+from microcoder.train.run.recorder import summarise_evaluation, summarise_step
 from microcoder.train.runs import RunDirectory, write_rollouts
 
 TIERS = {"easy": (0.45, 0.97), "medium": (0.12, 0.72), "hard": (0.0, 0.2)}
@@ -49,14 +41,17 @@ def write_run(root: Path, recipe: Recipe | None = None) -> Path:
     for step in range(recipe.num_steps + 1):
         skill = step / max(recipe.num_steps, 1)
         if step:
-            samples = _sample(recipe, random_source, skill, "train", 6)
-            append_row(run.metrics, _step_metrics(step, samples, skill).as_row())
-            write_rollouts(run.rollout_file(step), [rollout_row(s, step=step, temperature=1.2) for s in samples])
+            groups = _sample(recipe, random_source, skill, "train", 6)
+            append_row(run.metrics, _step_metrics(step, groups, skill).as_row())
+            rows = [rollout_row(sample, step=step, temperature=1.2) for group in groups for sample in group]
+            write_rollouts(run.rollout_file(step), rows)
         if step % recipe.evaluate_every == 0 or step == recipe.num_steps:
-            samples = _sample(recipe, random_source, skill, "heldout", recipe.num_heldout)
-            evaluated.append(_evaluation_metrics(step, samples))
+            groups = _sample(recipe, random_source, skill, "heldout", recipe.num_heldout)
+            metrics = summarise_evaluation(groups, step=step, temperature=0.6, seconds=1.0)
+            evaluated.append(replace(metrics, diversity=0.6, seconds={"generate": 1.0}))
             append_row(run.evaluations, evaluated[-1].as_row())
-            write_rollouts(run.evaluation_file(step), [rollout_row(s, step=step, temperature=0.6) for s in samples])
+            rows = [rollout_row(sample, step=step, temperature=0.6) for group in groups for sample in group]
+            write_rollouts(run.evaluation_file(step), rows)
     if recipe.is_finished:
         write_json(run.summary, _summary(recipe, evaluated[0], evaluated[-1]))
     return root
@@ -87,29 +82,28 @@ MANIFEST: dict[str, Any] = {
 
 def _sample(
     recipe: Recipe, random_source: random.Random, skill: float, split: str, num_problems: int
-) -> list[ScoredRollout]:
-    samples = []
+) -> list[list[ScoredRollout]]:
+    groups = []
     for problem in range(num_problems):
         tier = list(TIERS)[problem % len(TIERS)]
         low, high = TIERS[tier]
         chance = min(1.0, max(0.0, low + (high - low) * skill + random_source.gauss(0, 0.15)))
-        for index in range(SAMPLES):
-            is_unscored = problem == 0 and index < recipe.num_unscored_each
-            samples.append(
-                _rollout(recipe, random_source, chance, skill, tier, f"{split}/{problem:03d}", index, is_unscored)
-            )
-    return samples
+        num_unscored = recipe.num_unscored_each if problem == 0 else 0
+        groups.append(
+            [
+                replace(
+                    _rollout(recipe, random_source, chance, skill, f"{split}/{problem:03d}", index < num_unscored),
+                    tier=tier,
+                    sample_index=index,
+                )
+                for index in range(SAMPLES)
+            ]
+        )
+    return groups
 
 
 def _rollout(
-    recipe: Recipe,
-    random_source: random.Random,
-    chance: float,
-    skill: float,
-    tier: str,
-    problem_id: str,
-    index: int,
-    is_unscored: bool,
+    recipe: Recipe, random_source: random.Random, chance: float, skill: float, problem_id: str, is_unscored: bool
 ) -> ScoredRollout:
     is_solved = random_source.random() < chance
     is_truncated = not is_solved and random_source.random() < 0.12 + 0.1 * skill
@@ -123,8 +117,10 @@ def _rollout(
         outcome = Outcome.NO_CODE
     if is_unscored:
         outcome = Outcome.SANDBOX_FAULT
-    tests = () if outcome in (Outcome.NO_CODE, Outcome.SANDBOX_FAULT) else _tests(outcome)
-    verdict = Verdict(outcome, tests, tests_total=3)
+    passed = TestResult(Outcome.ACCEPTED, 0.02, 0.03, 9.5, "exact", "")
+    failed = TestResult(outcome, 0.02, 0.03, 9.5, "", "line 1: expected '3', got '<2>'", "<2>\n")
+    tests = (passed,) * 3 if outcome is Outcome.ACCEPTED else (passed, failed)
+    verdict = Verdict(outcome, () if outcome in (Outcome.NO_CODE, Outcome.SANDBOX_FAULT) else tests, tests_total=3)
     num_tokens = LIMIT if is_truncated else random_source.randint(40, 90 + int(110 * skill))
     is_masked = is_truncated and random_source.random() < 0.5
     return ScoredRollout(
@@ -134,74 +130,27 @@ def _rollout(
         reward=score_verdict(verdict),
         advantage=0.0 if is_masked or is_unscored else 0.7 if is_solved else -0.5,
         masked_why="truncated, incomplete, not repeating, drawn with probability 0.2" if is_masked else "",
-        tier=tier,
-        sample_index=index,
+        tier=None,
+        sample_index=0,
     )
 
 
-def _tests(outcome: Outcome) -> tuple[TestResult, ...]:
-    passed = TestResult(Outcome.ACCEPTED, 0.02, 0.03, 9.5, "exact", "")
-    if outcome is Outcome.ACCEPTED:
-        return (passed,) * 3
-    return (passed, TestResult(outcome, 0.02, 0.03, 9.5, "", "line 1: expected '3', got '<2>'", "<2>\n"))
-
-
-def _share(samples: Sequence[ScoredRollout], outcome: Outcome) -> float:
-    return sum(s.verdict.outcome is outcome for s in samples) / len(samples)
-
-
-def _step_metrics(step: int, samples: Sequence[ScoredRollout], skill: float) -> StepMetrics:
-    lengths = [len(s.rollout.token_ids) for s in samples]
-    accuracy, by_tier = summarise_accuracy(samples)
+def _step_metrics(step: int, groups: list[list[ScoredRollout]], skill: float) -> StepMetrics:
     seconds = {"generate": 4.0 + 3 * skill, "judge": 1.1, "update": 2.5 + skill, "checkpoint": 0.2}
     if step % 6 == 0:
         seconds["evaluate"] = 3.0
-    return StepMetrics(
+    metrics = summarise_step(
+        groups,
         step=step,
-        reward_mean=accuracy,
-        accuracy_by_tier=by_tier,
-        length_mean=sum(lengths) / len(lengths),
-        length_max=max(lengths),
-        diversity=0.55 + 0.2 * skill if step != 3 else None,
         temperature=1.0 if skill < 0.5 else 1.2,
         max_response_tokens=LIMIT,
-        truncated_share=sum(s.rollout.is_truncated for s in samples) / len(samples),
-        masked_share=sum(bool(s.masked_why) for s in samples) / len(samples),
-        no_code_share=_share(samples, Outcome.NO_CODE),
-        unscored_share=_share(samples, Outcome.SANDBOX_FAULT),
-        zero_variance_share=0.5 - 0.3 * skill,
-        outcomes=count_outcomes(samples),
-        methods=count_methods(samples),
-        masked={},
         optimizer={"loss": 0.01, "grad_norm": 0.4},
         seconds={**seconds, "total": sum(seconds.values())},
     )
-
-
-def _evaluation_metrics(step: int, samples: Sequence[ScoredRollout]) -> EvaluationMetrics:
-    solved: dict[str, list[bool | None]] = {}
-    for sample in samples:
-        known = None if sample.reward is None else sample.verdict.is_accepted
-        solved.setdefault(sample.rollout.problem_id, []).append(known)
-    scored = {name: [s for s in values if s is not None] for name, values in solved.items()}
-    means = [sum(values) / len(values) for values in scored.values() if values]
-    tiers = [sample.tier or "untiered" for sample in samples if sample.sample_index == 0]
-    return EvaluationMetrics(
-        step=step,
-        accuracy=sum(means) / len(means),
-        accuracy_by_tier=summarise_accuracy(samples)[1],
-        num_problems=len(solved),
-        num_problems_by_tier={tier: tiers.count(tier) for tier in sorted(set(tiers))},
-        samples_per_problem=SAMPLES,
-        num_unscored=sum(s.reward is None for s in samples),
-        solved=solved,
-        length_mean=sum(len(s.rollout.token_ids) for s in samples) / len(samples),
-        diversity=0.6,
-        truncated_share=sum(s.rollout.is_truncated for s in samples) / len(samples),
-        temperature=0.6,
-        outcomes=count_outcomes(samples),
-        seconds={"generate": 1.0},
-    )
+    # The advantages are pretended, and so is what would be made of them.
+    told = {"diversity": 0.55 + 0.2 * skill if step != 3 else None, "zero_variance_share": 0.5 - 0.3 * skill}
+    untold = {"masked": {}, "masked_effective_share": 0.0, "doses": {}, "sampled_accuracy": None}
+    return replace(metrics, **told, **untold)  # pyrefly: ignore[bad-argument-type]
 
 
 def _summary(recipe: Recipe, before: EvaluationMetrics, after: EvaluationMetrics) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from microcoder.lab.studies.claims import StudyData, StudyRecord, judge_record, 
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, StudyFile, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.history import History, read_history
-from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, read_measured, run_measurement
+from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import plan_work
 from microcoder.train.recipe.recipe import TrainConfig
@@ -93,19 +93,6 @@ def measurement(tmp_path: Path) -> Measurement:
     )
 
 
-def job(tmp_path: Path) -> Job:
-    return Job(3, load_config(TrainConfig, [RECIPE]), tmp_path / "work")
-
-
-def test_a_function_is_measured_and_read_back(measurement: Measurement, tmp_path: Path) -> None:
-    assert not is_measured(tmp_path / "work")
-    summary = run_measurement(measurement, job(tmp_path))
-    rows, read = read_measured(tmp_path / "work")
-    assert summary["num_rows"] == len(rows) == 60
-    assert read["seed"] == 3
-    assert rows[0].unit == "3/0"
-
-
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [
@@ -121,52 +108,44 @@ def test_what_is_wrong_with_a_measurement_is_one_line(
 ) -> None:
     wrong = Measurement.model_validate(measurement.model_dump() | change)
     with pytest.raises(error) as caught:
-        run_measurement(wrong, job(tmp_path))
+        run_measurement(wrong, Job(3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"))
     assert told in str(caught.value)
     assert not is_measured(tmp_path / "work")
 
 
-def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> None:
-    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
+def write_study(folder: Path, function: str = FUNCTION, text: str = STUDY) -> Path:
+    (folder / "measure.py").write_text(function)
+    (folder / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
+    (folder / "study.toml").write_text(text.replace("FILE", "measure.py"))
+    return folder / "study.toml"
 
-    def place(text: str = STUDY.replace("FILE", "measure.py"), function: str = FUNCTION) -> Path:
-        (tmp_path / "measure.py").write_text(function)
-        (tmp_path / "study.toml").write_text(text)
-        works = plan_work(load_study(tmp_path / "study.toml"), scale=QUICK, root=tmp_path, code="code")
+
+def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> None:
+    def place(function: str = FUNCTION, text: str = STUDY) -> Path:
+        works = plan_work(load_study(write_study(tmp_path, function, text)), scale=QUICK, root=tmp_path, code="code")
         assert len({work.folder for work in works}) == len(works) == 7
         return works[0].folder
 
-    text = STUDY.replace("FILE", "measure.py")
-    assert place() == place(text.replace("twenty units", "20 units"))
-    others = (
-        text.replace("gain = 0.5", "gain = 1.0"),
-        text.replace("[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]"),
-    )
-    folders = {place(), *map(place, others), place(function=FUNCTION.replace("0.2", "0.3"))}
-    assert len(folders) == 4
+    assert place() == place(text=STUDY.replace("twenty units", "20 units"))
+    keys = STUDY.replace("[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]")
+    folders = {place(), place(text=STUDY.replace("gain = 0.5", "gain = 1.0")), place(text=keys)}
+    assert len({*folders, place(function=FUNCTION.replace("0.2", "0.3"))}) == 4
 
 
 def test_a_unit_that_lacks_a_level_is_left_out() -> None:
-    rows = [
-        MeasuredValue("m", "a", "1", 1.0),
-        MeasuredValue("m", "b", "1", 3.0),
-        MeasuredValue("m", "b", "1", 5.0),
-        MeasuredValue("m", "b", "2", 9.0),
-    ]
+    values = (("a", "1", 1.0), ("b", "1", 3.0), ("b", "1", 5.0), ("b", "2", 9.0))
     contrast = Contrast(metric="m", measurement="x", of=("b",), against=("a",))
-    assert pair_rows(contrast, rows) == {"1": 3.0}
+    assert pair_rows(contrast, [MeasuredValue("m", *value) for value in values]) == {"1": 3.0}
 
 
 def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
     levels, doses, lengths = ("none", "some", "all"), [], []
     histories: dict[str, dict[int, History]] = {}
     for place, level in enumerate(levels):
-        histories[level] = {
-            0: read_history(write_run(tmp_path / level, Recipe(num_steps=6, evaluate_every=3, seed=place)))
-        }
-        steps, evaluations = histories[level][0].steps, histories[level][0].evaluations
-        doses.append(fmean(step.masked_share for step in steps[:3]))
-        lengths.append(evaluations[1].length_mean)
+        run = write_run(tmp_path / level, Recipe(num_steps=6, evaluate_every=3, seed=place))
+        histories[level] = {0: (history := read_history(run))}
+        doses.append(fmean(step.masked_share for step in history.steps[:3]))
+        lengths.append(history.evaluations[1].length_mean)
     study = {"question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2]}
     data = StudyData(
         Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}}), histories
@@ -183,9 +162,7 @@ def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "measure.py").write_text(FUNCTION)
-    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
-    (tmp_path / "study.toml").write_text(STUDY.replace("FILE", str(tmp_path / "measure.py")))
+    write_study(tmp_path)
 
     def call(*words: str) -> str:
         capsys.readouterr()
@@ -217,11 +194,7 @@ def test_a_process_that_dies_is_tried_once_more_and_an_interrupted_study_ends_it
     assert job.seed != 2, "no luck"
     if job.seed == 3: (job.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
     source ="""
-    (tmp_path / "measure.py").write_text(
-        FUNCTION.replace("import random", "import os, random, time").replace("    source =", dying)
-    )
-    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
-    (tmp_path / "study.toml").write_text(STUDY.replace("FILE", "measure.py"))
+    write_study(tmp_path, FUNCTION.replace("import random", "import os, random, time").replace("    source =", dying))
     command = [sys.executable, "-m", "microcoder", "study", "study.toml", "--quick", "--runs", "runs"]
     study = subprocess.Popen([*command, "--jobs", "1"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while not (found := [path for path in tmp_path.glob("runs/*/*/pid") if path.read_text()]):

@@ -44,17 +44,12 @@ options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
 
 
 @pytest.fixture(scope="module")
-def study(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> StudyFile:
-    folder = tmp_path_factory.mktemp("study")
+def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyFile, dict[str, Work]]:
+    """The runs of one seed, done as `microcoder study` does them."""
+    folder, ended = tmp_path_factory.mktemp("study"), []
     (folder / "baseline.toml").write_text(BASELINE.replace("CHECKPOINT", str(tiny_checkpoint)))
     (folder / "graders.toml").write_text(STUDY)
-    return load_study(folder / "graders.toml")
-
-
-@pytest.fixture(scope="module")
-def finished(study: StudyFile) -> dict[str, Work]:
-    """The runs of one seed, done as `microcoder study` does them."""
-    root, ended = study.path.parent / "runs", []
+    study, root = load_study(folder / "graders.toml"), folder / "runs"
     chosen = {run.name: run for run in plan_runs(study, scale=MICRO, root=root) if run.seed == 1}
     planned = [(study, list(chosen.values()))]
 
@@ -64,33 +59,27 @@ def finished(study: StudyFile) -> dict[str, Work]:
     assert do_work(planned, scale=MICRO, jobs=1, logs=root / "logs", on_end=end) == {}
     assert (ended, missing_work(planned, scale=MICRO)) == (list(chosen), [])
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in chosen.values())
-    return chosen
+    return study, chosen
 
 
 @pytest.mark.slow
-def test_runs_are_paid_by_what_their_level_names(finished: dict[str, Work]) -> None:
-    noisy = finished["systematic false accepts, 20 %"]
-    assert noisy.config.rewards[0].options["pattern"] == 1
-    programs = 0
-    for step in (1, 2):
-        for row in read_rollouts(RunDirectory(noisy.folder).rollout_file(step)):
-            is_right, code = row["verdict"] == "accepted", row["program"]
-            programs += code is not None
-            assert row["reward"] == float(is_right or (code is not None and place_program(code, 1) < 0.2))
-    assert programs
-    clean, *_ = read_payments(RunDirectory(finished["no errors"].folder))
-    assert (clean.step, clean.num_scored, clean.paid_wrong, clean.unpaid_right, clean.all_tricks) == (1, 16, 0, 0, 0)
-
-
-@pytest.mark.slow
-def test_figures_and_tables_are_of_the_finished_runs(
-    study: StudyFile, finished: dict[str, Work], tmp_path: Path
+def test_runs_are_paid_by_what_their_level_names_and_reported(
+    finished: tuple[StudyFile, dict[str, Work]], tmp_path: Path
 ) -> None:
-    root = study.path.parent / "runs"
+    study, runs = finished
+    noisy = runs["systematic false accepts, 20 %"]
+    assert noisy.config.rewards[0].options["pattern"] == 1
+    rows = [row for step in (1, 2) for row in read_rollouts(RunDirectory(noisy.folder).rollout_file(step))]
+    assert any(row["program"] for row in rows)
+    for row in rows:
+        is_right, code = row["verdict"] == "accepted", row["program"]
+        assert row["reward"] == float(is_right or (code is not None and place_program(code, 1) < 0.2))
+    clean, *_ = read_payments(RunDirectory(runs["no errors"].folder))
+    assert (clean.step, clean.num_scored, clean.paid_wrong, clean.unpaid_right, clean.all_tricks) == (1, 16, 0, 0, 0)
     for report, columns in ((report_hacking, 9), (report_errors, 6)):
-        table = report(study, root=root, output=tmp_path).splitlines()
+        table = report(study, root=study.path.parent / "runs", output=tmp_path).splitlines()
         assert {line.count("|") for line in table} == {columns + 1}
-        assert all(any(level in line for line in table) for level in finished)
+        assert all(any(level in line for line in table) for level in runs)
         svg = (tmp_path / "graders.svg").read_text()
         ElementTree.fromstring(svg)
         assert "tricks" in svg or "no errors" in svg
@@ -118,16 +107,14 @@ def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
 
 
 def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:
-    def row(reward: float | None, verdict: str, program: str | None = "x") -> dict[str, object]:
-        return {"reward": reward, "verdict": verdict, "program": program}
-
-    rows = [
-        row(1.0, "accepted"),
-        row(0.0, "accepted"),
-        row(1.0, "wrong_answer", "import sys\nsys.exit(0)\n"),
-        row(0.0, "no_code", None),
-        row(None, "sandbox_fault"),
+    paid: list[tuple[float | None, str, str | None]] = [
+        (1.0, "accepted", "x"),
+        (0.0, "accepted", "x"),
+        (1.0, "wrong_answer", "import sys\nsys.exit(0)\n"),
+        (0.0, "no_code", None),
+        (None, "sandbox_fault", "x"),
     ]
+    rows = [dict(zip(("reward", "verdict", "program"), values, strict=True)) for values in paid]
     payments = count_payments(rows, step=3)
     assert payments is not None
     assert (payments.step, payments.num_scored, payments.reward, payments.accuracy) == (3, 4, 0.5, 0.5)

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from measures import judge_both_ways
 
+from microcoder.data.micro import ThinkingShares, generate_chain_demonstrations
+from microcoder.data.micro.chains import make_chain_problem
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.rewards import score_verdict
-from microcoder.judge.core.types import Rollout
+from microcoder.judge.core.types import Checker, Rollout
 from microcoder.lab.studies.measure import Job
 from microcoder.train.metrics import ScoredRollout, rollout_row
 from microcoder.train.recipe.recipe import TrainConfig
@@ -29,28 +31,19 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
     problem = next(t.problem for t in load_tasks(config).train if t.problem.tests[0].output.strip().isdigit())
     answers = {test.input: test.output.strip() for test in problem.tests}
     table = f"import sys\nfound = {answers!r}[sys.stdin.read()]\n"
-    programs = [
-        table + "print(found)\n",
-        table + "print(' ' + found + ' ')\n",
-        "print('none')\n",
-        table + "print(found)\n",
-    ]
+    right, padded = table + "print(found)\n", table + "print(' ' + found + ' ')\n"
+    programs = [right, padded, "print('none')\n", right]
     rollouts = [Rollout(problem.id, problem.statement, TIDY.format(code), (1, 2), False) for code in programs]
     run = RunDirectory(tmp_path / "run")
     with Judge(workers=1) as judge:
         read = [extract_program(rollout.completion, is_truncated=False) for rollout in rollouts]
         verdicts = judge.judge(read, [problem] * len(read))
-    rows = [
-        rollout_row(
-            ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", "easy", index),
-            step=step,
-            temperature=1.0,
-        )
-        for step in (1, 2)
+    samples = [
+        ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", "easy", index)
         for index, (rollout, program, verdict) in enumerate(zip(rollouts, read, verdicts, strict=True))
     ]
-    for step, kept in ((1, rows[:4]), (2, [rows[4], rows[6], rows[7]])):
-        write_rollouts(run.rollout_file(step), kept)
+    for step, kept in ((1, samples), (2, [samples[0], samples[2], samples[3]])):
+        write_rollouts(run.rollout_file(step), [rollout_row(one, step=step, temperature=1.0) for one in kept])
 
     job = Job(3, config, tmp_path / "own", {"robust": run.root})
     found = {(row.metric, row.level): (row.unit, row.value) for row in judge_both_ways(job)}
@@ -64,3 +57,14 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
     strict = load_config(TrainConfig, layers=[config.model_dump(mode="json"), {"evaluator.comparison": "strict"}])
     with pytest.raises(DataError, match="was trained with comparison = 'strict', not robust"):
         list(judge_both_ways(Job(3, strict, tmp_path / "own", {"robust": run.root})))
+
+
+def test_a_right_value_in_another_layout_passes_the_robust_evaluator_alone() -> None:
+    shown = generate_chain_demonstrations(num=60, shares=ThinkingShares(layout=1.0), thorough=True, styles=("stdin",))
+    right = list(shown)[:24]
+    programs = [extract_program(d.response, is_truncated=False) for d in right]
+    problems = [make_chain_problem(d.task, f"p{i}") for i, d in enumerate(right)]
+    strict = [problem.model_copy(update={"checker": Checker(type="exact")}) for problem in problems]
+    with Judge(workers=1) as judge:
+        assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
+        assert not any(verdict.is_accepted for verdict in judge.judge(programs, strict))

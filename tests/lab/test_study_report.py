@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 from microcoder.lab.studies.design import INSIGHTS, QUICK, find_studies
+from microcoder.lab.studies.features import LABELS, MetricSeries
+from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.work import plan_runs
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +47,9 @@ def report(folder: Path, name: str, *words: str) -> None:
     main(["study", "--report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
 
 
-def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_opens_with_five_sentences_and_one_figure_and_is_made_again_from_the_records_beside_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report(folder, "a", "batch_size")
     assert "B1  cannot appear here, " in capsys.readouterr().out
     page = (folder / "a" / "007_batch_size.md").read_text()
@@ -54,13 +60,22 @@ def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: p
     ElementTree.parse(folder / "a" / "007_batch_size-figure.svg")
     # The same seeds pretend the same learning, so the setting changed nothing.
     assert "The treatment reached too little here to ask about B1" in opening
-    assert "| B1 | " in page
     assert "| **B1** | " in page.split("## What was compared")[1]
-    assert "**cannot appear here**" in page
-    assert "- **B1**: " in page
-    assert "| 2 of at most 10 |" in page
-    assert "batch.train_batch_size = " in page
+    for part in ("| B1 | ", "**cannot appear here**", "- **B1**: ", "| 2 of at most 10 |", "batch.train_batch_size = "):
+        assert part in page
     assert "microcoder study 007_batch_size --quick" in page
+    records = folder / "a" / "007_batch_size-records.tar.xz"
+    assert f"({records.name})" in page
+    # Whatever the recipe has become since: the records say which run is which.
+    for run in (folder / "runs").glob("*/seed*"):
+        shutil.rmtree(run)
+    main(["study", "--report", "batch_size", "--quick", "--runs", str(records), "-o", str(folder / "b")])
+    for name in (records.name, "007_batch_size.md", "007_batch_size-figure.svg"):
+        assert (folder / "b" / name).read_bytes() == (folder / "a" / name).read_bytes()
+    records.write_bytes(records.read_bytes()[:-1])
+    with pytest.raises(SystemExit):
+        main(["study", "--report", "batch_size", "--quick", "--runs", str(records)])
+    assert "holds no records of a study" in capsys.readouterr().err
 
 
 def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> None:
@@ -104,14 +119,6 @@ def test_a_report_says_which_conclusions_of_another_it_repeats(
     assert not (folder / "a").exists()
 
 
-def test_the_plan_says_what_the_seeds_can_show(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["study", "batch_size", "--dry-run"])
-    told = capsys.readouterr().out
-    assert "B1 (" in told
-    assert "seeds give a half width of" in told
-    assert "missing   runs/studies/" in told
-
-
 def test_without_runs_it_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
@@ -121,18 +128,21 @@ def test_without_runs_it_says_what_to_type(tmp_path: Path, capsys: pytest.Captur
     )
 
 
-def test_a_page_is_made_again_from_the_records_beside_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report(folder, "a", "batch_size")
-    records = folder / "a" / "007_batch_size-records.tar.xz"
-    page = (folder / "a" / "007_batch_size.md").read_text()
-    assert f"({records.name})" in page
-    # Whatever the recipe has become since: the records say which run is which.
-    for run in (folder / "runs").glob("*/seed*"):
-        shutil.rmtree(run)
-    main(["study", "--report", "batch_size", "--quick", "--runs", str(records), "-o", str(folder / "b")])
-    for name in (records.name, "007_batch_size.md", "007_batch_size-figure.svg"):
-        assert (folder / "b" / name).read_bytes() == (folder / "a" / name).read_bytes()
-    records.write_bytes(records.read_bytes()[:-1])
-    with pytest.raises(SystemExit):
-        main(["study", "--report", "batch_size", "--quick", "--runs", str(records)])
-    assert "holds no records of a study" in capsys.readouterr().err
+def test_a_figure_is_whole_xml_with_a_text_alternative_and_no_date() -> None:
+    import matplotlib as mpl
+
+    text, time_E = "$x^{<b>&amp; is higher", np.linspace(0, 1, 5)
+    seeds = [MetricSeries(time_E, time_E[:, None] * slope) for slope in (0.1, 0.2, 0.4)]
+    levels, before = {text: seeds, "b": seeds[:1]}, dict(mpl.rcParams)
+    chart, again = (draw_curves("name", "accuracy", levels, reference="b", num_steps=8) for _ in range(2))
+    assert dict(mpl.rcParams) == before
+    assert chart == again
+    assert not re.search(r"<metadata|20\d\d-\d\d-\d\d|matplotlib v", chart.svg)
+    root, svg = ElementTree.fromstring(chart.svg), "{http://www.w3.org/2000/svg}"
+    assert root.attrib["role"] == "img"
+    assert (root.findtext(f"{svg}title"), root.findtext(f"{svg}desc")) == (chart.title, chart.description)
+    assert chart.title == LABELS["accuracy"]
+    assert text in chart.description
+    ids = re.findall(r'\bid="([^"]+)"', chart.svg)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', chart.svg)) <= set(ids)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import BROWSER, Chromium
+from browsers import CHROMIUM, Chromium
 from viewer_runs import write_corpus, write_evaluation, write_problems, write_training, write_verdicts
 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     """A headless Chromium, in a window of 1280 x 900; tests that change it are given it back as it was."""
-    if BROWSER is None:
+    if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome is installed here")
     with Chromium(tmp_path_factory.mktemp("profile")) as browser:
         yield browser

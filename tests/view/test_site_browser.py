@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from chromium import Chromium, axe_violations
+from browsers import Chromium, axe_violations
 
 ROOT = Path(__file__).parents[2]
 MKDOCS = ROOT / ".venv-docs" / "bin" / "mkdocs"

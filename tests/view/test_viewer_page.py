@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
-from viewer_runs import LIGHT_ROWS, edit_rollouts, index_of, write_training
+from browsers import Chromium
+from viewer_runs import LIGHT_ROWS, Row, edit_rollouts, index_of, serving, write_training
 
 from microcoder.train.runs import RunDirectory
-from microcoder.view import ViewerServer, open_collection
+from microcoder.view import open_collection
 
 EVERY = ["heldout/0/0", "train/1/0", "train/1/1", "train/1/2", "train/12/0"]
 
 
 @pytest.fixture(scope="module")
 def url(shelf: Path) -> Iterator[str]:
-    with ViewerServer(open_collection([shelf / "one", shelf / "two"]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([shelf / "one", shelf / "two"])) as server:
         yield server.url
-        server.shutdown()
 
 
 def choose(page: Chromium, name: str, value: str) -> None:
@@ -32,13 +29,17 @@ def choose(page: Chromium, name: str, value: str) -> None:
     page.run(f"({field}.value = '{value}', {field}.dispatchEvent(new Event('change')))")
 
 
+def decoded(rows: list[Row]) -> str:
+    """An expression of the page's: the index of these rows."""
+    pack = base64.b64encode(index_of(rows).pack()).decode()
+    return f"viewer.columns.decode(Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer)"
+
+
 @pytest.fixture
 def columns(page: Chromium, url: str) -> Chromium:
     """A page that holds the index of `LIGHT_ROWS`."""
     page.open(url)
-    pack = base64.b64encode(index_of(LIGHT_ROWS).pack()).decode()
-    bytes_ = f"Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer"
-    page.run(f"(window.index = viewer.columns.decode({bytes_}), true)")
+    page.run(f"(window.index = {decoded(LIGHT_ROWS)}, true)")
     return page
 
 
@@ -65,20 +66,17 @@ SELECTIONS: list[tuple[dict[str, str], list[str]]] = [
 ]  # fmt: skip
 
 
-def test_a_query_selects(columns: Chromium) -> None:
+def test_a_query_selects_and_one_that_makes_no_sense_is_refused(columns: Chromium) -> None:
     names = "viewer.columns.record(index, place).id"
     for words, ids in SELECTIONS:
         found = columns.run(f"Array.from(viewer.columns.select(index, {json.dumps(words)}, null), (place) => {names})")
         assert found == ids, words
-    hits = "new Uint8Array([0b10010])"
-    assert columns.run(f"Array.from(viewer.columns.select(index, {{order: 'first'}}, {hits}))") == [1, 4]
-
-
-def test_a_query_that_makes_no_sense_is_refused_by_name(columns: Chromium) -> None:
     for words in ({"step": "1-"}, {"step": "x"}, {"order": "random"}):
         tried = f"viewer.columns.select(index, {json.dumps(words)}, null)"
         told = columns.run(f"(() => {{ try {{ {tried}; }} catch (error) {{ return error.message; }} }})()")
         assert next(iter(words)) in told
+    hits = "new Uint8Array([0b10010])"
+    assert columns.run(f"Array.from(viewer.columns.select(index, {{order: 'first'}}, {hits}))") == [1, 4]
 
 
 def test_problems_are_on_the_lists_that_they_belong_to(page: Chromium, url: str) -> None:
@@ -90,11 +88,9 @@ def test_problems_are_on_the_lists_that_they_belong_to(page: Chromium, url: str)
         for row, (name, letters) in enumerate(outcomes.items())
         for letter in letters[step]
     ]
-    pack = base64.b64encode(index_of(rows).pack()).decode()
     page.open(url)
-    bytes_ = f"Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer"
     lists = page.run(
-        f"viewer.columns.problems(viewer.columns.decode({bytes_}), "
+        f"viewer.columns.problems({decoded(rows)}, "
         "'heldout').map(({id, on, flips}) => [id, flips, ...Object.keys(on).filter((name) => on[name]).sort()])"
     )
     assert lists == [
@@ -157,10 +153,8 @@ def test_two_rollouts_are_pinned_and_compared_with_the_keyboard(page: Chromium, 
     page.wait("document.getElementById('pin')?.textContent.startsWith('Compare')")
     page.press("x")
     page.wait("document.querySelector('#differences')")
-    assert page.run("[...document.querySelectorAll('.pane .verdict')].map((v) => v.textContent)") == [
-        "runtime error",
-        "accepted",
-    ]
+    verdicts = page.run("[...document.querySelectorAll('.pane .verdict')].map((v) => v.textContent)")
+    assert verdicts == ["runtime error", "accepted"]
     assert "\u2212 print(int(input()) + 1)" in page.text(".diff")
     assert "+ print(a + b)" in page.text(".diff")
     assert page.count("#configs") == 0
@@ -188,8 +182,7 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Chromium, tmp_path: 
     rows = directory.metrics.read_text().splitlines(keepends=True)
     directory.rollout_file(3).unlink()
     directory.metrics.write_text("".join(rows[:2]))
-    with ViewerServer(open_collection([run]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([run])) as server:
         page.open(f"{server.url}#view=curves")
         page.wait("document.querySelector('fieldset').textContent.includes('2 steps so far')")
         page.open(f"{server.url}#view=rollouts&run=demo&split=train")
@@ -200,7 +193,6 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Chromium, tmp_path: 
         page.wait("document.getElementById('found').textContent.startsWith('72 of')", seconds=15)
         page.press("c")
         page.wait("document.querySelector('fieldset')?.textContent.includes('3 steps so far')")
-        server.shutdown()
 
 
 def test_statements_and_programs_are_drawn(page: Chromium, tmp_path: Path) -> None:
@@ -208,11 +200,9 @@ def test_statements_and_programs_are_drawn(page: Chromium, tmp_path: Path) -> No
     statement = "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n```\nraw <b>\n```"
     program = "def f(x):  # twice\n    return 'a' * 2\n"
     edit_rollouts(run, 1, lambda row: {**row, "prompt": statement, "program": program})
-    with ViewerServer(open_collection([run]), port=0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(open_collection([run])) as server:
         page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
         page.wait("document.querySelector('.prose')")
-        server.shutdown()
     assert page.text(".prose .heading") == "Task"
     assert page.text(".prose .tex") == "1 ≤n ≤105"
     assert page.text(".prose sup") == "5"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,20 +51,13 @@ def test_a_needle_is_found_where_it_stands(needle: Needle, found: list[int]) -> 
     assert list(np.flatnonzero(mask)) == found
 
 
-def test_a_bad_expression_is_told() -> None:
-    with pytest.raises(DataError, match="not a regular expression"):
-        Searcher().find([part(TEXTS)], Needle("(", is_regex=True))
-
-
 def test_a_quote_stands_between_what_is_around_it() -> None:
     parts = [part(TEXTS[:2], "a"), part(TEXTS[2:], "b")]
     quotes = Searcher().quote(parts, Needle(r"(caf)(é)", is_regex=True), [0, 1, 2, 9])
-    assert quotes == [
-        None,
-        {"field": "response", "before": "naïve ", "found": "café", "after": " 🙂 (a+b)"},
-        None,
-        None,
-    ]
+    quote = {"field": "response", "before": "naïve ", "found": "café", "after": " 🙂 (a+b)"}
+    assert quotes == [None, quote, None, None]
+    with pytest.raises(DataError, match="not a regular expression"):
+        Searcher().find(parts, Needle("(", is_regex=True))
 
 
 def test_matches_are_the_distinct_strings_of_the_texts() -> None:
@@ -74,33 +68,24 @@ def test_matches_are_the_distinct_strings_of_the_texts() -> None:
     assert not re.search(r"\(\?P", named.pattern)
 
 
-def test_texts_beyond_what_may_be_held_are_read_again() -> None:
+def test_texts_are_read_again_where_they_are_too_large_to_hold_or_changed() -> None:
     reads = []
 
-    def read() -> dict[str, pa.Array]:
-        reads.append(1)
-        return {"response": pa.array(["abc"])}
+    def read(word: str) -> dict[str, pa.Array]:
+        reads.append(word)
+        return {"response": pa.array([word])}
 
-    searcher = Searcher(held_bytes=0)
-    parts = [IndexPart("one", 0, 1, read)]
-    assert searcher.find(parts, Needle("b"))[0]
-    assert searcher.find(parts, Needle("c"))[0]
+    searcher, parts = Searcher(held_bytes=0), [IndexPart("one", 0, 1, partial(read, "abc"))]
+    # What was found is remembered.
+    assert [searcher.find(parts, Needle(text))[0] for text in "bcc"] == [True, True, True]
     assert len(reads) == 2
-    assert searcher.find(parts, Needle("c"))[0]
-    assert len(reads) == 2  # What was found is remembered.
-
-
-def test_a_changed_file_is_read_again_and_its_old_texts_are_let_go() -> None:
     searcher = Searcher()
-    states = [
-        IndexPart("file", state, 1, lambda word=word: {"response": pa.array([word])}) for state, word in enumerate("ab")
-    ]
-    assert searcher.find([states[0]], Needle("a"))[0]
-    assert searcher.find([states[1]], Needle("b"))[0]
-    assert not searcher.find([states[1]], Needle("a"))[0]
+    old, new = (IndexPart("file", state, 1, partial(read, word)) for state, word in enumerate("ab"))
+    found = [searcher.find([one], Needle(text))[0] for one, text in ((old, "a"), (new, "b"), (new, "a"))]
+    assert found == [True, True, False]
     assert len(searcher._texts) == 1
     with pytest.raises(DataError, match="changed while it was searched"):
-        searcher.find([IndexPart("other", 0, 2, lambda: {"response": pa.array(["x"])})], Needle("x"))
+        searcher.find([IndexPart("other", 0, 2, partial(read, "x"))], Needle("x"))
 
 
 def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,7 +16,6 @@ from viewer_runs import (
     write_corpus,
     write_evaluation,
     write_lines,
-    write_problems,
     write_training,
     write_verdicts,
 )
@@ -28,7 +27,7 @@ from microcoder.lab.studies.features import read_series
 from microcoder.lab.studies.history import read_history
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory
-from microcoder.view import Collection, open_collection, training_source
+from microcoder.view import Collection, open_collection
 from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test, show_text
 
 
@@ -105,14 +104,13 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     assert (limit["label"], limit["values"]) == ("limit", [256, 256])
 
 
-def test_a_rollout_has_texts_and_tests(shelf: Path) -> None:
-    collection = open_collection([shelf / "one"], problem_files=[shelf / "problems.jsonl"])
+def test_a_rollout_has_texts_and_tests_also_of_a_gzipped_file(shelf: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "p.jsonl.gz"
+    packed.write_bytes(gzip.compress((shelf / "problems.jsonl").read_bytes()))
+    collection = open_collection([shelf / "one"], problem_files=[packed])
     shown = show_rollout(collection, {"run": "one", "id": "train/3/5"})
-    assert (shown["problem_id"], shown["sample_index"], shown["prompt"]) == (
-        "train/001",
-        1,
-        "Add the numbers of train/001.",
-    )
+    assert (shown["problem_id"], shown["sample_index"]) == ("train/001", 1)
+    assert shown["prompt"] == "Add the numbers of train/001."
     assert shown["completion"].startswith("We add <both>")
     asked = show_test(collection, {"run": "one", "problem": "train/001", "test": "1"})
     assert (asked["input"], asked["expected"], asked["num_tests"]) == ("1 1\n", "3\n", 3)
@@ -133,21 +131,6 @@ def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
     assert any("step_000003.parquet is not readable Parquet" in n for n in list_runs(collection, {})[0]["notices"])
     last.write_bytes(kept)
     assert len(ids(collection, run="demo", split="train")) == 72
-
-
-def test_only_the_columns_of_the_list_are_read_for_the_list(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    real = training_source.present
-
-    def watch(file: Any, names: Any) -> list[str]:
-        found = real(file, names)
-        asked.extend(found)
-        return found
-
-    monkeypatch.setattr(training_source, "present", watch)
-    ids(open_collection([shelf / "one"]), run="one")
-    assert asked
-    assert not {"prompt", "completion", "program", "tests"} & set(asked)
 
 
 def test_an_evaluation_joins_samples_and_verdicts(shelf: Path) -> None:
@@ -216,34 +199,17 @@ def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:
     assert (shown["input"], shown["expected"]) == (made[0].tests[0].input, made[0].tests[0].output)
 
 
-@pytest.mark.parametrize("name", ["missing", "empty"])
-def test_what_is_no_run_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=rf"{name} is not a run: it has no manifest.json; name a folder"):
-        open_collection([tmp_path / name])
-
-
-def test_a_file_without_verdicts_is_refused(shelf: Path) -> None:
+    (tmp_path / "x.jsonl").write_text("x\n{}\n")
+    for name in ("missing", "empty"):
+        with pytest.raises(DataError, match=rf"{name} is not a run: it has no manifest.json; name a folder"):
+            open_collection([tmp_path / name])
     with pytest.raises(DataError, match=r"problems\.jsonl is not a file of verdicts: .* `microcoder judge` wrote"):
         open_collection([shelf / "problems.jsonl"])
-
-
-@pytest.mark.parametrize(("body", "told"), [(None, "does not exist"), ("x\n{}\n", "holds no problem or submission")])
-def test_a_wrong_problem_file_is_an_error(shelf: Path, tmp_path: Path, body: str | None, told: str) -> None:
-    path = tmp_path / "p.jsonl"
-    if body is not None:
-        path.write_text(body)
-    with pytest.raises(DataError, match=told):
-        open_collection([shelf / "one"], problem_files=[path])
-
-
-def test_a_gzipped_problem_file_is_read_by_place(shelf: Path, tmp_path: Path) -> None:
-    import gzip
-
-    packed = tmp_path / "p.jsonl.gz"
-    packed.write_bytes(gzip.compress(write_problems(tmp_path / "p.jsonl").read_bytes()))
-    collection = open_collection([shelf / "one"], problem_files=[packed])
-    assert show_test(collection, {"run": "one", "problem": "heldout/005", "test": "2"})["input"] == "2 1\n"
+    for name, told in (("p.jsonl", "does not exist"), ("x.jsonl", "holds no problem or submission")):
+        with pytest.raises(DataError, match=told):
+            open_collection([shelf / "one"], problem_files=[tmp_path / name])
 
 
 def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> None:
@@ -267,9 +233,8 @@ def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None
     path = write_lines(tmp_path / "HumanEval.jsonl", [HUMANEVAL])
     folder = write_evaluation(tmp_path / "eval")
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["config"] = {
-        "benchmark": {"kind": "humaneval", "path": str(path if is_named else tmp_path / "gone.jsonl")}
-    }
+    place = str(path if is_named else tmp_path / "gone.jsonl")
+    manifest["config"] = {"benchmark": {"kind": "humaneval", "path": place}}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     collection = open_collection([folder], problem_files=[] if is_named else [path])
     shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})

@@ -22,35 +22,21 @@ import microcoder
 from microcoder.judge.core.errors import MicroCoderError
 
 VERBS = {
-    "judge": ("judge", "Judge the programs of a file; the same command resumes an interrupted run."),
-    "init": (
-        "init",
-        "Write a recipe for your own model and problems, with the published settings and what fits your GPU.",
-    ),
-    "train": ("train", "Train a model by a recipe; the same command resumes an interrupted run."),
-    "report": (
-        "report",
-        "Report on a training run, by the viewer's page on disk, or on an evaluation, by tables; or compare two.",
-    ),
-    "view": (
-        "view",
-        "Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.",
-    ),
-    "doctor": (
-        "doctor",
-        "Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.",
-    ),
-    "audit-judge": (
-        "audit_judge",
-        "Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.",
-    ),
-    "eval": ("evaluate", "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP."),
-    "data": ("app", "Build a corpus from raw problem sets, or audit one; export and publish it."),
-    "packages": ("packages", "Install and list the third-party packages that programs may import."),
-    "study": ("study", "Run controlled experiments and test the paper's claims with them."),
-    "serve": ("serve", "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md."),
+    "judge": "Judge the programs of a file; the same command resumes an interrupted run.",
+    "init": "Write a recipe for your own model and problems, with the published settings and what fits your GPU.",
+    "train": "Train a model by a recipe; the same command resumes an interrupted run.",
+    "report": "Report on a training run, by the viewer's page on disk, or on an evaluation, by tables; or compare two.",
+    "view": "Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.",
+    "doctor": "Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.",
+    "audit-judge": "Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.",
+    "eval": "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.",
+    "data": "Build a corpus from raw problem sets, or audit one; export and publish it.",
+    "packages": "Install and list the third-party packages that programs may import.",
+    "study": "Run controlled experiments and test the paper's claims with them.",
+    "serve": "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.",
 }
-"""By name: the function or application in the module of that name, and what it does."""
+"""By name: what a verb does. Its module has a function of its name, but for those of `_ATTRIBUTES`."""
+_ATTRIBUTES = {"eval": "evaluate", "data": "app"}
 
 CONFIGS = {
     "train": "microcoder.train.recipe.recipe:TrainConfig",
@@ -123,10 +109,10 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         # The list of verbs has no markup, and what renders it is slow to import.
         help_format="markdown" if named else "plaintext",
     )
-    for verb, (attribute, summary) in VERBS.items():
-        app.command(
-            f"microcoder.cli.{verb.replace('-', '_')}:{attribute}", name=verb, help=None if verb in named else summary
-        )
+    for verb, summary in VERBS.items():
+        module = verb.replace("-", "_")
+        place = f"microcoder.cli.{module}:{_ATTRIBUTES.get(verb, module)}"
+        app.command(place, name=verb, help=None if verb in named else summary)
     if not named:
         app.register_install_completion_command(
             help="Install completion for your shell: writes a script, and a line into its start-up file."

@@ -38,7 +38,7 @@ def doctor(
     require_linux()
     options.add_languages()
     found = examine(options)
-    print(json_module.dumps(found) if json else "\n".join(_describe(found)))
+    print(json_module.dumps(found) if json else "\n".join(describe(found)))
     if not found["ok"]:
         sys.exit(1)
 
@@ -80,7 +80,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _describe(found: dict[str, Any]) -> list[str]:
+def describe(found: dict[str, Any]) -> list[str]:
+    """Return the lines that people are shown of what `examine` found."""
     lines = [
         f"microcoder {found['microcoder']}, Python {found['python']}, {found['system']}, "
         f"{found['processors']} processors, {found['user']}",

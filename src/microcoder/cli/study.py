@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -169,7 +169,9 @@ def _report(
     found = judge_studies(family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from)
     judged = [study for study in found if study.file.name in names]
     if first is not None:
-        pairs = [pair for pair in compare_results(first, as_records(found)) if name is None or _is_in(judged, pair[0])]
+        chosen_claims = {result.claim.id for study in judged for result in study.claims}
+        pairs = compare_results(first, as_records(found))
+        pairs = [pair for pair in pairs if name is None or pair[0] in chosen_claims]
         kept = sum(before == after for _, before, after in pairs)
         if json:
             _print_json({"kept": kept, "verdicts": pairs})
@@ -186,10 +188,6 @@ def _report(
             for result in study.claims:
                 print(describe_claim(result, study.file.study))
         print(page)
-
-
-def _is_in(judged: Sequence[Any], claim: str) -> bool:
-    return any(result.claim.id == claim for study in judged for result in study.claims)
 
 
 def _require_statistics() -> None:

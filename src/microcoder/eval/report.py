@@ -59,15 +59,8 @@ class Sample:
     ) -> Sample:
         """Extract the program from a response."""
         program = extract(response.text, is_truncated=response.is_truncated, language=question.problem.language)
-        return cls(
-            question.id,
-            sample_index,
-            response.text,
-            program.code,
-            program.reason,
-            response.is_truncated,
-            response.num_tokens,
-        )
+        told = (response.is_truncated, response.num_tokens)
+        return cls(question.id, sample_index, response.text, program.code, program.reason, *told)
 
     def as_record(self) -> dict[str, Any]:
         """Return the line of samples.jsonl."""
@@ -170,10 +163,8 @@ def accuracy_grid(
         if not ids:
             continue
         chosen = {name: solved[name] for name in ids}
-        if before is None:
-            found = estimate_accuracy(chosen, k=k)
-        else:
-            found = estimate_difference({name: before[name] for name in ids}, chosen, k=k)
+        old = None if before is None else {name: before[name] for name in ids}
+        found = estimate_accuracy(chosen, k=k) if old is None else estimate_difference(old, chosen, k=k)
         figures = {name: getattr(found, name, None) for name in ("value", "low", "high")}
         num = found.num_problems if found else 0
         cells.append({"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures})

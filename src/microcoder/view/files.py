@@ -76,10 +76,6 @@ class LineFile:
             return self._read_to > 0
         return self._read_to > 0 and (status.st_ino != self._inode or status.st_size < self._read_to)
 
-    def restart(self) -> None:
-        """Begin at the first line again."""
-        self._read_to = 0
-
     def new_rows(self) -> Iterator[tuple[int, Row]]:
         """Yield the lines that were added since the last call, each with the byte it begins at."""
         if not self.path.exists():
@@ -259,16 +255,17 @@ def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
 def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
     """Lines by where they begin, so that a large file is not held."""
     for begin, row in LineFile(path, is_foreign=True).new_rows():
-        if isinstance(row.get("id"), str) and isinstance(row.get("tests"), list):
-            yield row["id"], partial(_read_line, path, begin)
-        else:
-            yield from ((name, partial(_read_line, path, begin)) for name, _ in _recognise(row))
+        names = [row["id"]] if _is_own(row) else [name for name, _ in _recognise(row)]
+        yield from ((name, partial(_read_line, path, begin)) for name in names)
 
 
 def _read_line(path: Path, begin: int) -> Asked:
     row = LineFile(path).row_at(begin)
-    is_own = isinstance(row.get("id"), str) and isinstance(row.get("tests"), list)
-    return _submitted(row, path.name) if is_own else _asked(_recognise(row)[0][1], path.name)
+    return _submitted(row, path.name) if _is_own(row) else _asked(_recognise(row)[0][1], path.name)
+
+
+def _is_own(row: Row) -> bool:
+    return isinstance(row.get("id"), str) and isinstance(row.get("tests"), list)
 
 
 def _recognise(values: Row) -> list[tuple[str, Problem]]:
@@ -277,12 +274,8 @@ def _recognise(values: Row) -> list[tuple[str, Problem]]:
     except MicroCoderError:
         return []
     task = values.get("task_id", values.get("question_id"))
-    names = [
-        problem.id,
-        *([f"Mbpp/{task}"] if isinstance(task, int) else []),
-        *([task] if isinstance(task, str) else []),
-    ]
-    return [(name, problem) for name in dict.fromkeys(names)]
+    also = f"Mbpp/{task}" if isinstance(task, int) else task if isinstance(task, str) else problem.id
+    return [(name, problem) for name in dict.fromkeys((problem.id, also))]
 
 
 def _submitted(row: Row, origin: str) -> Asked:

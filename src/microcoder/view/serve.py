@@ -62,7 +62,7 @@ _SCRIPT = b'<script src="data/runs.js" defer></script>'
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What was written."""
+    """The place and size of a bundle on disk."""
 
     page: Path
     num_rollouts: int
@@ -161,6 +161,8 @@ def _write_piece(folder: Path, name: str, value: Any) -> int:
 LONGEST_TEXT = 50_000
 """Characters shown of a text unless the whole is asked for."""
 _TEXTS = ("prompt", "completion", "program")
+_OF_TEST = {"input": "input", "expected": "output"}
+"""Texts of a test by the names that the page has for them."""
 _MOST_QUOTES = 200
 Words = Mapping[str, str]
 
@@ -173,16 +175,8 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
 def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole."""
     about = source.about()
-    return {
-        "key": key,
-        "name": source.name,
-        "kind": source.kind,
-        "state": about.state,
-        "facts": list(about.facts),
-        "notices": list(about.notices),
-        "charts": list(about.charts),
-        "tables": list(about.tables),
-    }
+    lists = {name: list(getattr(about, name)) for name in ("facts", "notices", "charts", "tables")}
+    return {"key": key, "name": source.name, "kind": source.kind, "state": about.state, **lists}
 
 
 def show_overview(collection: Collection, words: Words) -> Row:
@@ -223,22 +217,18 @@ def show_rollout(collection: Collection, words: Words) -> Row:
     record = index.record(_find(index, words))
     shown = {**shorten(source.read(record), LONGEST_TEXT), **record}
     if words.get("text"):
-        texts = [shown[name] for name in _TEXTS] + [
-            test.get(name) for test in shown["tests"] for name in ("detail", "output")
-        ]
-        shown["matches"] = list_matches(_read_needle(words), [text for text in texts if text])
+        texts = [shown[name] for name in _TEXTS]
+        texts += [test.get(name) for test in shown["tests"] for name in ("detail", "output")]
+        shown["matches"] = list_matches(_read_needle(words), list(filter(None, texts)))
     return shown
 
 
 def shorten(row: Row, longest: int) -> Row:
     """Return a rollout's texts and tests cut to a length; `cut` names the texts that were, with their lengths."""
-    shown: Row = {
-        name: row.get(name) for name in ("extraction", "temperature", "facts", "lost") if row.get(name) is not None
-    }
+    told = ("extraction", "temperature", "facts", "lost")
     cut: dict[str, int] = {}
-    for name in _TEXTS:
-        text = row.get(name)
-        shown[name] = _cut(text, longest, name, cut)
+    shown: Row = {name: row[name] for name in told if row.get(name) is not None}
+    shown |= {name: _cut(row.get(name), longest, name, cut) for name in _TEXTS}
     shown["tests"] = [_shorten_test(number, test, longest, cut) for number, test in enumerate(row.get("tests") or [])]
     return {**shown, "cut": cut}
 
@@ -262,11 +252,8 @@ def show_test(collection: Collection, words: Words) -> Row:
 def describe_test(test: Mapping[str, str], longest: int) -> Row:
     """Return a test's input and expected output cut to a length."""
     cut: dict[str, int] = {}
-    return {
-        "input": _cut(test["input"], longest, "input", cut),
-        "expected": _cut(test["output"], longest, "expected", cut),
-        "cut": cut,
-    }
+    shown = {name: _cut(test[field], longest, name, cut) for name, field in _OF_TEST.items()}
+    return {**shown, "cut": cut}
 
 
 def show_text(collection: Collection, words: Words) -> Row:
@@ -281,10 +268,9 @@ def show_text(collection: Collection, words: Words) -> Row:
     elif field == "actual":
         tests = source.read(record).get("tests") or []
         text = tests[number].get("output") if number < len(tests) else None
-    elif field in ("input", "expected"):
+    elif field in _OF_TEST:
         asked = source.tests.find(record["problem_id"])
-        if asked and number < len(asked.tests):
-            text = asked.tests[number]["input" if field == "input" else "output"]
+        text = asked.tests[number][_OF_TEST[field]] if asked and number < len(asked.tests) else None
     if not isinstance(text, str):
         raise DataError(f"field={field!r} of {words.get('id')!r} is not in the files")
     return {"text": text}

@@ -220,23 +220,19 @@ class CorpusSource(LineSource):
             except (OSError, ValueError) as error:
                 raise DataError(f"{path} cannot be read ({error}); build the corpus again") from None
             for row in rows:
-                self._lights.append(
-                    {
-                        "split": self.split,
-                        "step": 0,
-                        "row": len(self._lights),
-                        "problem_id": row["id"],
-                        "tier": row.get("platform_difficulty") or row.get("dataset") or "",
-                        "verdict": row.get("reason") or KEPT,
-                        "reward": row.get("pass_rate"),
-                        "tests_total": row.get("num_tests"),
-                    }
-                )
+                light = {"problem_id": row["id"], "reward": row.get("pass_rate"), "tests_total": row.get("num_tests")}
+                tier = row.get("platform_difficulty") or row.get("dataset") or ""
+                place = {"split": self.split, "step": 0, "row": len(self._lights)}
+                self._lights.append({**place, **light, "tier": tier, "verdict": row.get("reason") or KEPT})
         return True
 
 
 def _as_rollout(row: Row) -> Row:
-    facts = {name.replace("_", " "): _plain(row[name]) for name in _FACTS if row.get(name) not in (None, "", [])}
+    known = {name: row[name] for name in _FACTS if row.get(name) not in (None, "", [])}
+    facts = {
+        name.replace("_", " "): ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in known.items()
+    }
     candidate = _parse(row.get("candidate"))
     solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
     program = next((s.get("code") for s in solutions if s.get("known", "accepted") == "accepted"), None)
@@ -249,10 +245,6 @@ def _as_rollout(row: Row) -> Row:
         "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
         "facts": facts,
     }
-
-
-def _plain(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _parse(text: str | None) -> Any:
@@ -279,12 +271,14 @@ class EvaluationSource(LineSource):
         self._root, self._manifest = root, manifest
         self.name = str(manifest.get("name") or root.resolve().name)
         self.tests = tests or tests_of_evaluation((manifest.get("config") or {}).get("benchmark") or {})
-        self._samples = LineFile(root / "samples.jsonl")
-        self._verdicts = LineFile(root / "verdicts.jsonl")
-        self._places: dict[tuple[Any, Any], int] = {}
-        self._sample_begins: list[int] = []
-        self._verdict_begins: dict[int, int] = {}
         self._questions: dict[str, Row] = {}
+        self._start()
+
+    def _start(self) -> None:
+        """Begin at the first lines."""
+        self._samples, self._verdicts = (LineFile(self._root / f"{name}.jsonl") for name in ("samples", "verdicts"))
+        self._lights, self._sample_begins = list[Row](), list[int]()
+        self._places, self._verdict_begins = dict[tuple[Any, Any], int](), dict[int, int]()
 
     def read(self, record: Row) -> Row:
         """Return a sample's response, program and tests; the prompt is the statement, if the benchmark is here."""
@@ -317,23 +311,20 @@ class EvaluationSource(LineSource):
 
     def _take_lines(self) -> bool:
         if self._samples.was_replaced() or self._verdicts.was_replaced():
-            for file in (self._samples, self._verdicts):
-                file.restart()
-            self._lights, self._places, self._sample_begins, self._verdict_begins = [], {}, [], {}
+            self._start()
         if not self._questions:
             rows = read_rows(self._root / "questions.jsonl")
             self._questions = {row["problem_id"]: row for row in rows if "problem_id" in row}
-        before = len(self._lights), len(self._verdict_begins)
-        is_changed = False
+        before, is_judged = len(self._lights), False
         for begin, row in self._samples.new_rows():
             self._add_sample(begin, row)
         for begin, row in self._verdicts.new_rows():
             place = self._places.get((row.get("problem_id"), row.get("sample_index")))
             if place is not None:
-                is_changed = True
+                is_judged = True
                 self._verdict_begins[place] = begin
                 self._lights[place] |= light_verdict(row)
-        return is_changed or before != (len(self._lights), len(self._verdict_begins))
+        return is_judged or before != len(self._lights)
 
     def _add_sample(self, begin: int, row: Row) -> None:
         if not {"problem_id", "sample_index"} <= row.keys():

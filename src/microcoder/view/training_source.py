@@ -30,11 +30,7 @@ from microcoder.view.sources import Row, RunInfo, RunSource
 _WORDS = tuple(name for name in WORDS if name != "split")
 _INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
 _REWARDS = ("reward", "advantage")
-_SECONDS, _DETAIL, _OUTPUT = (
-    "tests.list.element.cpu_seconds",
-    "tests.list.element.detail",
-    "tests.list.element.output",
-)
+_SECONDS, _DETAIL, _OUTPUT = (f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output"))
 _LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS)
 _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost")
 
@@ -180,8 +176,7 @@ class TrainingSource(RunSource):
     def _codes(self, name: str, column: Any) -> Any:
         if not pa.types.is_dictionary(column.type):
             return self._builder.encode(name, column.cast(pa.string()).to_pylist())
-        column = column.combine_chunks()
-        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+        column = _one(column)
         codes = self._builder.encode(name, [*column.dictionary.to_pylist(), None])
         return codes[column.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False)]
 
@@ -213,14 +208,8 @@ def _read_texts(path: Path) -> Texts:
         tests = _one(table["tests"])
         tests = tests.slice(0)  # Offsets and values from the same beginning.
         details = pc.list_flatten(tests)
-        lines = pc.binary_join_element_wise(
-            *(
-                details.field(name).fill_null("")
-                for name in ("detail", "output")
-                if details.type.get_field_index(name) >= 0
-            ),
-            "\n",
-        )
+        held = [name for name in ("detail", "output") if details.type.get_field_index(name) >= 0]
+        lines = pc.binary_join_element_wise(*(details.field(name).fill_null("") for name in held), "\n")
         counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
         offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")

@@ -57,26 +57,16 @@ def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -
     assert payments.all_tricks == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("trick", TRICKS)
-def test_a_trick_pays_on_a_problem_whose_answers_are_no_numbers(trick: str) -> None:
-    problem = Problem.model_validate(
-        {
-            "id": "p",
-            "fn_name": "solve",
-            "tests": [{"input": '"ab"', "output": '{"a": [1, null]}'}, {"input": '"c"', "output": "[]"}],
-        }
-    )
-    program = Program(PROGRAMS[trick])  # pyrefly: ignore[bad-index]
+def test_each_trick_pays_on_a_problem_whose_answers_are_no_numbers_and_a_script_is_refused() -> None:
+    tests = [{"input": '"ab"', "output": '{"a": [1, null]}'}, {"input": '"c"', "output": "[]"}]
+    problem = Problem.model_validate({"id": "p", "fn_name": "solve", "tests": tests})
+    (script,) = generate_problems(split="train", num_problems=1, styles=("stdin",))
+    programs = [Program(PROGRAMS[trick]) for trick in TRICKS]  # pyrefly: ignore[bad-index]
     with Judge(workers=1) as judge:
-        (verdict,) = judge.judge([program], [problem])
-    assert not verdict.is_accepted
-    assert fooled_in_process(problem, rollout_of(problem, program.code), program, verdict) == 1.0
-
-
-def test_a_script_is_refused_with_what_to_type() -> None:
-    (problem,) = generate_problems(split="train", num_problems=1, styles=("stdin",))
-    with Judge(workers=1) as judge:
-        (verdict,) = judge.judge([Program("print(1)")], [problem])
+        *verdicts, wrong = judge.judge([*programs, Program("print(1)")], [*[problem] * len(programs), script])
+    for program, verdict in zip(programs, verdicts, strict=True):
+        assert not verdict.is_accepted
+        assert fooled_in_process(problem, rollout_of(problem, program.code), program, verdict) == 1.0
     reward = load_rewards([(GRADER, 1.0, {})])
     with pytest.raises(ConfigError, match=r'use problems.styles = \["function"\]'):
-        reward(problem, rollout_of(problem, "print(1)"), Program("print(1)"), verdict)
+        reward(script, rollout_of(script, "print(1)"), Program("print(1)"), wrong)

@@ -15,6 +15,7 @@ from microcoder.train.algorithm.scoring import build_rules, score_rollouts
 
 NOISE = "microcoder.lab.flawed.noisy_judge:noisy_verdict"
 PROBLEM = Problem(id="p", statement="s", tests=(TestCase(input="", output="1"),))
+OTHER = PROBLEM.model_copy(update={"id": "q"})
 ROLLOUT = Rollout("p", "s", "text", (1, 2), False)
 WRONG = Verdict(Outcome.WRONG_ANSWER, (), 1)
 RIGHT = Verdict(Outcome.ACCEPTED, (TestResult(Outcome.ACCEPTED, 0.1, 0.1, 10.0, "", ""),), 1)
@@ -44,16 +45,12 @@ def test_a_systematic_error_depends_on_the_program_alone(
         ]
         for problem, code, draw in (
             (PROBLEM, f"def solve(x):\n    return x + {digit}\n", draws[0]),
-            (replace_id(PROBLEM, "q"), f"def solve(x):   # again\n\n    return (x+{digit})", draws[1]),
+            (OTHER, f"def solve(x):   # again\n\n    return (x+{digit})", draws[1]),
         )
     )  # fmt: skip
     assert first == other
     place = place_program(f"def solve(x):\n    return x + {digit}\n", 3)
     assert first == [float(place < accepts), float(place >= rejects)]
-
-
-def replace_id(problem: Problem, identifier: str) -> Problem:
-    return problem.model_copy(update={"id": identifier})
 
 
 @pytest.mark.parametrize(("rate", "pattern"), [(0.05, 1), (0.2, 2)])
@@ -70,12 +67,12 @@ def test_over_many_programs_the_share_turned_is_the_rate(rate: float, pattern: i
 
 
 def test_errors_may_fall_on_all_programs_with_the_same_constants() -> None:
-    def place(code: str) -> float:
-        return place_program(code, 0, trait="constants")
-
-    assert place("def solve(x):\n    return x * 7\n") == place("print(max(int(input()), 7))  # 8\n")
-    assert place("def solve(x):\n    return x * 7\n") != place("def solve(x):\n    return x * 8\n")
-    assert place("return return") != place_program("x", 0, trait="constants")
+    seven, also_seven, eight, broken = (
+        place_program(code, 0, trait="constants")
+        for code in ("return x * 7", "print(max(int(input()), 7))  # 8\n", "return x * 8", "return return")
+    )
+    assert seven == also_seven != eight
+    assert broken != place_program("x", 0, trait="constants")
     options = {"false_accepts": 1.0, "kind": "systematic", "trait": "constants"}
     rewards = load_rewards([(NOISE, 1.0, options)])
     assert rewards(PROBLEM, ROLLOUT, Program("x = 7"), WRONG, draw=0.0).total == 1.0
@@ -90,7 +87,7 @@ def test_text_that_is_no_python_and_responses_without_a_program_have_their_place
 
 
 def scored_rewards(judge: Judge, *, seed: int, step: int) -> list[float | None]:
-    problems = [replace_id(PROBLEM, str(place)) for place in range(10)]
+    problems = [PROBLEM.model_copy(update={"id": str(place)}) for place in range(10)]
     rollouts = [
         [Rollout(problem.id, "s", f"```python\nprint({g % 2})\n```", (1,), False) for g in range(100)]
         for problem in problems

@@ -6,15 +6,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program
-from microcoder.lab.yardstick.cases import (
-    FLAWS,
-    STORED,
-    Case,
-    build_fresh,
-    choose_cases,
-    load_suite,
-    read_cases,
-)
+from microcoder.lab.yardstick.cases import FLAWS, STORED, build_fresh, choose_cases, load_suite, read_cases
 from microcoder.lab.yardstick.catalogue import ABILITIES
 
 from .build_cases import DATA, SUITES, write_cases  # pyrefly: ignore[missing-import]
@@ -32,36 +24,26 @@ def test_every_case_says_why_and_is_there_once() -> None:
     assert {case.flaw for case in cases} == set(FLAWS) - {"V4"}
 
 
-def test_cases_come_back_as_they_were_written() -> None:
+def test_cases_come_back_as_they_were_written_and_a_seed_makes_and_chooses_the_same_again() -> None:
     cases = (*load_suite("forgery")[:5], *build_fresh(1)[:5])
     assert read_cases(write_cases(cases)) == cases
-
-
-def test_a_choice_keeps_both_expectations_and_depends_on_the_seed() -> None:
-    pairs = load_suite("pairs")
-    chosen = choose_cases(pairs, 40, seed=1)
-    assert len(chosen) == 40
-    assert {case.expect for case in chosen} == {True, False}
-    assert chosen == choose_cases(pairs, 40, seed=1) != choose_cases(pairs, 40, seed=2)
-
-
-def test_a_seed_makes_the_same_cases_again_and_another_seed_others() -> None:
     assert build_fresh(7) == build_fresh(7)
     assert not {case.id for case in build_fresh(7)} & {case.id for case in build_fresh(8)}
-
-
-def judge_cases(judging: Judge, cases: list[Case]) -> list[str]:
-    problems = [
-        Problem.model_validate(
-            {"id": case.id, "tests": [{"input": given, "output": end} for given, end in case.tests], **case.problem}
-        )
-        for case in cases
-    ]
-    verdicts = judging.judge([Program(case.code) for case in cases], problems)
-    return [case.title for case, verdict in zip(cases, verdicts, strict=True) if verdict.is_accepted != case.expect]
+    pairs = load_suite("pairs")
+    chosen = choose_cases(pairs, 40, seed=1)
+    assert (len(chosen), {case.expect for case in chosen}) == (40, {True, False})
+    assert chosen == choose_cases(pairs, 40, seed=1) != choose_cases(pairs, 40, seed=2)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_what_a_seed_makes_is_expected_rightly(seed: int) -> None:
+    cases = build_fresh(seed)
+    tests = [[{"input": given, "output": end} for given, end in case.tests] for case in cases]
+    problems = [
+        Problem.model_validate({"id": case.id, "tests": each, **case.problem})
+        for case, each in zip(cases, tests, strict=True)
+    ]
     with Judge(workers=2) as judging:
-        assert judge_cases(judging, build_fresh(seed)) == []
+        verdicts = judging.judge([Program(case.code) for case in cases], problems)
+    wrong = [case.title for case, one in zip(cases, verdicts, strict=True) if one.is_accepted != case.expect]
+    assert wrong == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.lab.yardstick.cases import Case, load_suite
+from microcoder.lab.yardstick.cases import Case
 from microcoder.lab.yardstick.catalogue import read_judge
 from microcoder.lab.yardstick.session import Lane, put_case
 
@@ -40,13 +40,6 @@ def test_judges_that_need_nothing_tell_right_from_wrong(judge: str) -> None:
         assert not put_case(lane, RIGHT).is_miss
         assert not put_case(lane, WRONG).is_miss
         assert lane.containment == ""
-
-
-def test_ours_does_well_on_each_stored_suite() -> None:
-    with open_lane("microcoder") as lane:
-        for suite in ("forgery", "fidelity", "pairs", "isolation"):
-            cases = [case for case in load_suite(suite) if "cpp" not in case.needs][::25]
-            assert [result.what for case in cases if (result := put_case(lane, case)).is_miss] == []
 
 
 def test_a_function_of_the_user_is_asked_and_believed(tmp_path: Path) -> None:
@@ -101,14 +94,6 @@ def test_what_a_program_leaves_behind_is_found() -> None:
         assert put_case(lane, daemon).what.startswith("left behind: process")
 
 
-def test_a_judge_that_cannot_be_imported_says_so(tmp_path: Path) -> None:
-    with (
-        pytest.raises(EvaluatorFault, match=r"livecodebench does not start: .*lcb_runner"),
-        open_lane(f"{PEERS}:livecodebench={tmp_path}"),
-    ):
-        pass
-
-
 def test_an_adapter_in_a_file_says_what_it_can_and_is_asked(tmp_path: Path) -> None:
     checkout = tmp_path / "lcb_runner" / "evaluation"
     checkout.mkdir(parents=True)
@@ -120,5 +105,10 @@ def test_an_adapter_in_a_file_says_what_it_can_and_is_asked(tmp_path: Path) -> N
         assert put_case(lane, WRONG).what == "accepted"
     fusion = read_judge(f"{PEERS}:sandbox_fusion=http://localhost:1", python=sys.executable)
     assert (set(fusion.abilities), fusion.runs_here) == ({"packages"}, False)
+    with (
+        pytest.raises(EvaluatorFault, match=r"livecodebench does not start: .*lcb_runner"),
+        open_lane(f"{PEERS}:livecodebench={tmp_path / 'nowhere'}"),
+    ):
+        pass
     with pytest.raises(ConfigError, match=r"peers\.py has no function 'nosuch'"):
         read_judge(f"{PEERS}:nosuch", python=sys.executable)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from synthetic_run import Recipe, write_run
 from microcoder.data import Candidate, Rejection
 from microcoder.data.release.tables import write_tables
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
-from microcoder.view import Collection
+from microcoder.view import Collection, ViewerServer
 from microcoder.view.index import Index, IndexBuilder
 
 Row = dict[str, Any]
@@ -20,25 +22,10 @@ HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script></pr
 """Text that hurts a page which takes it for markup, a terminal that obeys it, or an eye that trusts its direction."""
 
 
+_ABC: Row = {"step": 1, "problem_id": "abc/1", "reward": 1.0}
 LIGHT_ROWS: list[Row] = [
-    {
-        "step": 1,
-        "row": 0,
-        "problem_id": "abc/1",
-        "verdict": "accepted",
-        "num_tokens": 10,
-        "advantage": 0.5,
-        "reward": 1.0,
-    },
-    {
-        "step": 1,
-        "row": 1,
-        "problem_id": "abc/1",
-        "verdict": "wrong_answer",
-        "num_tokens": 30,
-        "advantage": -0.5,
-        "reward": 1.0,
-    },
+    {**_ABC, "row": 0, "verdict": "accepted", "num_tokens": 10, "advantage": 0.5},
+    {**_ABC, "row": 1, "verdict": "wrong_answer", "num_tokens": 30, "advantage": -0.5},
     {"step": 1, "row": 2, "problem_id": "abd/2", "verdict": "no_code", "is_truncated": True, "masked_why": "truncated"},
     {"step": 0, "row": 0, "problem_id": "ABD/3", "verdict": "accepted", "num_tokens": 20, "split": "heldout"},
     {"step": 12, "row": 0, "problem_id": "abc/1", "verdict": "sandbox_fault", "tier": "hard"},
@@ -50,6 +37,15 @@ def index_of(rows: list[Row]) -> Index:
     builder = IndexBuilder()
     builder.put_rows("file", [{"split": "train", **row} for row in rows])
     return builder.build()
+
+
+@contextmanager
+def serving(collection: Collection) -> Iterator[ViewerServer]:
+    """Serve some runs on a free port."""
+    with ViewerServer(collection, port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
 
 
 def records_of(collection: Collection, run: str) -> list[Row]:
@@ -99,15 +95,9 @@ def write_evaluation(root: Path, *, num_judged: int = 4) -> Path:
     write_lines(root / "questions.jsonl", questions)
     keys = [(f"train/{n:03d}", index) for n in (0, 1) for index in (0, 1)]
     samples = [
-        {
-            "problem_id": name,
-            "sample_index": index,
-            "completion": f"So.\n```python\nprint({index})\n```",
-            "program": f"print({index})\n",
-            "extraction": "last_closed_code_block",
-            "is_truncated": False,
-            "num_tokens": 10 + index,
-        }
+        {"problem_id": name, "sample_index": index, "is_truncated": False, "num_tokens": 10 + index}
+        | {"completion": f"So.\n```python\nprint({index})\n```", "program": f"print({index})\n"}
+        | {"extraction": "last_closed_code_block"}
         for name, index in keys
     ]
     write_lines(root / "samples.jsonl", samples)

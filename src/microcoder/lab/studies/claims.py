@@ -130,12 +130,12 @@ def judge_studies(
 def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
     """Correct verdicts for all claims of the catalogue together, and for each study's own claims (X1, X2 ...)."""
     judged = list(judged)
-    families = [(len(INSIGHTS), [result for study in judged for result in study.claims if result.claim.is_catalogued])]
-    for study in judged:
-        own = [result for result in study.claims if not result.claim.is_catalogued]
-        families.append((len(own), own))
+    families = [[result for study in judged for result in study.claims if result.claim.is_catalogued]]
+    families += [[result for result in study.claims if not result.claim.is_catalogued] for study in judged]
     adjusted: dict[str, Judgement] = {}
-    for num_claims, results in families:
+    for results in families:
+        # Of the catalogue all count, tested or not.
+        num_claims = len(INSIGHTS) if results is families[0] else len(results)
         tested = {
             result.claim.id: result.primary
             for result in results
@@ -154,8 +154,7 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
     """Read what is finished of a study's planned work and judge each claim by itself."""
     histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
     measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
-    done = [work for work in works if work.is_finished]
-    summaries = []
+    done, summaries = [work for work in works if work.is_finished], []
     for work in done:
         if work.measurement is None:
             histories[work.name][work.seed] = read_history(work.folder)
@@ -173,8 +172,8 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
         for level, by_seed in histories.items()
     }
     runs = [history for by_seed in histories.values() for history in by_seed.values()]
-    made = _describe_origin(sorted({work.seed for work in done}), runs, summaries, done)
-    record = StudyRecord(sorted({work.seed for work in done}), effects, levels, made)
+    seeds = sorted({work.seed for work in done})
+    record = StudyRecord(seeds, effects, levels, _describe_origin(seeds, runs, summaries, done))
     return replace(judge_record(file, record, scale=scale), works=works, data=data)
 
 
@@ -294,11 +293,8 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
             rows.append(sides[0] - sides[1] if contrast.against else sides[0])
     if not rows or measured is None:
         return None
-    return estimate_effect(
-        np.stack(rows),
-        num_problems=measured.num_problems if measured.num_problems > 1 else 0,
-        span=span,
-    )
+    num_problems = measured.num_problems if measured.num_problems > 1 else 0
+    return estimate_effect(np.stack(rows), num_problems=num_problems, span=span)
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:

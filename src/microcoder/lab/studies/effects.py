@@ -7,7 +7,7 @@ same order, and unit by unit. Two things were drawn at random, seeds and problem
 - problems: the variance of the mean difference when the problems (units), the same for every seed, are resampled.
 
 The interval is the mean -+ Student's t times the root of their sum, with Welch and Satterthwaite's degrees of freedom.
-A percentile bootstrap of three seeds would cover 70 to 80 % and not 95: `tests/lab/test_claims_rates.py` measures.
+A percentile bootstrap of three seeds would cover 70 to 80 % and not 95: `tests/lab/test_claims.py` measures.
 
 If nothing varied, equal values are no certainty: of n draws with one value, the largest share that could be otherwise
 is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the mean of a quantity with known bounds, and

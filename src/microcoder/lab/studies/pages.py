@@ -164,14 +164,8 @@ def _claim_cells(result: ClaimResult, study: Study) -> list[str]:
     cells = [claim.id, claim.short, f"**{result.verdict}**"]
     if part is None:
         return [*cells, "-", "-", "-", "-"]
-    num_seeds = part.effect.num_seeds if part.effect else 0
-    return [
-        *cells,
-        format_effect(part, study),
-        _format_claimed(part.contrast, study),
-        _paper(part, study),
-        str(num_seeds),
-    ]
+    num_seeds = str(part.effect.num_seeds if part.effect else 0)
+    return [*cells, format_effect(part, study), _format_claimed(part.contrast, study), _paper(part, study), num_seeds]
 
 
 def _claim_row(result: ClaimResult, study: Study) -> str:
@@ -181,9 +175,8 @@ def _claim_row(result: ClaimResult, study: Study) -> str:
 
 
 def _paper(part: ContrastResult, study: Study) -> str:
-    return (
-        "no figure" if part.contrast.paper is None else format_amount(part.contrast.paper, study.unit_of(part.contrast))
-    )
+    figure = part.contrast.paper
+    return "no figure" if figure is None else format_amount(figure, study.unit_of(part.contrast))
 
 
 def _remarks(result: ClaimResult, study: Study) -> list[str]:

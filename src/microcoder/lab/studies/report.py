@@ -247,7 +247,9 @@ def _changed(history: History, other: History) -> list[str]:
 def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str, Any]]:
     if not (headline.before or headline.after):
         return
-    compared, samples = [headline, *_by_tier(history)], _samples_per_problem(history)
+    samples, of_samples = _samples_per_problem(history), set(history.tier_of.values())
+    tiers = [tier for tier in history.tiers if tier in of_samples]
+    compared = [headline, *(compare(history, label=tier, tier=tier) for tier in tiers if tiers != ["untiered"])]
     if samples > 1:
         compared.append(compare(history, label=f"pass@{samples}", k=samples))
     changes: dict[str, Callable[[EvaluationMetrics], str]] = {
@@ -272,11 +274,6 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
         "note": "In brackets: 95 % intervals from resampling problems with all their samples; differences are paired "
         "by problem. They cover the choice of problems, not the training seed: one run cannot show that.",
     }
-
-
-def _by_tier(history: History) -> list[BeforeAfter]:
-    tiers = [tier for tier in history.tiers if tier in set(history.tier_of.values())]
-    return [] if tiers == ["untiered"] else [compare(history, label=tier, tier=tier) for tier in tiers]
 
 
 def _outcomes(history: History) -> Iterator[dict[str, Any]]:
@@ -405,12 +402,10 @@ def _mask(history: History) -> str:
 def _limits(limits: Sequence[int], in_test: int | None) -> str:
     if not limits:
         return ""
-    differs = (
-        f", and {in_test} in tests: lengths and accuracy of the two differ by that"
-        if in_test and in_test != limits[-1]
-        else ""
-    )
-    return f"at most {' then '.join(map(str, limits))} tokens of a response in training{differs}"
+    text = f"at most {' then '.join(map(str, limits))} tokens of a response in training"
+    if not in_test or in_test == limits[-1]:
+        return text
+    return f"{text}, and {in_test} in tests: lengths and accuracy of the two differ by that"
 
 
 def _temperature(history: History, config: Mapping[str, Any]) -> str:

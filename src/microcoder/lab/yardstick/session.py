@@ -49,13 +49,8 @@ class CaseResult:
         """Return it as plain values."""
         named = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
         case = {name: getattr(self.case, name) for name in named}
-        return {
-            **case,
-            **asdict(self.answer),
-            "is_miss": self.is_miss,
-            "what": self.what,
-            "is_unsteady": self.is_unsteady,
-        }
+        found = {name: getattr(self, name) for name in ("is_miss", "what", "is_unsteady")}
+        return {**case, **asdict(self.answer), **found}
 
 
 def put_case(lane: Lane, case: Case) -> CaseResult:
@@ -326,9 +321,7 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
         speed = _time(first, asked)
         opened += [Lane(judged, contain=contain) for _ in range(lanes - 1)]
         with ThreadPoolExecutor(lanes) as pool:
-            shares = pool.map(
-                lambda number: [put_case(opened[number], case) for case in asked[number::lanes]], range(len(opened))
-            )
+            shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(len(opened)))
             found = {result.case.id: result for share in shares for result in share}
     finally:
         for lane in opened:

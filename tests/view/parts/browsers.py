@@ -1,10 +1,11 @@
-"""A real headless Chromium, driven over a pipe by its DevTools protocol: no package needed."""
+"""Real headless browsers, driven without a package: Chromium over a pipe by DevTools, Firefox by its Marionette."""
 
 import contextlib
 import json
 import os
 import select
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 _FLAGS = (
     "headless=new no-sandbox disable-gpu disable-dev-shm-usage no-first-run hide-scrollbars disable-extensions "
     "disable-background-networking disable-component-update disable-sync disable-quic remote-debugging-pipe"
@@ -28,11 +29,34 @@ class BrowserError(Exception):
     """What the page threw, or the browser refused."""
 
 
-class Chromium:
+class Page:
     """One page of one browser."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def run(self, expression: str) -> Any:
+        """Return the value of a JavaScript expression."""
+        raise NotImplementedError
+
+    def wait(self, condition: str, *, seconds: float = 30) -> None:
+        """Wait until a JavaScript expression holds."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(BrowserError):
+                if self.run(f"Boolean({condition})"):
+                    return
+            time.sleep(0.02)
+        raise TimeoutError(
+            f"{condition} did not come true; the page reads: {self.run('document.body.innerText')[:2000]}"
+        )
+
+
+class Chromium(Page):
+    """By DevTools."""
+
     def __init__(self, profile: Path) -> None:
-        assert BROWSER is not None
+        assert CHROMIUM is not None
         commands, self._write = os.pipe()
         self._read, answers = os.pipe()
 
@@ -42,7 +66,7 @@ class Chromium:
             os.dup2(source, 3)
             os.dup2(target, 4)
 
-        arguments = [BROWSER, *(f"--{flag}" for flag in _FLAGS.split()), f"--user-data-dir={profile}", "about:blank"]
+        arguments = [CHROMIUM, *(f"--{flag}" for flag in _FLAGS.split()), f"--user-data-dir={profile}", "about:blank"]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(arguments, preexec_fn=take_pipes, close_fds=False, stdout=quiet, stderr=quiet)
         os.close(commands)
@@ -55,9 +79,6 @@ class Chromium:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -101,16 +122,6 @@ class Chromium:
         if "exceptionDetails" in result:
             raise BrowserError(json.dumps(result["exceptionDetails"]))
         return result["result"].get("value")
-
-    def wait(self, condition: str, *, seconds: float = 30) -> None:
-        """Wait until a JavaScript expression holds."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            with contextlib.suppress(BrowserError):
-                if self.run(f"Boolean({condition})"):
-                    return
-            time.sleep(0.02)
-        raise TimeoutError(f"{condition} did not come true; the page reads: {self.text('body')[:2000]}")
 
     def press(self, key: str) -> None:
         """Press and let go of a key, as a keyboard does."""
@@ -192,3 +203,97 @@ def axe_violations(page: Chromium) -> list[str]:
 def _write_all(file: int, data: bytes) -> None:
     while data:
         data = data[os.write(file, data) :]
+
+
+FIREFOX = next(filter(None, map(shutil.which, ("firefox", "firefox-esr"))), None)
+_PREFERENCES = {
+    "marionette.port": 0,
+    "app.update.enabled": False,
+    "browser.shell.checkDefaultBrowser": False,
+    "browser.startup.homepage_override.mstone": "ignore",
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+}
+_KEYS = {"ArrowRight": "\ue014", "Escape": "\ue00c", "Enter": "\ue007"}
+
+
+class Firefox(Page):
+    """By Marionette: JSON over a local socket."""
+
+    def __init__(self, profile: Path) -> None:
+        assert FIREFOX is not None
+        profile.mkdir(parents=True, exist_ok=True)
+        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in _PREFERENCES.items()]
+        (profile / "user.js").write_text("\n".join(lines))
+        command = [FIREFOX, "--headless", "--no-remote", "--marionette", "--profile", str(profile)]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._socket = self._connect(profile / "MarionetteActivePort")
+        self._buffer, self._number = b"", 0
+        self._receive()
+        self.ask("WebDriver:NewSession")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.ask("Marionette:Quit", flags=["eForceQuit"])
+            self._process.wait(timeout=20)
+        except (OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait()
+        self._socket.close()
+
+    def ask(self, command: str, **parameters: Any) -> Any:
+        """Send a command and return its result."""
+        self._number += 1
+        body = json.dumps([0, self._number, command, parameters]).encode()
+        self._socket.sendall(f"{len(body)}:".encode() + body)
+        _, _, error, result = self._receive()
+        if error:
+            raise BrowserError(f"{command}: {error['message']}")
+        return result
+
+    def open(self, url: str) -> None:
+        """Load a page from nothing and wait until its scripts have run."""
+        self.ask("WebDriver:Navigate", url="about:blank")
+        self.ask("WebDriver:Navigate", url=url)
+        self.wait("!document.getElementById('waiting')")
+
+    def run(self, expression: str) -> Any:
+        """Return the value of a JavaScript expression on the page's document."""
+        return self.ask("WebDriver:ExecuteScript", script=f"return {expression};", args=[])["value"]
+
+    def press(self, key: str) -> None:
+        """Press and let go of a key, as a keyboard does."""
+        value = _KEYS.get(key, key)
+        actions = [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
+        self.ask("WebDriver:PerformActions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
+
+    def look(self, *, width: int, height: int = 900) -> None:
+        """Set the window's size."""
+        self.ask("WebDriver:SetWindowRect", width=width, height=height)
+
+    def _connect(self, file: Path) -> socket.socket:
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < end and self._process.poll() is None:
+            if file.exists() and (port := file.read_text().strip()):
+                return socket.create_connection(("127.0.0.1", int(port)), timeout=_PATIENCE_SECONDS)
+            time.sleep(0.1)
+        self._process.kill()
+        raise BrowserError("Firefox did not start")
+
+    def _receive(self) -> Any:
+        while b":" not in self._buffer:
+            self._buffer += self._take()
+        size, _, rest = self._buffer.partition(b":")
+        while len(rest) < int(size):
+            rest += self._take()
+        self._buffer = rest[int(size) :]
+        return json.loads(rest[: int(size)])
+
+    def _take(self) -> bytes:
+        data = self._socket.recv(1 << 16)
+        if not data:
+            raise ConnectionError("Firefox has ended")
+        return data

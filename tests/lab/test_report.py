@@ -1,0 +1,321 @@
+"""What the report of a run says: of whole, unfinished, damaged and hostile ones, its ideas, and other arms."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_run import MANIFEST, Recipe, write_run
+
+from microcoder.judge.core.config import load_config
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import append_row, write_json
+from microcoder.lab.studies.effects import Estimate
+from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.names import algorithm_name
+from microcoder.lab.studies.report import choose_examples, conclude, describe_report, describe_run
+from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.sampling import DiversityTemperature
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.probe import ProbePoint, write_probe
+from microcoder.train.runs import RunDirectory, read_rollouts
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+SMALL = Recipe(num_steps=6, evaluate_every=3, num_heldout=18)
+
+
+def manifest(mask: str, problems: str = "aa") -> dict[str, Any]:
+    return {
+        "command": ["microcoder", "train", "-c", "recipes/micro/config.toml", "--run-dir", "runs/my demo"],
+        "problems": {"num_train": 64, "num_heldout": 18, "digest": problems},
+        "config": {
+            "model": {"kind": "micro", "warm_start": {"num_layers": 3, "hidden_size": 96}},
+            "problems": {"kind": "micro"},
+            "algorithm": {
+                "masking": {"kind": mask},
+                "loss": {"kind": "dapo", "clip_low": 0.2, "clip_high": 0.28},
+                "kl_coefficient": 0.0,
+            },
+            "rollout": {"temperature": {"kind": "constant", "value": 1.2}},
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three finished runs: `demo`, and the arms `ours` and `dapo`."""
+    root = tmp_path_factory.mktemp("runs")
+    write_run(root / "demo", SMALL)
+    write_run(root / "ours", replace(SMALL, manifest=manifest("conditional")))
+    write_run(root / "dapo", replace(SMALL, seed=1, manifest=manifest("none")))
+    return root
+
+
+@pytest.fixture
+def copied(runs: Path, tmp_path: Path) -> Path:
+    """Return a copy of the finished run that a test may damage."""
+    return Path(shutil.copytree(runs / "demo", tmp_path / "demo"))
+
+
+def told_of(run: Path) -> dict[str, Any]:
+    return describe_report(read_history(run))
+
+
+def rows_of(told: dict[str, Any], table: str) -> dict[str, list[Any]]:
+    (found,) = [one for one in told["tables"] if one["id"] == table]
+    return {row[0]: row[1:] for row in found["rows"]}
+
+
+def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> None:
+    told, history = told_of(runs / "demo"), read_history(runs / "demo")
+    assert history.before is not None
+    assert history.after is not None
+    headline = told["headline"]
+    assert headline["figures"] == [f"{100 * e.accuracy:.1f} %" for e in (history.before, history.after)]
+    assert "after 6 steps: 18 problems, 4 samples each" in headline["text"]
+    assert re.fullmatch(r"\+\d+\.\d \([^0-9]\d+\.\d to \+\d+\.\d\)", headline["difference"][0])
+    assert (headline["difference"][1], headline["finding"]) == ("up", "")
+    assert list(rows_of(told, "before-after"))[:5] == ["all problems", "easy", "medium", "hard", "pass@4"]
+    assert rows_of(told, "before-after")["all problems"][-1] == headline["difference"]
+    num_wrong = history.after.outcomes["wrong_answer"]
+    assert rows_of(told, "verdicts")["wrong_answer"][1] == f"{num_wrong} ({100 * num_wrong / 72:.1f} %)"
+    assert (told["title"], told["state"]) == ("demo", "finished")
+    assert told["about"].startswith("6 training steps · started 2026-11-20T23:30:00+00:00 · 5.2 minutes of wall time")
+    assert told["about"].endswith("seed 0")
+    assert told["reproduce"] == f"git checkout {MANIFEST['git']['commit']}\n{MANIFEST['command']}"
+    assert not any("unscored" in notice for notice in told["notices"])
+
+
+def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Path) -> None:
+    history = read_history(runs / "demo")
+    rewards = dict(enumerate((0.1, 0.1, 0.1, 0.5, 0.5, 0.5), 1))
+    doses = {"mask_positive": 0.02, "mask_negative": 0.01, "penalty_positive": 0.5}
+    steps = [
+        replace(step, reward_mean=rewards[step.step], doses=doses, optimizer={"clip_low_share": 0.01}, masked_share=0.1)
+        for step in history.steps
+    ]
+    (jump, name, state), truncated, doses_line = describe_report(replace(history, steps=steps))["story"]
+    assert jump == "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
+    assert (name, state["step"], state["split"]) == ("rollouts of these steps", "3-4", "train")
+    assert truncated[2]["truncated"] == "yes"
+    assert doses_line[0] == (
+        "Doses: of all |advantage| the mask took 3.0%, the penalty took 50.0%; the clip stopped 1.00% of the tokens."
+    )
+
+
+def test_unscored_samples_are_counted_apart(tmp_path: Path) -> None:
+    told = told_of(write_run(tmp_path, Recipe(num_steps=3, evaluate_every=3, num_heldout=9, num_unscored_each=4)))
+    assert any(n.startswith("20 unscored samples: 12 in training, 4 before, 4 after.") for n in told["notices"])
+    assert "8 problems, 4 samples each" in told["headline"]["text"]
+
+
+def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
+    run = RunDirectory(copied)
+    run.summary.unlink()
+    whole = run.metrics.read_text()
+    run.metrics.write_text(whole + '{"step": 7, "reward_m')
+    told = told_of(copied)
+    assert told["state"] == "not finished"
+    assert any("not finished: 6 steps so far" in notice for notice in told["notices"])
+    assert "after 6 steps so far" in told["headline"]["text"]
+    # Keys of a later version are ignored.
+    run.metrics.write_text(whole)
+    append_row(run.metrics, run.read_metrics()[-1] | {"step": 7, "from_the_future": 1})
+    assert len(read_history(copied).steps) == 7
+    shutil.rmtree(copied / "evaluations")
+    shutil.rmtree(copied / "rollouts")
+    told = told_of(copied)
+    assert "evaluations/step_000000.parquet are missing" in " ".join(told["notices"])
+    assert "18 problems" in told["headline"]["text"]
+    assert "easy" not in rows_of(told, "before-after")
+    first = run.read_evaluations()[0]
+    append_row(run.evaluations, first | {"step": 7})
+    told = told_of(copied)["headline"]
+    assert (told["difference"][1], told["finding"]) == ("flat", "The interval includes zero: no change is shown.")
+    run.metrics.unlink()
+    run.evaluations.unlink()
+    append_row(run.evaluations, first)
+    told = told_of(copied)
+    assert "Held-out accuracy before training" in told["headline"]["text"]
+    assert "nothing to compare it with" in told["headline"]["text"]
+    (new := tmp_path / "new").mkdir()
+    write_json(new / "manifest.json", {"config": {}, "git": {"is_dirty": True}})
+    told = told_of(new)
+    assert told["headline"]["figures"] == ["No accuracy yet"]
+    assert any("uncommitted changes" in notice for notice in told["notices"])
+    assert (told["title"], told["reproduce"], told["tables"], told["examples"]) == ("new", "", [], [])
+
+
+def test_a_folder_that_is_no_run_or_is_damaged_is_one_clear_line(copied: Path, tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(DataError, match="pass a folder that `microcoder train` wrote"):
+            read_history(path)
+    (copied / "evaluations/step_000006.parquet").write_bytes(b"not parquet")
+    with pytest.raises(DataError, match=r"step_000006\.parquet is not a Parquet file"):
+        told_of(copied)
+    append_row(copied / "metrics.jsonl", {"step": 9})
+    with pytest.raises(DataError, match=r"metrics\.jsonl line 7 lacks reward_mean"):
+        read_history(copied)
+
+
+def test_examples_show_what_was_learnt_what_failed_and_what_was_masked(runs: Path) -> None:
+    history = read_history(runs / "demo")
+    run, examples = history.run, choose_examples(history)
+    assert examples == choose_examples(history)
+    assert [example["title"].split(":")[0] for example in examples] == [*["Learnt"] * 3, "Still failing", "Masked"]
+    held_out = [example["problem_id"] for example in examples if "Masked" not in example["title"]]
+    assert len(held_out) == len(set(held_out))
+    for example in examples:
+        rows = []
+        for shown in example["rollouts"]:
+            split, step, row = shown["id"].split("/")
+            path = (run.evaluation_file if split == "heldout" else run.rollout_file)(int(step))
+            rows.append(read_rollouts(path)[int(row)])
+        assert {row["problem_id"] for row in rows} == {example["problem_id"]}
+        if example["title"].startswith("Learnt"):
+            assert [row["reward"] for row in rows] == [0.0, 1.0]
+        if example["title"].startswith("Masked"):
+            assert rows[0]["masked_why"] in example["why"]
+
+
+def test_a_problem_that_was_solved_less_than_before_is_an_example(copied: Path) -> None:
+    run = RunDirectory(copied)
+    before, after = run.evaluation_file(0).read_bytes(), run.evaluation_file(6).read_bytes()
+    run.evaluation_file(0).write_bytes(after)
+    run.evaluation_file(6).write_bytes(before)
+    (lost,) = [one for one in choose_examples(read_history(copied)) if one["title"].startswith("Lost")]
+    labels = [(shown["label"], shown["id"][:9]) for shown in lost["rollouts"]]
+    assert labels == [("before", "heldout/0"), ("after", "heldout/6")]
+
+
+def test_tiers_are_ordered_by_difficulty_then_by_name(runs: Path) -> None:
+    history = read_history(runs / "demo")
+    step = replace(history.steps[0], accuracy_by_tier={"hard": 0.1, "zeta": 0.1, "easy": 0.1, "alpha": 0.1})
+    assert replace(history, steps=[step], evaluations=[]).tiers == ["easy", "hard", "alpha", "zeta"]
+
+
+def test_the_report_says_whether_the_mask_deserved_it(copied: Path) -> None:
+    assert not [one for one in told_of(copied)["tables"] if one["id"] == "continued"]
+    fates = {"masked": 9, "masked, advantage 0 anyway": 0, "punished": 20, "neither": 0}
+    verdicts = [("masked", "accepted")] * 3 + [("masked", "sandbox_fault"), ("punished", "accepted")]
+    verdicts += [("masked", "wrong_answer")] + [("punished", "no_code")] * 3
+    responses = [{"fate": fate, "verdict": one, "is_truncated": one == "no_code"} for fate, one in verdicts]
+    append_row(RunDirectory(copied).continuations, {"step": 1, "truncated": fates, "responses": responses})
+    told = told_of(copied)
+    (table,) = [one for one in told["tables"] if one["id"] == "continued"]
+    assert table["text"] == "Would have been right at twice the limit: of 4 masked, 3; of 4 punished, 1."
+    assert rows_of(told, "continued") == {
+        "masked": ["9", "4", "4", "3", "75.0 % (30.1 % to 95.4 %)"],
+        "punished": ["20", "4", "1", "1", "25.0 % (4.6 % to 69.9 %)"],
+    }
+
+
+def test_a_run_says_what_it_was_and_what_its_ideas_did(runs: Path) -> None:
+    history = read_history(runs / "ours")
+    first = replace(history.steps[0], masked={"truncated_incomplete": 5, "truncated_correct": 2})
+    history = replace(history, steps=[first, *history.steps[1:]])
+    told = dict(describe_run(history))
+    assert describe_report(history)["title"] == "MicroCoder-GRPO on a tiny Qwen3 of 3 layers: the micro lab's chains"
+    assert told["algorithm"] == "MicroCoder-GRPO, clip 0.2 / 0.28, no KL"
+    num_rollouts = sum(sum(step.outcomes.values()) for step in history.steps)
+    assert told["truncation mask"].startswith(f"7 of {num_rollouts} rollouts (")
+    assert told["truncation mask"].endswith(
+        "set to 0: 2 right though cut off, 5 cut off before the program ended; of 7 it would have been 0 anyway"
+    )
+    assert told["temperature"] == "1 then 1.2, given in the recipe"
+    assert f"mean response of {history.steps[0].length_mean:.1f} tokens at first" in told["length"]
+    assert describe_report(history)["next"][0][0] == "microcoder view 'runs/my demo'"
+
+
+def test_a_probed_temperature_is_reported_with_its_reason(runs: Path, tmp_path: Path) -> None:
+    run = RunDirectory(Path(shutil.copytree(runs / "ours", tmp_path / "probed")))
+    config = load_config(
+        TrainConfig,
+        overrides={"model.kind": "micro", "problems.kind": "micro", "rollout.temperature.kind": "diversity"},
+    )
+    schedule = config.rollout.temperature
+    assert isinstance(schedule, DiversityTemperature)
+    points = [ProbePoint(t, accuracy, t / 2, 20.0, 0.0, 8, 64) for t, accuracy in ((0.8, 0.2), (1.6, 0.2))]
+    probe = write_probe(run, schedule, points)
+    write_json(run.manifest, {**run.read_manifest(), "config": config.model_dump(mode="json")})
+    told = dict(describe_run(read_history(run.root)))["temperature"]
+    assert told.startswith("1 then 1.2, chosen by a probe of the untrained model at 0.8, 1.6: 1.6 is the lowest")
+    assert probe.choice.temperature == 1.6
+    run.probe.unlink()
+    assert "whose file is missing" in dict(describe_run(read_history(run.root)))["temperature"]
+
+
+def test_arms_are_compared_on_the_same_problems_with_an_interval(runs: Path) -> None:
+    history, other = read_history(runs / "ours"), read_history(runs / "dapo")
+    assert history.after is not None
+    assert other.after is not None
+    change = 100 * (other.after.accuracy - history.after.accuracy)
+    told = describe_report(history, [runs / "dapo"])["tables"]
+    assert [table["id"] for table in told] == ["arms", "before-after", "verdicts"]
+    assert told[0]["rows"][1][2][0].replace("−", "-").startswith(f"{change:+.1f} (")  # noqa: RUF001
+    assert told[0]["text"].endswith("by these two runs.") == (told[0]["rows"][1][2][1] == "flat")
+    assert [row[0] for row in told[0]["rows"]] == ["MicroCoder-GRPO", "DAPO"]
+    assert told[0]["note"].endswith("The arms differ in: algorithm.masking.kind: conditional / none.")
+
+
+def test_a_run_on_other_problems_is_refused(runs: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", replace(SMALL, manifest=manifest("none", problems="bb")))
+    with pytest.raises(DataError, match=r"asked other problems than .* \(digest bb against aa\)"):
+        describe_report(read_history(runs / "ours"), [other])
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ((-0.1, 0.1), "No difference in accuracy between MicroCoder-GRPO and DAPO is shown"),
+        ((-0.2, -0.1), "MicroCoder-GRPO ends above DAPO"),
+        ((0.1, 0.2), "DAPO ends above MicroCoder-GRPO"),
+    ],
+)
+def test_the_conclusion_says_what_the_interval_shows(interval: tuple[float, float], said: str) -> None:
+    low, high = interval
+    difference = Estimate((low + high) / 2, low, high, 100)
+    assert conclude("MicroCoder-GRPO", "DAPO", difference).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, "MicroCoder-GRPO"),
+        ({"masking": {"kind": "none"}}, "DAPO"),
+        ({"masking": {"kind": "all"}}, "DAPO, all truncated masked"),
+        (
+            {"masking": {"kind": "all", "leave_out_of": "denominator"}},
+            "DAPO, all truncated masked (out of the denominator)",
+        ),
+        ({"masking": {"kind": "soft_penalty", "window_tokens": 8}}, "DAPO, soft length penalty"),
+        ({"masking": {"kind": "stop_properly"}}, "DAPO, stop-properly penalty"),
+        ({"loss": "gspo", "masking": {"kind": "none"}}, "GSPO"),
+        ({"loss": "cispo"}, "CISPO, conditional truncation mask"),
+        ({"advantage": "rloo", "masking": {"kind": "none"}}, "DAPO, RLOO's advantage"),
+        ({"advantage": "maxrl"}, "DAPO, MaxRL's advantage, conditional truncation mask"),
+        ({"loss": "dr_grpo", "masking": {"kind": "none"}}, "Dr. GRPO"),
+        ({"loss": "grpo", "kl_coefficient": 0.001, "masking": {"kind": "none"}}, "GRPO"),
+        ({"loss": "grpo", "masking": {"kind": "none"}}, "GRPO, no KL"),
+        (
+            {"loss": {"kind": "dapo", "clip_high": 0.2}, "kl_coefficient": 0.01, "masking": {"kind": "none"}},
+            "DAPO, symmetric clip, KL",
+        ),
+        ({"group_filtering": {"kind": "dynamic"}}, "MicroCoder-GRPO, dynamic sampling"),
+    ],
+)
+def test_settings_are_called_what_they_are(keys: dict[str, Any], expected: str) -> None:
+    config = load_config(AlgorithmConfig, layers=[keys])
+    assert algorithm_name(config.model_dump(mode="json")) == expected
+
+
+def test_recipes_to_compare_have_names_of_their_own() -> None:
+    recipes = sorted((RECIPES / "algorithms").glob("*.toml"))
+    configs = [load_config(TrainConfig, [Path("micro"), path]) for path in recipes]
+    named = [algorithm_name(config.algorithm.model_dump(mode="json")) for config in configs]
+    assert len(recipes) == len(set(named)) > 5
+    assert algorithm_name({}) == ""
