@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsers import CHROMIUM, Chromium
+from browsers import CHROMIUM, Browser, chromium
 from viewer_runs import write_corpus, write_evaluation, write_problems, write_training, write_verdicts
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+def browser() -> Iterator[Browser]:
     """A headless Chromium, in a window of 1280 x 900; tests that change it are given it back as it was."""
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome is installed here")
-    with Chromium(tmp_path_factory.mktemp("profile")) as browser:
+    with chromium() as browser:
         yield browser
 
 
 @pytest.fixture
-def page(browser: Chromium) -> Iterator[Chromium]:
+def page(browser: Browser) -> Iterator[Browser]:
     """The same for one test, after which no page may have thrown anything."""
     browser.look(width=1280)
     yield browser
-    assert browser.faults() == []
+    assert browser.faults == []
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from browsers import Chromium, axe_violations
+from browsers import Browser, axe_violations
 
 ROOT = Path(__file__).parents[2]
 MKDOCS = ROOT / ".venv-docs" / "bin" / "mkdocs"
@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_no_page_is_wider_than_a_telephone(page: Chromium, site: Path) -> None:
+def test_no_page_is_wider_than_a_telephone(page: Browser, site: Path) -> None:
     page.look(width=390)
     wide = {}
     for path in sorted(site.rglob("*.html")):
@@ -39,12 +39,12 @@ def test_no_page_is_wider_than_a_telephone(page: Chromium, site: Path) -> None:
         width = page.run("document.documentElement.scrollWidth")
         if width > 390 and path.name != "404.html":  # which is served, and finds its style at the root
             wide[path.name] = width
-    page.events.clear()
+    page.faults.clear()
     assert wide == {}
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "default"), (1280, "slate")])
-def test_axe_finds_nothing_and_links_are_underlined(page: Chromium, site: Path, width: int, scheme: str) -> None:
+def test_axe_finds_nothing_and_links_are_underlined(page: Browser, site: Path, width: int, scheme: str) -> None:
     page.look(width=width)
     for name in LOOKED_AT:
         page.open((site / name).as_uri())
@@ -56,7 +56,7 @@ def test_axe_finds_nothing_and_links_are_underlined(page: Chromium, site: Path, 
 
 
 @pytest.mark.parametrize("word", ["FAQ", "troubleshooting"])
-def test_its_search_finds_what_people_call_trouble(page: Chromium, site: Path, word: str) -> None:
+def test_its_search_finds_what_people_call_trouble(page: Browser, site: Path, word: str) -> None:
     page.look(width=1280)
     page.open((site / "index.html").as_uri())
     page.run("document.querySelector('.md-search__input').focus()")
