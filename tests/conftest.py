@@ -28,6 +28,7 @@ LONGEST = (
     "lab/test_payments.py",
     "data/test_pipeline.py",
     "train/test_session.py",
+    "train/test_losses.py",
     "judge/test_reference.py",
     "judge/test_second_tries.py",
     "judge/serve/test_serving_faults.py",

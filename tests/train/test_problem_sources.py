@@ -99,24 +99,29 @@ def test_a_data_set_that_gives_none_or_held_out_problems_of_two_places_says_why(
 
 
 ASK_THE_HUB = """
+import sys
 from microcoder.data.benchmarks.published import read_published
 from microcoder.judge.core.errors import DataError
-try:
-    place = {"revision": None, "subset": "default", "split": "train"}
-    found = read_published("me/mine", **place, format_name="trl", is_trained_on=True)
-    print(len(found.problems), dict(found.left_out))
-except DataError as error:
-    print(error)
+for name in sys.argv[1:]:
+    try:
+        place = {"revision": None, "subset": "default", "split": "train"}
+        found = read_published(name, **place, format_name="trl", is_trained_on=True)
+        print(len(found.problems), dict(found.left_out))
+    except DataError as error:
+        print(error)
 """
 
 
 def test_a_data_set_comes_from_the_hub_and_from_the_cache_when_it_is_away(tmp_path: Path) -> None:
-    def ask(home: str) -> str:
-        place = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / home), "HF_HUB_DISABLE_XET": "1"}
-        command = [sys.executable, "-c", ASK_THE_HUB]
-        return subprocess.run(command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120).stdout
+    def ask(*names: str) -> list[str]:
+        place = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1"}
+        command = [sys.executable, "-c", ASK_THE_HUB, *names]
+        done = subprocess.run(command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120)
+        return done.stdout.splitlines()
 
+    found = "4 {'no_statement': 1, 'no_tests': 1}"
     with serve_hub(Hub(files={"data/train.jsonl": lines(ROWS + BROKEN).encode(), "README.md": b""})) as url:
-        assert ask("home") == "4 {'no_statement': 1, 'no_tests': 1}\n"
-    assert ask("home") == "4 {'no_statement': 1, 'no_tests': 1}\n"
-    assert "not in the cache and the Hub cannot be reached; check the network and HF_HUB_OFFLINE" in ask("elsewhere")
+        assert ask("me/mine") == [found]
+    kept, away = ask("me/mine", "me/other")
+    assert kept == found
+    assert "not in the cache and the Hub cannot be reached; check the network and HF_HUB_OFFLINE" in away

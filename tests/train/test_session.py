@@ -202,23 +202,10 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "0"}
     (tmp_path / "recipe.toml").touch()
     keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
-    flags = [word for key, value in keys.items() for word in (f"--{key}", value)]
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "microcoder",
-            "train",
-            "-c",
-            str(tmp_path / "recipe.toml"),
-            "--run-dir",
-            run.root,
-            *flags,
-        ],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(tmp_path / "recipe.toml")]
+    command += ["--run-dir", str(run.root), *(word for key, value in keys.items() for word in (f"--{key}", value))]
+    environment, nowhere = {**os.environ, "OMP_NUM_THREADS": "1"}, subprocess.DEVNULL
+    process = subprocess.Popen(command, env=environment, stdout=nowhere, stderr=nowhere)
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     rows = chance.randint(1, NUM_STEPS - 1)

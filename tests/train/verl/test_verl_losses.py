@@ -26,14 +26,8 @@ def actor_config(loss: Loss, **changes: str) -> Any:
     from verl.utils.config import omega_conf_to_dataclass
 
     options = {f"algorithm.loss.{name}": str(value) for name, value in loss if value is not None}
-    verl = translated(
-        **{
-            "rollout.length_stages": "[]",
-            "algorithm.masking.leave_out_of": "gradient",
-            **options,
-            **changes,
-        }
-    )
+    usual = {"rollout.length_stages": "[]", "algorithm.masking.leave_out_of": "gradient"}
+    verl = translated(**{**usual, **options, **changes})
     return omega_conf_to_dataclass(verl.actor_rollout_ref.actor)
 
 

@@ -154,10 +154,7 @@ def test_verls_cosine_is_transformers_cosine(options: dict[str, float]) -> None:
         ({"verl.actor_rollout_ref.rollout.temperature": "0.5"}, "is decided by the recipe"),
         ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, "would change nothing; use algorithm.advantage"),
         ({"verl.reward.custom_reward_function.path": "mine.py"}, r"would change nothing; use \[\[rewards\]\]"),
-        (
-            {"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"},
-            "Could not override .*clip_ratio_hihg",
-        ),
+        ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "Could not override .*clip_ratio_hihg"),
         ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
         ({"model.lora.rank": "4", "model.lora.dropout": "0.1"}, "model.lora.dropout is not in verl"),
         ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
@@ -189,21 +186,8 @@ def test_values_survive_hydras_grammar() -> None:
 
     from microcoder.train.verl.translate import as_literal
 
-    values: list[Any] = [
-        "a b",
-        "7",
-        "true",
-        'say "x"',
-        "a,b",
-        "{x}",
-        "file.py:f",
-        "",
-        "é",
-        r"C:\\x",
-        1e-06,
-        None,
-        False,
-    ]
+    texts = ["a b", "7", "true", 'say "x"', "a,b", "{x}", "file.py:f", "", "é", r"C:\\x"]
+    values: list[Any] = [*texts, 1e-06, None, False]
     for value in [*values, values, {"a": values}]:
         (found,) = OverridesParser.create().parse_overrides([f"+x={as_literal(value)}"])
         assert found.value() == value

@@ -5,11 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("verl")
-
 from upstream import parameters, private_names
+from verl_runs import needs_verl
 
 import microcoder.train.verl
 
@@ -36,6 +33,7 @@ def test_the_list_is_whole() -> None:
     assert private_names(FOLDER) == OF_TRAINERS.keys() | OF_AGENT_LOOPS.keys() | REGISTRIES.keys()
 
 
+@needs_verl
 def test_trainer_agent_loop_and_registries_are_what_they_were() -> None:
     trainer = import_module("verl.trainer.ppo.v1.trainer_base").PPOTrainer
     assert {name: parameters(getattr(trainer, name)) for name in OF_TRAINERS} == OF_TRAINERS

@@ -151,7 +151,7 @@ class RolloutReader:
     end_ids: Collection[int]
     """Tokens that end a response."""
     opens_thinking: bool
-    """See `chat.opens_thinking`."""
+    """Whether responses begin inside `<think>`, see `opens_thinking`."""
 
     def read(
         self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int

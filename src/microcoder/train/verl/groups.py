@@ -15,8 +15,7 @@ import torch
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.train.algorithm.advantages import ADVANTAGES, Advantage
-
-PREFIX = "microcoder_"
+from microcoder.train.verl.settings import ESTIMATORS
 
 
 def estimate(
@@ -52,4 +51,4 @@ def estimate(
 def register(registry: dict[str, Any]) -> None:
     """Enter them into verl's registry by name."""
     for name, advantage in ADVANTAGES.items():
-        registry.setdefault(PREFIX + name, partial(estimate, advantage))
+        registry.setdefault(ESTIMATORS + name, partial(estimate, advantage))

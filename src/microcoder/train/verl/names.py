@@ -1,7 +1,4 @@
-"""Our names in verl's registries; imports nothing of verl.
-
-How a step's prompts are to be sampled, as it travels with them; imports nothing of verl.
-"""
+"""Our names in verl's registries, and how a step's prompts are sampled, as it travels with them; without verl."""
 
 from __future__ import annotations
 
@@ -22,8 +19,6 @@ TRAINER_MODES = {
 """Ours -> verl's mode that it is around."""
 AGENT_LOOP = "microcoder"
 REWARD_MANAGER = "microcoder"
-
-
 COLUMN = "microcoder_sampling"
 MANAGER = "microcoder.train.verl.sampling.SamplingManager"
 """Path by which verl finds the agent loop manager."""

@@ -80,14 +80,8 @@ class PluginSettings(Config):
         named = self.advantage or (adv_estimator.removeprefix(ESTIMATORS) if is_ours else "grpo")
         try:
             # The loss is verl's own.
-            return AlgorithmConfig.model_validate(
-                {
-                    "masking": self.masking,
-                    "advantage": named,
-                    "advantage_options": self.advantage_options,
-                    "loss": "dapo",
-                }
-            )
+            decides = {"masking": self.masking, "advantage": named, "advantage_options": self.advantage_options}
+            return AlgorithmConfig.model_validate({**decides, "loss": "dapo"})
         except ValidationError as error:
             raise _explain(error) from None
 
@@ -142,11 +136,8 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
     """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say."""
     refuse_uncorrected(config, settings)
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, longest, actor = (
-        str(algorithm.adv_estimator),
-        config.data.max_response_length,
-        config.actor_rollout_ref.actor,
-    )
+    estimator, longest = str(algorithm.adv_estimator), config.data.max_response_length
+    actor = config.actor_rollout_ref.actor
     is_ours, is_judged = estimator.startswith(ESTIMATORS), reward.reward_manager.name == REWARD_MANAGER
     correction = algorithm.get("rollout_correction") or {}
     staged = [stage.max_response_tokens for stage in settings.length_stages]

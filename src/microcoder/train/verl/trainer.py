@@ -304,9 +304,8 @@ class MicroCoder(PPOTrainer):
         limit = self.settings.max_response_tokens or self.config.data.max_response_length
 
         def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
-            return self._sample_apart(temperature=temperature, num_samples=num_samples, offset=1 + number, limit=limit)[
-                1
-            ]
+            asked = {"temperature": temperature, "num_samples": num_samples, "offset": 1 + number, "limit": limit}
+            return self._sample_apart(**asked)[1]
 
         with self._asking_training_problems(settings.num_problems):
             points = measure_grid(settings, sample)

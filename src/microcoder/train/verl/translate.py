@@ -33,13 +33,7 @@ from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import AGENT_LOOP, REWARD_MANAGER, SEPARATE_ASYNC, TRAINER_MODE, TRAINER_MODES
-from microcoder.train.verl.settings import (
-    ESTIMATORS,
-    OWN_ESTIMATOR,
-    PluginSettings,
-    read_settings,
-    refuse_uncorrected,
-)
+from microcoder.train.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, read_settings, refuse_uncorrected
 
 MODEL, ACTOR, ROLLOUT = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout"))
 MODE = "trainer.v1.trainer_mode"
@@ -422,6 +416,10 @@ def _chosen(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
     }
 
 
+_PLAIN = re.compile(r"(?!(?i:null|true|false|nan|inf)$)[A-Za-z_/.][A-Za-z0-9_./@-]*")
+"""A text that hydra's grammar reads as itself."""
+
+
 def as_literal(value: object) -> str:
     """Return a value as hydra's grammar has it."""
     if value is None:
@@ -435,13 +433,7 @@ def as_literal(value: object) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(as_literal, value)) + "]"
     text = str(value)
-    if re.fullmatch(r"[A-Za-z_/.][A-Za-z0-9_./@-]*", text) and text.lower() not in (
-        "null",
-        "true",
-        "false",
-        "nan",
-        "inf",
-    ):
+    if _PLAIN.fullmatch(text):
         return text
     return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + '"'
 
