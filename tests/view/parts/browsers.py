@@ -137,6 +137,10 @@ class Chromium(Page):
         """Return the text of an element; empty where there is none."""
         return self.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''")
 
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of all elements of a kind."""
+        return self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
+
     def count(self, selector: str) -> int:
         """Return how many elements there are."""
         return self.run(f"document.querySelectorAll({json.dumps(selector)}).length")
