@@ -127,6 +127,9 @@ def test_two_runs_are_compared_problem_by_problem_and_shown(
     assert "+33.3" in shown
     main(["report", str(tmp_path / "new"), "--against", str(tmp_path / "old"), "--json"])
     assert json.loads(capsys.readouterr().out)["difference"]["num_problems"] == 3
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", str(tmp_path / "new"), "--pass-at", "0"])
+    assert "--pass-at 0: use 1 or more" in capsys.readouterr().err
 
 
 def answer_right(body: dict[str, Any], number: int) -> Reply:
