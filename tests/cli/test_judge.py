@@ -17,10 +17,7 @@ import pytest
 import microcoder.cli.judge as command
 from microcoder.cli.judge_options import JudgeFlags
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
-from microcoder.judge.core.types import Outcome, TestResult, Verdict
-from microcoder.judge.languages.environment import name_environment
-from microcoder.judge.languages.packages import PROFILES
-from microcoder.judge.run.submissions import VerdictFile, digest_input
+from microcoder.judge.run.submissions import VerdictFile
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)"
 MICROCODER = [sys.executable, "-m", "microcoder"]
@@ -199,19 +196,10 @@ def test_a_finished_file_is_left_alone_and_verdicts_of_something_else_are_not_ta
 
 def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = write(tmp_path / "in.jsonl", submission("a"), submission("b")), tmp_path / "out.jsonl"
-    fault = TestResult(Outcome.SANDBOX_FAULT, 0, 0, 0, "", "it ended")
-    origin = {
-        "input": digest_input(source),
-        "stop rule": "first_limit",
-        "time scale": "measured",
-        "version": command.microcoder.__version__,
-        "checker seconds": "10",
-        **name_environment(PROFILES["standard"], []),
-    }
-    with VerdictFile(out, origin=origin) as verdicts:
-        verdicts.add("a", Verdict(Outcome.WRONG_ANSWER, (), 2))
-        verdicts.add("b", Verdict(Outcome.SANDBOX_FAULT, (fault,), 2))
-        verdicts.finish(["a", "b"], {})
+    command.judge(source, output=out)
+    first, second = read(out)
+    write(out, {**first, "verdict": "wrong_answer"}, {**second, "verdict": "sandbox_fault"})
+    capsys.readouterr()
     command.judge(source, output=out, json=True)
     assert [row["verdict"] for row in read(out)] == ["wrong_answer", "accepted"]
     assert json.loads(capsys.readouterr().out)["num_judged"] == 1

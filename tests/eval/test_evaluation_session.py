@@ -17,6 +17,7 @@ from completions_server import Reply, Server, completion, serve
 from published import make_call_row, make_row, write_rows
 
 from microcoder.cli import main
+from microcoder.cli.display import StepDisplay
 from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation, summarise
@@ -29,17 +30,6 @@ from microcoder.judge.core.types import Problem
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
 WRONG = "print(3)"
 DOUBLE = "class Solution:\n    def double(self, a):\n        return [2 * x for x in a]"
-
-
-class Silent:
-    def phase(self, name: str, *, done: int, total: int) -> None:
-        pass
-
-    def advance(self, label: str) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
 
 
 @pytest.fixture
@@ -55,7 +45,8 @@ def file_config(tmp_path: Path, benchmark: Path, answers: dict[str, list[str]], 
 
 
 def run(config: EvalConfig, folder: Path) -> dict[str, Any]:
-    return run_evaluation(config, run_directory=folder, observer=Silent())
+    with StepDisplay() as display:
+        return run_evaluation(config, run_directory=folder, observer=display)
 
 
 def cell(results: dict[str, Any], platform: str = "all", difficulty: str = "all", k: int = 1) -> dict[str, Any]:
@@ -136,6 +127,9 @@ def test_two_runs_are_compared_problem_by_problem_and_shown(
     assert "+33.3" in shown
     main(["report", str(tmp_path / "new"), "--against", str(tmp_path / "old"), "--json"])
     assert json.loads(capsys.readouterr().out)["difference"]["num_problems"] == 3
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", str(tmp_path / "new"), "--pass-at", "0"])
+    assert "--pass-at 0: use 1 or more" in capsys.readouterr().err
 
 
 def answer_right(body: dict[str, Any], number: int) -> Reply:
@@ -264,7 +258,9 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
     assert run(config, tmp_path / "again")["outcomes"] == results["outcomes"]
 
 
-def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny_checkpoint: Path) -> None:
+def test_a_base_model_is_asked_in_plain_text_as_in_training(
+    tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from microcoder.train.run.weights import load_tokenizer, respond
 
     base = tmp_path / "base"
@@ -272,15 +268,8 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     (base / "chat_template.jinja").unlink()
     few = {"sampling.num_samples": "1", "sampling.max_tokens": "24", "sampling.temperature": "0"}
     config = model_config(tmp_path, base, EASY[:2], **few)
-    notes: list[str] = []
-
-    class Listening(Silent):
-        def note(self, text: str) -> None:
-            notes.append(text)
-
-    results = run_evaluation(config, run_directory=tmp_path / "run", observer=Listening())
-    assert results["is_complete"]
-    assert any("has no chat template: prompts are plain text" in note for note in notes)
+    assert run(config, tmp_path / "run")["is_complete"]
+    assert "has no chat template: prompts are plain text" in capsys.readouterr().err
     # The template of this checkpoint only adds a separator: the same text with it is another question.
     turn = {"role": "user", "content": instruct(EASY[0])}
     tokenizer = load_tokenizer(str(tiny_checkpoint))

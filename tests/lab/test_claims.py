@@ -38,7 +38,7 @@ SUPPORTED, SMALLER, CONTRADICTED, INCONCLUSIVE = (
 )
 LEAST = 0.02
 PROBLEMS, SAMPLES = 60, 4
-TRIALS = 150
+TRIALS = 100
 SEED_SPREAD = 0.01
 """Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
 

@@ -229,6 +229,12 @@ def test_a_run_says_what_it_was_and_what_its_ideas_did(runs: Path) -> None:
     assert told["temperature"] == "1 then 1.2, given in the recipe"
     assert f"mean response of {history.steps[0].length_mean:.1f} tokens at first" in told["length"]
     assert describe_report(history)["next"][0][0] == "microcoder view 'runs/my demo'"
+    config = history.manifest["config"] | {
+        "model": {"kind": "hugging_face", "path": "Qwen/Qwen3-4B"},
+        "problems": {"kind": "files", "train": "data/kodsport/train.jsonl"},
+    }
+    title = describe_report(replace(history, manifest={"config": config}))["title"]
+    assert title == "MicroCoder-GRPO on Qwen/Qwen3-4B: kodsport/train.jsonl"
 
 
 def test_a_probed_temperature_is_reported_with_its_reason(runs: Path, tmp_path: Path) -> None:

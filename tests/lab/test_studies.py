@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,12 @@ ROOT = Path(__file__).parents[2]
 STUDIES = {path.stem: load_study(path) for path in sorted(ROOT.glob("studies/*.toml"))}
 
 
+@cache
+def planned(name: str, scale: str) -> list[Work]:
+    """The work of a study, planned once for all tests: to resolve its recipes takes a second."""
+    return plan_work(STUDIES[name], scale=scale, root=Path("runs"))
+
+
 def test_every_insight_is_tested_once_or_says_why_it_cannot_be() -> None:
     named = [claim.id for file in STUDIES.values() for claim in file.study.claims if not claim.id.startswith("X")]
     assert sorted(named) == sorted(INSIGHTS)
@@ -35,9 +42,8 @@ def test_every_insight_is_tested_once_or_says_why_it_cannot_be() -> None:
 
 @pytest.mark.parametrize("scale", [MICRO, QUICK, "qwen3-4b"])
 @pytest.mark.parametrize("name", STUDIES)
-def test_levels_differ_in_what_they_say_and_seeds_in_the_seed(name: str, scale: str, tmp_path: Path) -> None:
-    file = STUDIES[name]
-    runs = plan_runs(file, scale=scale, root=tmp_path)
+def test_levels_differ_in_what_they_say_and_seeds_in_the_seed(name: str, scale: str) -> None:
+    file, runs = STUDIES[name], [work for work in planned(name, scale) if work.measurement is None]
     seeds = file.scale(scale).seeds
     assert len(seeds) >= 3
     assert len({run.folder for run in runs}) == len(runs) == len(seeds) * len(file.study.levels)
@@ -55,37 +61,34 @@ def test_levels_differ_in_what_they_say_and_seeds_in_the_seed(name: str, scale: 
 
 
 def test_work_that_studies_share_is_done_once(tmp_path: Path) -> None:
-    works = [work for file in STUDIES.values() for work in plan_work(file, scale=QUICK, root=tmp_path)]
+    works = [work for name in STUDIES for work in planned(name, QUICK)]
     distinct = distinct_work(works)
     assert len({work.folder for work in works}) == len(distinct)
     assert [work.seed for work in distinct] == sorted(work.seed for work in distinct)
     assert {work.folder.parent.name for work in distinct} == {digest_code()}
     # Other seeds are other work of the same study.
-    here, there = (plan_work(STUDIES["002_evaluator"], scale=QUICK, root=tmp_path, seeds_from=n) for n in (0, 100))
+    here = planned("002_evaluator", QUICK)
+    there = plan_work(STUDIES["002_evaluator"], scale=QUICK, root=tmp_path, seeds_from=100)
     assert [work.seed + 100 for work in here] == [work.seed for work in there]
     assert not {work.folder for work in here} & {work.folder for work in there}
 
 
-def test_every_idea_of_a_study_can_act_at_every_scale(tmp_path: Path) -> None:
+def test_every_idea_of_a_study_can_act_at_every_scale() -> None:
     """But where one update a step is what is studied: a step from one set of rollouts, and the smallest batch."""
     declared = {("006_truncation_mask", "one_step"), ("007_batch_size", "32")}
     idle = {
-        (file.name, work.name): said
-        for file in STUDIES.values()
+        (name, work.name): said
+        for name, file in STUDIES.items()
         for scale in (MICRO, *file.study.scales)
-        for work in plan_work(file, scale=scale, root=tmp_path)
+        for work in planned(name, scale)
         if work.seed == 0 and (said := find_idle(work.config))
     }
     assert idle.keys() == declared, idle
 
 
-def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems(tmp_path: Path) -> None:
+def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems() -> None:
     strict, data = (
-        {
-            run.name: load_tasks(run.config)
-            for run in plan_runs(STUDIES[name], scale=QUICK, root=tmp_path)
-            if run.seed == 0
-        }
+        {work.name: load_tasks(work.config) for work in planned(name, QUICK) if not (work.seed or work.measurement)}
         for name in ("002_evaluator", "004_data")
     )
     checkers = {
@@ -232,7 +235,7 @@ def test_what_is_narrow_or_cannot_appear_gets_no_more_seeds(
 @pytest.mark.parametrize("spread", [0.2, 0.3, 0.5])
 def test_looking_at_the_width_on_the_way_keeps_the_rates(spread: float) -> None:
     """From five seeds on, at most ten; `least` is 1, and the spread is in its unit."""
-    rng, trials = np.random.default_rng(round(20 * spread)), 1000
+    rng, trials = np.random.default_rng(round(20 * spread)), 500
     covered = supported = stopped = 0
     contrast = Contrast(metric="accuracy", feature="late", of=("a",), direction="higher", least=1.0)
     for _ in range(trials):

@@ -53,7 +53,7 @@ def opened(page: Browser, name: str) -> None:
 
 def test_curves_of_several_runs_lie_over_each_other(page: Browser, url: str) -> None:
     page.open(f"{url}#view=curves")
-    titles = page.run("[...document.querySelectorAll('figcaption')].map((title) => title.textContent)")
+    titles = page.texts("figcaption")
     assert {"Accuracy, held out", "Accuracy, hard", "Reward", "Masked share", "Seconds a step: generate"} <= set(titles)
     first = "document.querySelector('figure')"
     assert page.run(f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size") == 2
@@ -211,19 +211,13 @@ def test_the_overview_is_what_the_report_says_and_leads_to_its_examples(page: Br
         page.open(base)
         page.wait("document.querySelector('#headline') && document.querySelector('.plot')")
         assert page.run("document.documentElement.scrollWidth") <= (390 if base == disk else 1280)
-        assert page.run("[...document.querySelectorAll('section.report')].map((one) => one.id)") == [
-            "arms", "before-after", "verdicts",
-        ]  # fmt: skip
+        sections = page.run("[...document.querySelectorAll('section.report')].map((one) => one.id)")
+        assert sections == ["arms", "before-after", "verdicts"]
         assert page.text("#headline").startswith(" → ".join(told["headline"]["figures"]))
-        cells = "[...document.querySelectorAll('#before-after td')].map((cell) => cell.textContent)"
         rows = [[cell if isinstance(cell, str) else cell[0] for cell in row] for row in told["tables"][1]["rows"]]
-        assert page.run(cells) == [cell for row in rows for cell in row]
-        assert page.run("[...document.querySelectorAll('.example h4')].map((title) => title.textContent)") == [
-            example["title"] for example in told["examples"]
-        ]
-        texts.append(
-            page.run("[...document.querySelectorAll('section.report, .example')].map((one) => one.textContent)")
-        )
+        assert page.texts("#before-after td") == [cell for row in rows for cell in row]
+        assert page.texts(".example h4") == [example["title"] for example in told["examples"]]
+        texts.append(page.texts("section.report, .example"))
     assert texts[0] == texts[1]
     page.run("document.querySelector('.example a').click()")
     page.wait("document.getElementById('copy') && document.querySelector('.test')")
@@ -234,9 +228,7 @@ def test_the_overview_is_what_the_report_says_and_leads_to_its_examples(page: Br
 def test_the_first_page_says_what_happened_and_leads_there(page: Browser, url: str) -> None:
     page.open(url)
     page.wait("document.querySelector('#story')")
-    changed, reward, truncated, doses = page.run(
-        "[...document.querySelectorAll('#headline p:last-of-type, #story li')].map((line) => line.textContent)"
-    )
+    changed, reward, truncated, doses = page.texts("#headline p:last-of-type, #story li")
     assert changed.startswith("Held-out accuracy before training and after 8 steps")
     steps = re.fullmatch(r"Mean reward: .* largest rise \+.* from step (\d) to (\d)\. rollouts of these steps", reward)
     assert steps

@@ -44,10 +44,9 @@ def test_a_bundle_is_replaced_but_nothing_else_is(shelf: Path, tmp_path: Path) -
     write_bundle(collection, tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
-    with pytest.raises(DataError, match="is not a bundle"):
-        write_bundle(collection, tmp_path / "mine")
-    with pytest.raises(DataError, match="is not a bundle"):
-        write_bundle(collection, tmp_path / "mine" / "thesis.tex")
+    for place in ("mine", "mine/thesis.tex"):
+        with pytest.raises(DataError, match="is not a bundle"):
+            write_bundle(collection, tmp_path / place)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
 
 

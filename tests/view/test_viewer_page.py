@@ -129,9 +129,7 @@ def test_a_search_narrows_the_list_quotes_and_marks_what_it_found(page: Browser,
 def test_problems_are_mapped_over_steps_and_lead_to_their_rollouts(page: Browser, url: str) -> None:
     page.open(f"{url}#view=problems&run=one")
     page.wait("document.querySelector('.map td')")
-    assert page.run("[...document.querySelectorAll('.map thead th')].map((cell) => cell.textContent)") == [
-        "Problem", "step 0", "step 4", "step 8",
-    ]  # fmt: skip
+    assert page.texts(".map thead th") == ["Problem", "step 0", "step 4", "step 8"]
     assert page.run("document.querySelectorAll('.map tbody tr').length") == 6
     choose(page, "problems-list", "learnt")
     page.wait("location.hash.includes('list=learnt')")
@@ -153,7 +151,7 @@ def test_two_rollouts_are_pinned_and_compared_with_the_keyboard(page: Browser, u
     page.wait("document.getElementById('pin')?.textContent.startsWith('Compare')")
     page.press("x")
     page.wait("document.querySelector('#differences')")
-    verdicts = page.run("[...document.querySelectorAll('.pane .verdict')].map((v) => v.textContent)")
+    verdicts = page.texts(".pane .verdict")
     assert verdicts == ["runtime error", "accepted"]
     assert "\u2212 print(int(input()) + 1)" in page.text(".diff")
     assert "+ print(a + b)" in page.text(".diff")

@@ -62,6 +62,10 @@ class Browser:
         """Return the text of an element; empty where there is none."""
         return self.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''")
 
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of all elements of a kind."""
+        return self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
+
     def look(self, *, width: int, height: int = 900, theme: str = "light") -> None:
         """Set the window and the colours that the reader prefers."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
