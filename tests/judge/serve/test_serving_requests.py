@@ -107,7 +107,7 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "no such route": ("/v1/../../etc/passwd", {}, 404, "Not Found"),
     "file and folder": (*run_code(files={"a": "", "a/b": ""}), 422, "for a file or a folder"),
     "long name": (RUN, {"code": "x", "files": {"\u00e9" * 200: ""}}, 422, "400 bytes; use at most 200"),
-    "no name": (*run_code(files={"\ud800": ""}), 422, ""),
+    "no name": (*run_code(code="print('A')", files={"\ud800": ""}), 422, ""),
     "long arguments": (RUN, {"code": "x", "arguments": ["x" * 100_000]}, 422, "arguments: 100004 bytes"),
     "long arguments of a checker": (JUDGE, asking(checker=LONG_CHECKER), 422, "checker.arguments: 100004 bytes"),
     "long function name": (JUDGE, asking_call("1", "1", fn_name="f" * 100_000), 422, "fn_name has 100000 characters"),
