@@ -112,57 +112,42 @@ def test_an_output_that_breaks_a_checker_is_wrong_and_counted(judge_one: Judge) 
     assert judge_one.statistics.faults == before.faults
 
 
-@pytest.mark.parametrize(
-    ("code", "program"),
-    [
-        ("import sys\nwhile '9' in open(sys.argv[2]).read(): pass", "print(9)"),
-        ("import sys, time\ntime.sleep(60 * ('9' in open(sys.argv[2]).read()))", "print(9)"),
-        ("import time\ntime.sleep(60)", "print(5, 5)"),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGXCPU)", "print(5, 5)"),
-    ],
-    ids=["computes on an output only", "stands still on an output only", "stands still", "ends at its backstop"],
-)
-def test_a_checker_that_takes_too_long_says_nothing_of_programs_or_of_one(
-    hasty: Judge, code: str, program: str
-) -> None:
-    verdict = run(hasty, program, sum_problem(code=code))
-    assert "it took too long" in verdict.detail
-    assert (verdict.is_checker_crash, verdict.is_checker_fault) == ("9" in program, "9" not in program)
-    assert hasty.statistics.retries == 0
-
-
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Judge]:
     with Judge(workers=1, time_scale=1, checker_seconds=0.2, stop="never") as judging:
         yield judging
 
 
-def test_an_endless_checker_ends_the_program(hasty: Judge) -> None:
+def test_a_checker_that_takes_too_long_says_nothing_of_programs_or_of_one(hasty: Judge) -> None:
+    for code, program in (
+        # It computes, or stands still, on this output only; it stands still on any; it ends at its backstop.
+        ("import sys\nwhile '9' in open(sys.argv[2]).read(): pass", "print(9)"),
+        ("import sys, time\ntime.sleep(60 * ('9' in open(sys.argv[2]).read()))", "print(9)"),
+        ("import time\ntime.sleep(60)", "print(5, 5)"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGXCPU)", "print(5, 5)"),
+    ):
+        verdict = run(hasty, program, sum_problem(code=code))
+        assert "it took too long" in verdict.detail
+        assert (verdict.is_checker_crash, verdict.is_checker_fault) == ("9" in program, "9" not in program), code
+    assert hasty.statistics.retries == 0
     endless = make_problem(*[("10\n", "5 5\n")] * 20, checker=Checker(type="program", code="while True: pass"))
     verdict = run(hasty, "print(5, 5)", endless)
     assert verdict.is_checker_fault
-    assert "it took too long" in verdict.detail
-    assert len(verdict.tests) == 1
+    assert len(verdict.tests) == 1, "it ends the program"
 
 
-@pytest.mark.parametrize(
-    ("code", "program", "crash"),
-    [
-        (BRITTLE, "print('7' * 50_000)", ""),
-        (
-            "import sys\nsaid = open(sys.argv[2]).read()\nprint(said, file=sys.stderr)\nsys.exit(2 * ('call' in said))",
-            "print('Traceback (most recent call last)')",
-            "",
-        ),
+QUOTES = "import sys\nsaid = open(sys.argv[2]).read()\nprint(said, file=sys.stderr)\nsys.exit(2 * ('call' in said))"
+
+
+def test_what_is_a_crash_of_a_checker(judge_one: Judge) -> None:
+    for code, program, crash in (
+        (BRITTLE, "print('7' * 50_000)", ""),  # A number of any length is read.
+        (QUOTES, "print('Traceback (most recent call last)')", ""),
         ("import os, sys\nif '9' in open(sys.argv[2]).read(): os.kill(os.getpid(), 40)", "print(9)", "signal 40"),
-    ],
-    ids=["a number of any length is read", "a traceback that is quoted is no crash", "a real-time signal is one"],
-)
-def test_what_is_a_crash_of_a_checker(judge_one: Judge, code: str, program: str, crash: str) -> None:
-    verdict = run(judge_one, program, sum_problem(code=code))
-    assert verdict.outcome is Outcome.WRONG_ANSWER
-    assert verdict.is_checker_crash is bool(crash)
-    assert crash in verdict.detail
+    ):
+        verdict = run(judge_one, program, sum_problem(code=code))
+        assert (verdict.outcome, verdict.is_checker_crash) == (Outcome.WRONG_ANSWER, bool(crash))
+        assert crash in verdict.detail
 
 
 VALUES = """

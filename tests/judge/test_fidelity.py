@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -106,13 +107,13 @@ def test_texts_times_and_tracebacks_are_the_programs_own(judge_one: Judge, sandb
     assert files == ["main.py", "main.py"]
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_function_is_accepted_in_every_test(judge_one: Judge, name: str) -> None:
-    code = CALLS[name]
-    need_packages_of(code)
-    verdict = run(judge_one, code, make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve"))
-    assert verdict.is_accepted, verdict.detail
-    assert {test.method for test in verdict.tests} == {"value"}
+def test_functions_are_accepted_in_every_test(judge_one: Judge) -> None:
+    problem = make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve")
+    for name, code in CALLS.items():
+        if not any(package in code.lower() and find_spec(package) is None for package in PACKAGES):
+            verdict = run(judge_one, code, problem)
+            assert verdict.is_accepted, (name, verdict.detail)
+            assert {test.method for test in verdict.tests} == {"value"}, name
 
 
 SHALLOW = """

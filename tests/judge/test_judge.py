@@ -130,16 +130,14 @@ def test_a_second_death_is_a_fault_of_that_program_alone(caplog: pytest.LogCaptu
                 sandbox.interrupt()
 
     stop = threading.Event()
-    slow = Program("import time\ntime.sleep(1)")
     with Judge(workers=1) as judging:
         killer = threading.Thread(target=kill_whatever_runs)
         killer.start()
-        verdict = judging.judge([slow], [make_problem(("1 2", ""), ("3 4", ""))])[0]
+        verdict = run(judging, "import time\ntime.sleep(1)", make_problem(("1 2", ""), ("3 4", "")))
         stop.set()
         killer.join()
-        assert verdict.outcome is Outcome.SANDBOX_FAULT
         assert not verdict.is_scorable
-        assert [test.verdict for test in verdict.tests] == [Outcome.SANDBOX_FAULT]
+        assert [test.verdict for test in verdict.tests] == [verdict.outcome] == [Outcome.SANDBOX_FAULT]
         assert caplog.messages == [f"microcoder: a program stays unscored: {verdict.detail}"]
         assert fault_reason(verdict.detail) in ("ended", "not_started")
         assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
@@ -170,10 +168,7 @@ def test_what_the_machine_refuses_once_is_asked_for_again_in_a_fresh_sandbox() -
             raise OSError(errno.EMFILE, "Too many open files")
         return "done"
 
-    sandboxes = Sandboxes()
-    try:
+    with closing(Sandboxes()) as sandboxes:
         assert sandboxes.use(SandboxKind(), use) == "done"
         assert len({*seen}) == 2
         assert sandboxes.record.retries == 1
-    finally:
-        sandboxes.close()

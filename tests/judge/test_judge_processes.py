@@ -262,3 +262,24 @@ def test_a_process_that_is_killed_in_its_turn_holds_up_nobody(lock_files: list[i
             assert ending.wait(20) == -signal.SIGKILL
     with gate.alone():
         pass
+
+
+def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:
+    here, there = SharedGate(lock_files), SharedGate(lock_files)
+    order: list[str] = []
+
+    def run_alone() -> None:
+        with there.alone():
+            order.append("alone")
+
+    long = WorkerTurn(here)
+    with ThreadPoolExecutor(1) as pool:
+        with long.shared():
+            waiting = pool.submit(run_alone)
+            while not here.is_wanted():
+                time.sleep(0.001)
+            assert not order
+            long.give_way(memory_mib=1)
+            order.append("long")
+        waiting.result(30)
+    assert order == ["alone", "long"]

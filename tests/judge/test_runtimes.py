@@ -137,9 +137,8 @@ def test_a_runtime_sees_of_proc_what_its_file_puts_there(judge_one: Judge, tmp_p
     check(judge_one, "awk", AWK_PROBES, Outcome.ACCEPTED)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path) -> None:
+    for old, new, message in (
         ('"-f", "main.awk"]\n', '"-f", "{main}"]\n', r"awk.toml line 11: .*\{main\}.*run knows \{runtime\}"),
         ("/proc/self/exe", "/proc/self/fd/0", r"awk.toml line 12: .*/proc/self/fd/0: use a path below"),
         ("/proc/cpuinfo", "/usr/lib/x", r"awk.toml line 13: .*/usr/lib/x: use a path below"),
@@ -147,12 +146,10 @@ def test_a_runtime_sees_of_proc_what_its_file_puts_there(judge_one: Judge, tmp_p
         ('name = "awk"', 'name = "py"', "py is a language already; use another name"),
         ('name = "awk"', "name = awk", "at line 1"),
         ('build = ["{compiler}", "-c", "cp main.awk main"]\n', "", "a runtime needs a `build`"),
-    ],
-)
-def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in AWK
-    (tmp_path / "awk.toml").write_text(AWK.replace(old, new))
-    with pytest.raises(ConfigError, match=message):
-        add_language(tmp_path / "awk.toml")
-    with pytest.raises(DataError, match="language = 'awk'; use one of"):
-        find_language("awk")
+    ):
+        assert old in AWK
+        (tmp_path / "awk.toml").write_text(AWK.replace(old, new))
+        with pytest.raises(ConfigError, match=message):
+            add_language(tmp_path / "awk.toml")
+        with pytest.raises(DataError, match="language = 'awk'; use one of"):
+            find_language("awk")

@@ -101,6 +101,7 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
     refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"cpu_seconds": 1e14}, "a time limit of 1e\\+14 s"),
         ({"wall_seconds": 1e14}, "a wall time limit of 1e\\+14 s"),
+        ({"wall_seconds": float("inf")}, "a wall time limit of inf s"),
         ({"wall_seconds": float("nan")}, "a wall time limit of nan s"),
         ({"memory_limit_mib": 1 << 40}, "a memory limit of"),
         ({"arguments": ("x" * 100_000,)}, "arguments: 100004 bytes"),

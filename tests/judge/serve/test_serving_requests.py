@@ -65,19 +65,26 @@ MANY_PROBLEMS = {"problems": [SUM] * 300, "programs": [{"problem": n % 300, "cod
 MANY_PROGRAMS = {"problems": [SUM], "programs": [ONE_PROGRAM] * 10_000}
 NOT_THERE, BELOW_ALL = ({"problems": [SUM], "programs": [{**ONE_PROGRAM, "problem": n}]} for n in (1, -1))
 TREES = asking_call('"SECRET"', '"SECRET"', call={"parameters": ["TreeNode"]})
+LONG_CHECKER = {"type": "program", "code": "1", "arguments": ["x" * 100_000]}
 NO_VALUE = "problem 0, test 1: its input or output is not what"
-JUDGE = "/v1/judge"
+JUDGE, RUN = "/v1/judge", "/v1/run"
 HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "malformed": (JUDGE, b"{", 422, "JSON"),
     "nested": (JUDGE, b"[" * 20_000, 422, ""),
     "many values": (JUDGE, b"[1" + b",1" * 400_000, 413, "values in one request; send at most 256 problems"),
     "many problems": (JUDGE, MANY_PROBLEMS, 422, "problem 50 is named by no program"),
-    "values in a test": (JUDGE, asking_call("1", "[" + "," * 1_000_000), 413, "1000001 values in a function's test"),
+    "values in a function's test": (
+        JUDGE,
+        asking_call("1", "[" + "," * 1_000_000),
+        413,
+        "1000001 values in a function's test",
+    ),
     "secret outputs": (JUDGE, asking_call("1", "SECRET"), 422, NO_VALUE),
     "secret arguments": (JUDGE, asking_call("1\nSECRET", "1"), 422, NO_VALUE),
     "secret trees": (JUDGE, TREES, 422, NO_VALUE),
     "not json": ("/run_code", b"\xff\xfe\x00", 422, ""),
     "no fields": (JUDGE, {}, 422, "problems"),
+    "no tests": (JUDGE, asking(tests=[]), 422, "tests"),
     "unknown key": (JUDGE, {**asking(), "tests": 1}, 422, "not permitted"),
     "no character": (JUDGE, {**asking(), "\ud800": 1}, 422, "escape"),
     "10,000 tests": (JUDGE, asking(tests=SUM["tests"] * 10_000), 413, "10000 tests; send at most 100"),
@@ -89,13 +96,21 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "unknown language to run": (*run_code(language="cobol"), 422, "language = 'cobol'"),
     "endless limit": (JUDGE, asking(time_limit_seconds=600), 422, "time limit of 600 s"),
     "infinite limit": (*run_code(run_timeout="@"), 422, "run_timeout"),
+    "no number": ("/run_code", b'{"code": "x", "language": "python", "run_timeout": NaN}', 422, "run_timeout"),
     "huge memory": (*run_code(memory_limit_MB=1 << 40), 422, "memory limit"),
     "path up": (*run_code(files={"../x": ""}), 422, "plain relative path"),
     "path abs": (*run_code(files={"/etc/x": ""}), 422, "plain relative path"),
+    "path nul": (*run_code(files={"a\0b": ""}), 422, "plain relative path"),
     "many files": (*run_code(files={str(n): "" for n in range(99)}), 422, "99"),
     "not base64": (*run_code(files={"a": "?"}), 422, "base64"),
     "fetch": (*run_code(fetch_files=["/etc/passwd"]), 422, "fetch_files"),
     "no such route": ("/v1/../../etc/passwd", {}, 404, "Not Found"),
+    "file and folder": (*run_code(files={"a": "", "a/b": ""}), 422, "for a file or a folder"),
+    "long name": (RUN, {"code": "x", "files": {"\u00e9" * 200: ""}}, 422, "400 bytes; use at most 200"),
+    "no name": (*run_code(code="print('A')", files={"\ud800": ""}), 422, ""),
+    "long arguments": (RUN, {"code": "x", "arguments": ["x" * 100_000]}, 422, "arguments: 100004 bytes"),
+    "long arguments of a checker": (JUDGE, asking(checker=LONG_CHECKER), 422, "checker.arguments: 100004 bytes"),
+    "long function name": (JUDGE, asking_call("1", "1", fn_name="f" * 100_000), 422, "fn_name has 100000 characters"),
 }
 
 

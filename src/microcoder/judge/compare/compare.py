@@ -246,9 +246,9 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
         return f"no output, expected {_quote(wanted)}"
     for number, (line, other) in enumerate(zip_longest(all_lines(text), all_lines(wanted)), 1):
         if line is None:
-            return f"line {number}: expected {_quote(_stripped(other))}, the output ends ({number - 1} lines)"
+            return f"line {number}: expected {_quote(other.rstrip(WHITE_SPACE))}, the output ends ({number - 1} lines)"
         if other is None:
-            return f"line {number}: expected the end ({number - 1} lines), got {_quote(_stripped(line))}"
+            return f"line {number}: expected the end ({number - 1} lines), got {_quote(line.rstrip(WHITE_SPACE))}"
         if line != other and not tokens_agree(line, other, agree):
             return f"line {number}: {_difference_in_line(line, other, agree)}"
     # Each line agrees alone, such as `true story` with `True story`, where all of them together do not.
@@ -262,10 +262,6 @@ def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
             where = f"token {number}: " if num_wanted > 1 else ""
             return f"{where}expected {_quote(other)}, got {_quote(token)}"
     return f"expected {num_wanted} tokens, got {count_tokens(line)}"
-
-
-def _stripped(line: str) -> str:
-    return line.rstrip(WHITE_SPACE)
 
 
 def _quote(text: str) -> str:

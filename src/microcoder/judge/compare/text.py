@@ -163,7 +163,7 @@ class Tolerance:
     absolute: float = TOLERANCE
     relative: float = TOLERANCE
     is_stated: bool = False
-    """By the problem: then integers have it, too, and it holds however large a number is."""
+    """Whether the problem states the tolerance: then it applies to integers, too, and to numbers of any size."""
 
 
 BY_DEFAULT = Tolerance()

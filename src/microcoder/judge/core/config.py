@@ -206,16 +206,21 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
     """One line per fault: where, what was given, what is allowed."""
     # The kinds of a table have keys of the same name.
     known = sorted(set(dotted_keys(schema)))
+    words = {word for key in known for word in key.split(".")}
     where = f" (in {', '.join(map(str, recipes))} or the flags)" if recipes else ""
     lines = []
     faults = error.errors()
     for fault in faults:
-        if fault["type"] == "too_short" and any(_is_inside(other["loc"], fault["loc"]) for other in faults):
+        place = fault["loc"]
+        if fault["type"] == "too_short" and any(
+            other["loc"][: len(place)] == place != other["loc"] for other in faults
+        ):
             # An item that is refused counts as none.
             continue
-        key = ".".join(str(part) for part in fault["loc"] if part in _words(known) or isinstance(part, int))
+        key = ".".join(str(part) for part in place if part in words or isinstance(part, int))
         if fault["type"] == "extra_forbidden":
-            key = ".".join(str(part) for part in fault["loc"] if not _is_tag(part, fault["loc"], known))
+            # A tagged union puts its tag into the location; it is no part of the key that the user wrote.
+            key = ".".join(str(part) for part in place if part is place[-1] or str(part) in words)
             if isinstance(fault["input"], Mapping):
                 key = next(iter(flatten(fault["input"], f"{key}.")), key)
             lines.append(f"unknown key {key}{where}; {_suggest_key(key, known)}")
@@ -234,10 +239,6 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
                 message += f"; quote it: '\"{fault['input']}\"'"
             lines.append(f"{key}{given}: {message}" if key else message)
     return "; ".join(lines)
-
-
-def _is_inside(place: Sequence[int | str], outer: Sequence[int | str]) -> bool:
-    return len(place) > len(outer) and tuple(place[: len(outer)]) == tuple(outer)
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:
@@ -261,15 +262,6 @@ def _abbreviated(key: str, known: Sequence[str]) -> list[str]:
         and len(short) > 1
         and name.startswith(f"{table}." if table else "")
     ]
-
-
-def _words(known: Sequence[str]) -> set[str]:
-    return {word for key in known for word in key.split(".")}
-
-
-def _is_tag(part: object, loc: tuple[Any, ...], known: Sequence[str]) -> bool:
-    """A tagged union puts its tag into the location; it is no part of the key the user wrote."""
-    return part is not loc[-1] and str(part) not in _words(known)
 
 
 def dotted_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:

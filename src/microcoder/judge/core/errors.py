@@ -73,7 +73,7 @@ _KINDS = {
     "mapping": "must be a table of keys",
     "date": "must be a date, such as 2025-01-31",
 }
-"""By the first word of a fault's type, such as `int_parsing`."""
+"""Sentences by the first word of pydantic's error type, such as `int` of `int_parsing`."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -80,7 +80,7 @@ class _Fence:
     """Nothing stands behind it."""
 
     def ends(self, opener: _Fence) -> bool:
-        """Whether it may end a block, maybe at the end of the code's last line."""
+        """Whether the fence can close a block; it may stand behind code on its line."""
         is_alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
         return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)
 
@@ -121,7 +121,7 @@ def tag_means(tag: str, language: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What a block's code does, read off its source without running it."""
+    """Traits of a block's code, found in its source without running it."""
 
     acts: bool = False
     """It does something when it is run: a sample output such as `[1, 2]` compiles, but does not."""

@@ -38,7 +38,7 @@ class Item:
     group: int = 0
     """The number of its problem; those of one number are kept together."""
     number: int = field(default_factory=itertools.count(1).__next__)
-    """By which a place says what it answers."""
+    """Number by which a place refers to this program in its answers."""
     num_losses: int = 0
     """Places that were lost with it."""
     num_holders: int = 0
@@ -133,7 +133,7 @@ class Place(ABC):
         self.workers = 0
         """How many programs it judges at the same time; 0 while it is not there."""
         self.held: dict[int, Item] = {}
-        """What it was given and has not answered, by number."""
+        """Programs that were sent to it and not answered yet, by number."""
         self.num_of_others = 0
         """Programs that it has from others than this fleet."""
         self.latest = 0
@@ -141,7 +141,7 @@ class Place(ABC):
 
     @property
     def load(self) -> float:
-        """What it has to do, per worker."""
+        """Programs that it has, from here and from others, per worker."""
         return (len(self.held) + self.num_of_others) / self.workers
 
     @property

@@ -47,7 +47,7 @@ _GONE, _LOST = (0, 502, 503), (500, 504)
 _WAITING_PER_WORKER, _WAITING = 1, 16
 """Programs that a service is given to wait there: per worker, and besides."""
 _EXTRA_SECONDS = 30.0
-"""By which an answer may exceed the time that the service promises."""
+"""Grace beyond the `request_seconds` that the service states, before its answer is given up."""
 _MAX_WAIT_SECONDS = 20.0
 _MOST_BATCH, _MOST_REQUESTS = 32, 256
 """Programs in a request, and requests at the same time to a service."""
@@ -83,7 +83,7 @@ class Unserved(Exception):
     was_taken: bool = False
     """Whether the service had begun with it."""
     is_false: bool = False
-    """Whether it said what is known to be false: nothing that it says counts."""
+    """Whether the service gave a false verdict on a known program: none of its verdicts are used."""
 
     @property
     def is_final(self) -> bool:
@@ -102,9 +102,9 @@ class _Service(Place):
         self.url = url
         self._client = client
         self.limits: Mapping[str, float] = {}
-        """What it takes, as it says."""
+        """The limits that it states in `/v1/about`."""
         self.time_scale = 1.0
-        """What it multiplies time limits by, as it says."""
+        """The factor on time limits that it states in `/v1/about`."""
         self.queued = 0
         """Programs of all clients there, as it said last."""
         self.num_requests = 0

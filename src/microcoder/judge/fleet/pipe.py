@@ -49,7 +49,7 @@ from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
 
 class Kind:
-    """What a message is."""
+    """Kinds of messages; those of the two directions are numbered apart."""
 
     READY, FAILED, DONE = range(3)
     JUDGE, RUN, GIVE_UP, FORGET = range(4)
@@ -196,7 +196,7 @@ class JudgeProcess:
 
 
 _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
-"""That a process holds prepared."""
+"""Most prepared problems, and most bytes of them, that one process keeps."""
 _MOST_FAILED_STARTS, _REST_SECONDS = 3, 10.0
 """After so many starts that failed, in a row, none is tried for a while."""
 _CLOSE_SECONDS = 10.0
@@ -309,7 +309,7 @@ class Processes(Fleet[_Process]):
         self.call_stack = ""
         """What the first sandbox says of the call stack, see `Sandbox`."""
         self.lock_files = make_lock_files()
-        """By which a test of one process runs alone among all."""
+        """Files whose locks let a test of one process run alone among the tests of all processes."""
         self.members = [
             _Process(self, num_workers // num_processes + (number < num_workers % num_processes))
             for number in range(num_processes)

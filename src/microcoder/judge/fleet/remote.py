@@ -19,7 +19,7 @@ from microcoder.judge.run.verdicts import unjudged
 from microcoder.judge.run.workers import Shelf
 
 MOST_PROBLEM_BYTES = 512 << 20
-"""Of the tests of problems that are remembered though nothing waits for them."""
+"""Bytes of tests of problems that are kept although no program waits for them."""
 
 JudgeAnswer = Verdict | MicroCoderError
 _JOIN_SECONDS = 10.0
@@ -55,7 +55,7 @@ class QueuedProgram:
     future: Future[Verdict] = field(default_factory=Future)
 
     def is_wanted(self) -> bool:
-        """Whether it has no verdict and was not cancelled, which it cannot be any more from now on."""
+        """Return whether a verdict is still wanted; from now on the future cannot be cancelled."""
         return not self.future.done() and (self.future.running() or self.future.set_running_or_notify_cancel())
 
     def finish(self, answer: JudgeAnswer | None) -> None:

@@ -43,7 +43,7 @@ _FOLDER = Path(__file__).parent
 
 
 class _Languages(Mapping[str, Language]):
-    """By name: the package's, those of installed packages, and those that the environment names."""
+    """All languages by name: built in, from installed packages, and from the files named in the environment."""
 
     def __init__(self) -> None:
         self._own = {language.name: language for path in sorted(_FOLDER.glob("*.toml")) for language in (_read(path),)}

@@ -360,7 +360,7 @@ def _read(path: Path) -> PackageProfile:
 PROFILES: Mapping[str, PackageProfile] = MappingProxyType(
     {profile.name: profile for profile in map(_read, sorted(_FOLDER.glob("*.toml")))}
 )
-"""By name."""
+"""The built-in profiles by name."""
 
 _KNOWN = {package.name: package for profile in PROFILES.values() for package in profile.packages}
 

@@ -94,8 +94,9 @@ class CheckerFailed(Exception):
 
 
 class AnswerMemory:
-    """Of one problem: on which tests its checker decided about the problem's own answer. Kept, as it decides anew
-    whenever an output breaks it; safe for several threads, of which two may ask the same at worst."""
+    """Whether a problem's checker accepts or refuses the problem's own answer without crashing, test by test.
+
+    Asked whenever an output breaks the checker, so it is cached; safe for several threads, at worst asked twice."""
 
     def __init__(self) -> None:
         self._works: dict[int, bool] = {}

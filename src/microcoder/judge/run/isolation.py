@@ -21,7 +21,7 @@ from microcoder.judge.sandbox import layers
 
 PREFIX = "microcoder-sandbox-"
 _NEW_SECONDS = 60.0
-"""So long a folder may exist before its sandbox has marked it as in use."""
+"""Age up to which an unlocked folder may belong to a sandbox that is starting, so it is not swept."""
 _TRIES = 20
 _PAUSE_SECONDS = 0.05
 

@@ -424,7 +424,7 @@ def _check_is_value(module: str, name: str) -> None:
 
 
 def _is_plain_class(node: ast.ClassDef) -> bool:
-    """Whether its objects have nothing but an address to tell them apart, as far as its source says."""
+    """Whether a class has plain names for bases and no `__hash__`, so that its objects may hash by their address."""
     own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
     return all(isinstance(base, ast.Name) for base in node.bases) and "__hash__" not in own
 

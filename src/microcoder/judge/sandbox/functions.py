@@ -30,7 +30,7 @@ from microcoder.judge.sandbox.runner import Loaded, enter_dialect, guarded
 _EXACT_IN_JSON = 1 << 53
 _MAX_DEPTH = 200
 _MOST_ITEMS = 1 << 22
-"""Of an iterator; a list may be longer."""
+"""Most items taken from an iterator; a list may be longer."""
 
 _SEQUENCES = (
     list,
@@ -118,7 +118,7 @@ _scan_json = json.JSONDecoder().scan_once  # pyrefly: ignore[missing-attribute]
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Signature = Mapping[str, Any]
-"""What a problem's `call`, or one of its methods, says; what it leaves out is plain JSON."""
+"""Kinds of the parameters and of the result of a call or a method; a kind that is left out is plain JSON."""
 
 
 def build_prelude() -> dict[str, Any]:

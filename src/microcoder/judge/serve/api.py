@@ -31,7 +31,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"model": Landed | Load | Failure, "description": "One of these a line", "content": {_LINES: {}}}
 }
 _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
-"""Of `/v1/run`, if the service allows so much."""
+"""Default limits of `/v1/run`, where the service allows that much."""
 
 
 def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:

@@ -22,7 +22,7 @@ from microcoder.judge.serve.service import Service
 
 _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 1024
 _EXTRA_SECONDS = 5.0
-"""Of the clock beyond the CPU limit: half of what verl waits for beyond the two time-outs that it sends."""
+"""Wall time allowed beyond the CPU limit: half of what verl waits beyond the two time-outs that it sends."""
 
 
 class Dialect(BaseModel):

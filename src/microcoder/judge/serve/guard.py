@@ -40,12 +40,13 @@ _FEWEST = 16
 _OPEN = ("/healthz", "/readyz")
 _ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
 _MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
-"""So many wrong tokens an address may show in so long; then it waits until that time is over."""
+"""Wrong tokens that an address may send within this time; then it is refused until the time is over."""
 _MOST_PEERS = 4096
 """Addresses that are remembered."""
 _DISCARD_SECONDS = 10.0
 _DISCARDED = 4
-"""So many times the largest request is read and thrown away, so that the client sees the answer and not a reset."""
+"""How much of a refused body is still read, in multiples of the largest request: the client then sees the answer and
+not a connection reset."""
 
 
 class Guard:

@@ -22,7 +22,7 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.serve.settings import ServiceSettings
 
 BYTES_PER_VALUE = 256
-"""What a value of a request takes in memory, besides its text."""
+"""Memory of one JSON value of a request, besides its text."""
 _PER_TEST, _PER_PROBLEM, _PER_PROGRAM, _SPARE = 3, 20, 10, 10_000
 """Values that a test, a problem and a program may have; and files, arguments and the like of a request."""
 _TEXT = bytes(set(range(256)) - set(b'"{[,'))

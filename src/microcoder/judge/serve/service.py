@@ -30,7 +30,8 @@ T = TypeVar("T")
 _MAX_RETRY_AFTER_SECONDS = 60.0
 _SICK_AFTER_FAULTS = 20
 _MOST_VALUES, _MOST_LISTS = 1_000_000, 2_000_000
-"""Of a function's test, and in a request: nothing else runs while a test is read, or Python looks through its lists."""
+"""Most values in a function's test, and most lists in a request: reading a test, or a garbage collection of so many
+lists, holds up all other requests."""
 _IN_TEST = re.compile(r", test (\d+)")
 BEAT_SECONDS = 10.0
 """After so long without a verdict a stream says that the service is at work."""
