@@ -20,7 +20,6 @@ def candidate(number: int, **options: object) -> Candidate:
     found = Candidate(
         id=f"set/{number}",
         dataset="set",
-        title=f"Sum {number}",
         licence="MIT",
         date="2024-05",
         statement_found="Add  them.",

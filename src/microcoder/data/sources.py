@@ -384,7 +384,7 @@ _ENCODED = "base64:"
 
 
 def collect_shard(source: Source, shard: Shard) -> list[Candidate | Rejection]:
-    """Return what each raw row of a shard came to, in order; nothing of it is executed."""
+    """Return the candidate or the rejection of each raw row of a shard, in order; nothing of it is executed."""
     return [collect_row(source, row) for row in read_shard(source, shard)]
 
 

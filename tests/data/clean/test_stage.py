@@ -57,6 +57,7 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
 def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
     reasons = {
         "no_statement": RAW.model_copy(update={"statement_found": "<nav>Home</nav><p> </p>"}),
+        "too_long": RAW.model_copy(update={"statement_found": "Print the sum. " * 7000}),
         "conflicting_tests": RAW.model_copy(update={"tests": (*RAW.tests, TestCase(input="1 2", output="4"))}),
         "broken_tests": RAW.model_copy(update={"fn_name": "f"}),
         "no_signature": RAW.model_copy(update={"fn_name": "f", "tests": (TestCase(input="1", output="2"),)}),

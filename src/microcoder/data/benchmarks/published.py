@@ -51,7 +51,7 @@ _ROWS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PublishedProblems:
-    """What a split came to."""
+    """Problems of a split, and how many of its rows were left out."""
 
     problems: list[Problem]
     left_out: Mapping[str, int]

@@ -75,16 +75,14 @@ class Layout:
                     on_line = item.width
                 on_line -= 1
             elif item.form == "rows":
-                lines += [" ".join(map(_write, _with_width(row, item) if item.of == 0 else row)) for row in value]
+                for row in value:
+                    cells = row if item.width == 1 else [number for piece in row for number in piece]
+                    lines.append(" ".join(map(_write, [len(row), *cells] if item.of == 0 else row)))
             elif item.form == "column":
                 lines += map(_write, value)
             else:
                 lines.append(_write(value) if item.form == "line" else " ".join(map(_write, value)))
         return "\n".join(lines) + "\n"
-
-
-def _with_width(row: list[Any], item: Item) -> list[Any]:
-    return [len(row), *row] if item.width == 1 else [len(row), *(number for piece in row for number in piece)]
 
 
 def _write(value: Any) -> str:

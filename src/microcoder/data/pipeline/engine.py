@@ -244,7 +244,7 @@ def run_steps(
     runner: Runner,
     on_progress: OnProgress = lambda step, done, total: None,
 ) -> tuple[list[list[Part]], list[StepCounts]]:
-    """Run all steps over all shards; return every step's parts and what came of it.
+    """Run all steps over all shards; return the parts and the row counts of each.
 
     Args:
         collect: the first step; its work is given the shards themselves.

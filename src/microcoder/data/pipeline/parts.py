@@ -63,24 +63,24 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        _write_rows(partial, rows)
+        # A dictionary of texts that are all different would only be built in vain.
+        with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
+            for group in cut_by_size(map(_as_record, rows), _length_of, most_size=_GROUP_CHARACTERS):
+                writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     partial.replace(path)
 
 
-def _write_rows(path: Path, rows: Iterable[Row]) -> None:
-    # A dictionary of texts that are all different would only be built in vain.
-    with pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
-        for group in cut_by_size(map(_as_record, rows), lambda one: len(one["record"]), most_size=_GROUP_CHARACTERS):
-            writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
-
-
 def _as_record(row: Row) -> dict[str, Any]:
     reason = row.reason if isinstance(row, Rejection) else ""
     record = row.model_dump_json(exclude_defaults=True)
     return {"id": row.id, "is_kept": isinstance(row, Candidate), "reason": reason, "record": record}
+
+
+def _length_of(record: dict[str, Any]) -> int:
+    return len(record["record"])
 
 
 def cut_by_size(

@@ -108,7 +108,7 @@ class MadeTest:
 
 @dataclass(slots=True)
 class Answering:
-    """Finds answers for the inputs of one candidate, and counts what became of them."""
+    """Finds answers for the inputs of one candidate, and counts why others became no test."""
 
     judge: Judge
     """Judge with the stop rule `first_limit`."""

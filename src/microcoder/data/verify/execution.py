@@ -64,7 +64,7 @@ _VALUES = ("None", "0", "1", "-1", "''", "[]", "True", "False")
 
 @dataclass
 class Attempt:
-    """One program to run, and what came of it."""
+    """One program to run, and its verdicts."""
 
     name: str
     role: Role
