@@ -199,3 +199,13 @@ def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, 
         found = tuple(attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0))
         child.kill()
     assert found == answers
+
+
+def test_what_ends_a_little_late_in_much_memory_is_timed_again_alone() -> None:
+    holds = "import sys, time\nheld = bytearray(b'x') * (100 << 20)\n"
+    late = "while time.process_time() < 0.58: pass\nprint(3)"
+    with Judge(workers=1, time_scale=1) as judging:
+        problem = make_problem(ONE_TEST, time_limit_seconds=0.5, memory_limit_mib=256)
+        # Whether it is right then is a matter of the machine.
+        assert run(judging, holds + late, problem).outcome in (Outcome.ACCEPTED, Outcome.TIME_LIMIT)
+        assert judging.statistics.reruns == 1
