@@ -39,7 +39,7 @@ from microcoder.data.filter import (
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.formats.row import Malformed
-from microcoder.data.pipeline.parts import KeptRows, Part, cut_by_size
+from microcoder.data.pipeline.parts import KeptRows, Part, cut
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, digest
 from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
@@ -126,7 +126,7 @@ def open_verify(settings: VerifySettings, resources: Resources) -> Iterator[Work
             counts = []
             # So many that all workers are busy, and few enough that progress is shown by rows.
             most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
-            for some in cut_by_size(candidates, _size_of_tests, most=most, most_size=_BYTES_AT_ONCE):
+            for some in cut(candidates, _size_of_tests, most=most, size=_BYTES_AT_ONCE):
                 for item in gather(some, judge, settings, store=store):
                     if isinstance(item, Evidence):
                         counts.append(count_right(item, settings))

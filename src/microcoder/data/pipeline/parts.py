@@ -65,7 +65,7 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
     try:
         # A dictionary of texts that are all different would only be built in vain.
         with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
-            for group in cut_by_size(map(_as_record, rows), _length_of, most_size=_GROUP_CHARACTERS):
+            for group in cut(map(_record, rows), lambda one: len(one["record"]), size=_GROUP_CHARACTERS):
                 writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -73,28 +73,20 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
     partial.replace(path)
 
 
-def _as_record(row: Row) -> dict[str, Any]:
-    reason = row.reason if isinstance(row, Rejection) else ""
-    record = row.model_dump_json(exclude_defaults=True)
+def _record(row: Row) -> dict[str, Any]:
+    reason, record = getattr(row, "reason", ""), row.model_dump_json(exclude_defaults=True)
     return {"id": row.id, "is_kept": isinstance(row, Candidate), "reason": reason, "record": record}
 
 
-def _length_of(record: dict[str, Any]) -> int:
-    return len(record["record"])
-
-
-def cut_by_size(
-    items: Iterable[T], size_of: Callable[[T], int], *, most_size: int, most: float = math.inf
-) -> Iterator[list[T]]:
-    """Yield the items in order, `most` at a time, or fewer as soon as their sizes add up to `most_size`."""
-    piece: list[T] = []
-    size = 0
+def cut(items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: float = math.inf) -> Iterator[list[T]]:
+    """Yield the items in order, `most` at a time, or fewer as soon as their sizes add up to `size`."""
+    piece, held = list[T](), 0
     for item in items:
         piece.append(item)
-        size += size_of(item)
-        if len(piece) >= most or size >= most_size:
+        held += size_of(item)
+        if len(piece) >= most or held >= size:
             yield piece
-            piece, size = [], 0
+            piece, held = [], 0
     if piece:
         yield piece
 

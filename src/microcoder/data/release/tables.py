@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.engine import StepCounts
-from microcoder.data.pipeline.parts import cut_by_size
+from microcoder.data.pipeline.parts import cut
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
@@ -150,7 +150,7 @@ def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     def size_of(row: tuple[Any, ...]) -> int:
         return sum(len(value) for value in row[0].values() if isinstance(value, str))
 
-    return cut_by_size(rows, size_of, most=_ROWS_PER_FILE, most_size=_CHARACTERS_PER_FILE)
+    return cut(rows, size_of, most=_ROWS_PER_FILE, size=_CHARACTERS_PER_FILE)
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:
