@@ -114,7 +114,7 @@ class StepDisplay(Display):
     """A bar for each step of the work; elsewhere a line when more of it is done, and at least twice a minute."""
 
     def __init__(self, *, unit: str = "") -> None:
-        """Count in a unit, such as `rows`."""
+        """Start without bars; `unit` is what is counted, such as `rows`."""
         super().__init__()
         self._unit = f" {unit}" if unit else ""
         self._steps: dict[str, _Step] = {}

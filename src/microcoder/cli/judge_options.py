@@ -16,7 +16,7 @@ from microcoder.judge.run.isolation import DEGRADED_MEANS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SandboxFlags:
-    """What programs run in."""
+    """Options of the sandbox that programs run in: packages, languages, isolation."""
 
     packages: str = STANDARD
     """Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages."""
@@ -42,7 +42,7 @@ class SandboxFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgeFlags(SandboxFlags):
-    """How programs are judged."""
+    """Options of judging beside the sandbox's: workers, stop rule, priority."""
 
     workers: int | None = None
     """Programs judged in parallel; by default one per processor."""

@@ -27,7 +27,7 @@ Name = Annotated[str | None, Parameter(show_default=False, help=_NAME)]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chosen:
-    """Which runs of which studies."""
+    """The studies, scale and seeds that the command line chose."""
 
     all: Flag = False
     """All studies; runs that several studies share are done once."""

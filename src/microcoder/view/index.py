@@ -112,7 +112,7 @@ class IndexBuilder:
         return np.fromiter((known.setdefault(word or "", len(known)) for word in words), dtype=np.int32)
 
     def put(self, file: str, columns: Columns) -> None:
-        """Take a file's columns, in place of what it held before."""
+        """Store a file's columns in place of those it had before."""
         self._parts[file] = columns
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -309,7 +309,7 @@ def _quote(texts: Texts, row: int, needle: Needle) -> dict[str, str] | None:
 
 
 def _whole(text: str) -> str:
-    """Half characters, which Arrow does not take, count as a question mark."""
+    """Return a text with lone surrogates, which Arrow refuses, replaced by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

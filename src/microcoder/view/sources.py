@@ -86,7 +86,7 @@ class RunSource(ABC):
             return self._index
 
     def stamp(self) -> str:
-        """Return what changes whenever `index` or `about` would return something else."""
+        """Return the version of the source's content: it changes whenever `index` or `about` would."""
         return str(self.index().version)
 
     @abstractmethod
@@ -161,7 +161,7 @@ class LineSource(RunSource):
 
 
 def light_verdict(row: Row) -> Row:
-    """Return the light values of a line that holds a verdict."""
+    """Return the columns of the page's list for a row with a verdict: reward, outcome, tests passed and in all."""
     outcome = row.get("verdict")
     reward = None if outcome == Outcome.SANDBOX_FAULT else float(outcome == Outcome.ACCEPTED)
     return {"reward": reward, **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")}}

@@ -55,7 +55,7 @@ class ValueCase:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to see a problem."""
+    """One reading of a problem's inputs as values: their kinds, its cases in that form, and a right program."""
 
     id: str
     kinds: tuple[str, ...]
@@ -98,7 +98,7 @@ def find_forms(candidate: Candidate) -> list[Form]:
 
 
 def _sound(forms: Sequence[Form]) -> list[Form]:
-    """Leave out forms that count the items of what may be anything."""
+    """Leave out forms that take a number for the length of a list whose items have no known kind."""
     return [form for form in forms if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)]
 
 
@@ -111,7 +111,7 @@ def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program:
 
 
 def _most_telling(cases: Sequence[ValueCase]) -> tuple[ValueCase, ...]:
-    """Return up to so many cases, with as many different outputs as there are among the first."""
+    """Return the cases to compare programs by: small ones, those with outputs not seen yet first."""
     # Programs that count up to a number are many, and take all their time for a large one.
     small = [case for case in cases if not _has_large(case.values)]
     cases = small if len(small) >= _ENOUGH_CASES else cases
@@ -282,7 +282,7 @@ def find_behaviour(candidate: Candidate, index: BehaviourIndex, runner: ProgramR
 
 @dataclass
 class _Trial:
-    """A pair that is close, and what speaks for it so far."""
+    """A pair of forms that agreed on a few inputs, with the evidence for it so far."""
 
     pair: _Pair
     chance: float
@@ -375,7 +375,7 @@ def _ask_other(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
 def _agree(
     cases: Sequence[ValueCase], outputs: Sequence[Tokens | None], *, is_there: bool, chance: float = 0.0, how: str = ""
 ) -> Agreement:
-    """Compare what cases expect with what a program gave; nothing is never right."""
+    """Compare expected outputs with a program's; a missing output agrees with none."""
     expected = [case.expected for case in cases]
     given: list[Tokens] = [("\0nothing",) if output is None else output for output in outputs]
     # The problem's own side first, so that a freedom is the same one in both directions.

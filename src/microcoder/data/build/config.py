@@ -275,7 +275,7 @@ def _find_commit(folder: Path) -> str:
 
 
 def read_place(place: str) -> tuple[SourceSettings, Shard]:
-    """Return what a shard's place says."""
+    """Return the source and the shard that a place (JSON) describes."""
     value = json.loads(place)
     return SourceSettings(**value["source"]), Shard(value["index"], tuple(FilePart(**part) for part in value["parts"]))
 

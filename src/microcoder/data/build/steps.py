@@ -320,7 +320,7 @@ class DuplicateBarrier(Barrier):
         return describe(candidates)
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
-        """Find the groups."""
+        """Find the groups of records that are one problem."""
         for group in find_duplicates(looks):
             self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
 
@@ -340,18 +340,18 @@ class DuplicateBarrier(Barrier):
 
 
 class SelectionBarrier(Barrier):
-    """Writes the pass rate that counts, and keeps the wanted distribution."""
+    """Writes each problem's pass rate, and rejects problems outside the wanted distribution of difficulty."""
 
     def __init__(self, settings: DifficultySettings) -> None:
         self._settings = settings
         self._rejected: dict[str, Rejection] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-        """Return the fields that decide."""
+        """Return the fields of each candidate by which the selection is made."""
         return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
 
     def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
-        """Choose."""
+        """Choose the problems to keep, by the fields of all."""
         selection = self._settings.selection
         if selection is not None:
             found = select([self._measured(Candidate(**look)) for look in looks], selection)

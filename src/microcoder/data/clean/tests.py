@@ -81,7 +81,7 @@ def _text(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """One newline at the end; spaces within are the problem's business, the comparison decides on them."""
+    """Return a text with one newline at its end; spaces within stay, since the comparison decides about them."""
     if not text or text.isspace():
         return ""
     return text if text.endswith("\n") and not text.endswith("\n\n") else text.rstrip("\n") + "\n"

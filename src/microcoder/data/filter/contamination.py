@@ -141,7 +141,7 @@ def literal_hashes(tokens: Sequence[str], length: int) -> Hashes:
 
 
 def telling_hashes(tokens: Sequence[str], length: int) -> Hashes:
-    """Return `gram_hashes` of the runs that say what is asked, not how input and output are laid out."""
+    """Return `gram_hashes` of the runs with enough uncommon words to tell what is asked, not how input is laid out."""
     if len(tokens) < length:
         return np.empty(0, dtype=np.uint64)
     tells = np.array([len(word) > 1 and word.isalpha() and word not in _COMMON_WORDS for word in tokens])

@@ -234,7 +234,7 @@ def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str)
 
 
 def _stream(value: Any) -> str:
-    """A text, or lines."""
+    """Return an input or output as one text: as it is, or a list of lines joined."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(line, str) for line in value):

@@ -172,7 +172,7 @@ def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
 
 
 def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
-    """Return the values with a column as texts where one of its values is no number, such as 0110."""
+    """Return the rows with each column of one kind: all texts where one of its values is not a number, such as 0110."""
     columns = []
     for column in zip(*rows, strict=True):
         is_mixed = any(isinstance(value, str) for value in column) and not all(isinstance(v, str) for v in column)

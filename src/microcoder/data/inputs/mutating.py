@@ -190,7 +190,7 @@ def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
 
 
 def _repair(model: InputModel, values: list[Any]) -> None:
-    """Set numbers that say how long something is to what it is now."""
+    """Correct the numbers that state lengths after a mutation changed a list or text."""
     places = {name: place for place, name in enumerate(model.names)}
     for one in model.relations:
         if one.operator != "==":

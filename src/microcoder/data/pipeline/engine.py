@@ -120,7 +120,7 @@ class Runner:
 
 
 class Looks(NamedTuple):
-    """A barrier's looks at a shard's rows."""
+    """What a barrier needs of each row of a shard to decide, with the rows' ids."""
 
     ids: list[str]
     looks: Sequence[Any]
@@ -178,7 +178,7 @@ def _start_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """A worker of a build that was killed would wait for ever."""
+    """Have a worker process end with its parent: after a killed build it would wait for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

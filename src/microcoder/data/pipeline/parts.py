@@ -45,7 +45,7 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """It ends as a whole one does; one that a power cut shortened is made again."""
+        """Whether the part's file is there and complete; one that a power cut shortened is not."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(-len(_MAGIC), os.SEEK_END)
@@ -136,7 +136,7 @@ class SpilledRows:
         self._connection.execute("CREATE TABLE rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID")
 
     def add(self, path: Path, names: Collection[str]) -> None:
-        """Take these rows of a part."""
+        """Add rows of a part to the file and its index."""
         for table in _read(path, ["id", "record"]):
             rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
             self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
@@ -155,7 +155,7 @@ class SpilledObservations:
         self._connection.execute("CREATE TABLE shards (number INTEGER PRIMARY KEY, ids BLOB, looks BLOB)")
 
     def add(self, shard: int, ids: Sequence[str], looks: Sequence[Any]) -> None:
-        """Take the ids of a shard's rows, and what was seen of each."""
+        """Add a shard's observations: the ids of its rows, and one value for each."""
         row = (shard, pickle.dumps(list(ids)), pickle.dumps(list(looks)))
         self._connection.execute("INSERT INTO shards VALUES (?, ?, ?)", row)
 
@@ -165,7 +165,7 @@ class SpilledObservations:
         return pickle.loads(ids)
 
     def __iter__(self) -> Iterator[Any]:
-        """Go through what was seen, shard after shard; as often as wanted."""
+        """Iterate over the observations, shard after shard; may be repeated."""
         # Written by ourselves a moment ago, to a file without a name.
         for (looks,) in self._connection.execute("SELECT looks FROM shards ORDER BY number"):
             yield from pickle.loads(looks)

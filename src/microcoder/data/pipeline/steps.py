@@ -66,7 +66,7 @@ class Step:
     """False: a row that would be rejected stays as it was, with a line of lineage that says why."""
 
     def keep(self, row: Row) -> Row:
-        """Return what goes on after this step, which made a row of one of its own."""
+        """Return the row that the next step gets: a rejection, or, in an audit, its candidate with a note of it."""
         if self.turns_away or isinstance(row, Candidate) or row.candidate is None:
             return row
         line = Lineage(stage=row.stage, step=WOULD_REJECT, field=row.reason, detail=row.detail)
@@ -97,7 +97,7 @@ class Barrier:
         return ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Return what a row becomes."""
+        """Return the candidate as it goes on, or its rejection."""
         raise NotImplementedError
 
 

@@ -239,7 +239,7 @@ class Answering:
         return self._drop("answer is a set") if _has_object(value) else text
 
     def _agreed(self, inputs: Sequence[MadeInput], tests: Sequence[TestCase]) -> list[float | None]:
-        """Return what each test costs; None where a reference does not pass it every time."""
+        """Return the most CPU seconds of a reference for each test; None where one does not pass it every time."""
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
         for results in self._judge_past_limits(tests):

@@ -276,7 +276,7 @@ def _understand_text(tests: Sequence[TestCase]) -> Understanding | str:
 
 
 def _lines(text: str) -> list[int]:
-    """Return how many tokens each line has: an empty line says something to those who wrote it."""
+    """Return the number of tokens of each line, empty lines included, since some formats use them as separators."""
     return [len(line.split()) for line in text.rstrip().split("\n")]
 
 

@@ -66,7 +66,7 @@ class Queue:
         return self._num_waiting + len(self.suspects)
 
     def add(self, item: Item) -> None:
-        """Have a program wait; one that was lost goes before all others."""
+        """Queue a program; one whose place was lost goes before all others."""
         if item.num_losses > 1:
             self.suspects.append(item)
             return
@@ -161,7 +161,7 @@ class Place(ABC):
         return int(len(self.held) < min(self.most, self.workers + share))
 
     def take(self, batch: Sequence[Item]) -> None:
-        """Note what is its own from now on."""
+        """Record programs as given to this place."""
         for item in batch:
             item.num_holders += 1
             item.since = time.monotonic()
@@ -197,7 +197,7 @@ class Fleet(ABC, Generic[PlaceT]):
         """Return why a program that a place was lost with is given up; empty if it is judged again."""
 
     def _put(self, items: Sequence[Item]) -> None:
-        """Have programs wait."""
+        """Queue programs."""
         with self._lock:
             for item in items:
                 self._queue.add(item)
@@ -312,7 +312,7 @@ class Fleet(ABC, Generic[PlaceT]):
             idle.send([batch])
 
     def _answer(self, answer: Callable[[Item], None], *places: PlaceT) -> None:
-        """Answer what waits, and what these places have."""
+        """Answer the programs that wait, and those given to these places, since nobody will judge them."""
         with self._lock:
             items = [item for place in places for item in place.held.values()] + self._queue.clear()
         for item in items:

@@ -303,7 +303,7 @@ class _Screen(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _refuse_nameless(self, shown: Sequence[ast.expr]) -> None:
-        """Refuse what shows by its address."""
+        """Refuse objects whose text, hash or order shows their address in memory."""
         for one in shown:
             if isinstance(one, ast.Name) and one.id in self._nameless and not self._is_own(one.id):
                 raise Obstacle(f"it shows {one.id}, which has an address for a name")

@@ -104,7 +104,7 @@ class Series:
             self._answer(self._asked)
 
     def finish(self, result: Result) -> Result:
-        """Look at all that ended, and return the first test's part of how the process did."""
+        """Judge the tests that ended, and return the first test's share of the process's time."""
         self.result = result
         self._look()
         self.close()

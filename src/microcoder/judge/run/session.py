@@ -86,7 +86,7 @@ class _Trial:
 
 
 class Session:
-    """One worker."""
+    """Judges one program at a time in sandboxes of its own: what one worker of a judge does."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class Loss(NamedTuple):
 
 @dataclass(slots=True)
 class Tries:
-    """One way of a program through its tests, in order."""
+    """Results of a program's tests in order, and the runs that did not count."""
 
     results: list[TestResult] = field(default_factory=list)
     """The runs that count."""

@@ -181,7 +181,7 @@ class WorkerTurn:
     """One worker's place, taken and given back as its program runs and idles."""
 
     def __init__(self, gate: Gate | None = None) -> None:
-        """Hold none yet."""
+        """Start without a place."""
         self._gate = gate or Gate()
         self._is_held = False
         self._is_aside = False

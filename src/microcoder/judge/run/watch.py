@@ -29,10 +29,10 @@ QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 
 
 class Attendance:
-    """One test, from its start to its end."""
+    """What one running test is allowed: answers the fork server's questions from its start to its end."""
 
     def __init__(self, limits: Limits, turn: WorkerTurn, record: WorkerRecord) -> None:
-        """Begin it; what is decided goes into the record."""
+        """Start the clock of a test; decisions about its time are written into the record."""
         self._limits = limits
         self._turn = turn
         self._record = record

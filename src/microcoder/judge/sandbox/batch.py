@@ -240,7 +240,7 @@ def _contents_of(cached: Any) -> dict[Any, Any]:
 
 
 class _Sizes(NamedTuple):
-    """Numbers of attributes or items before any test."""
+    """Objects of the library, and how many attributes or items each had before any test."""
 
     things: list[Any]
     lengths: list[int]

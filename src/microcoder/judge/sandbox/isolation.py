@@ -304,7 +304,7 @@ class Setup:
         return {layer: self.missing.get(layer, "switched off") for layer in layers.LAYERS if not self.has(layer)}
 
     def attempt(self, layer: str, action: Callable[[], object]) -> None:
-        """Put a layer on, or note why not."""
+        """Apply a layer of isolation, or record why it could not be."""
         if layer in self.wanted and layer not in self.missing:
             try:
                 action()
@@ -313,7 +313,7 @@ class Setup:
 
 
 def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
-    """Put on every layer up to the filter of system calls."""
+    """Apply every layer of isolation up to the filter of system calls."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     setup = Setup(wanted=set(config["layers"]))
     is_root = os.geteuid() == 0

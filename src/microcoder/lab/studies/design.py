@@ -294,7 +294,7 @@ class Study(Config):
 
 @dataclass(frozen=True, slots=True)
 class StudyFile:
-    """A study and where it stands."""
+    """A study as read from its file, with the file's path."""
 
     path: Path
     study: Study

@@ -156,7 +156,7 @@ def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int)
 
 
 def _turn(contrast: Contrast, effect: Effect) -> Effect:
-    """Return an effect with the claimed direction upwards."""
+    """Return an effect with its sign changed, where needed, so that positive is as claimed."""
     return effect.mirrored if contrast.direction == "lower" else effect
 
 

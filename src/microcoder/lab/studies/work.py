@@ -48,7 +48,7 @@ def digest_code() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One run of a study, or one measurement, of one seed."""
+    """One unit of a study's work: a training run or a measurement, with one seed."""
 
     study: str
     name: str

@@ -54,7 +54,7 @@ class CaseResult:
 
 
 def put_case(lane: Lane, case: Case) -> CaseResult:
-    """Ask; ask again after a miss, so that a busy machine does not count against a judge."""
+    """Ask a judge about a case, and once more after a miss, so that a busy machine does not count against it."""
     first = _put_once(lane, case)
     if not first.is_miss or first.answer.seconds > _QUICK_SECONDS or first.answer.error in ("killed", "ended"):
         return first
@@ -91,7 +91,7 @@ def _find_miss(case: Case, answer: Answer) -> str:
 
 
 def _find_damage(lane: Lane, answer: Answer) -> str:
-    """Return what a program left of the judge: things, or a judge that no longer judges."""
+    """Return the damage that a program did: things left behind, or a judge that no longer judges rightly."""
     if answer.left:
         return f"left behind: {', '.join(answer.left[:3])}"
     if not lane.ask(_RIGHT).accepted:

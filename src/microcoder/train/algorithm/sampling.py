@@ -181,7 +181,7 @@ class RolloutConfig(Config):
 
     @property
     def longest_response_tokens(self) -> int:
-        """The limit of the last stage."""
+        """Response limit of the last stage, in tokens: the longest of the run."""
         return self.length_limits[-1][1]
 
     def _contradictions(self) -> Iterator[str]:

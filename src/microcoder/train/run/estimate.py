@@ -222,7 +222,7 @@ _GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class MemoryTable:
-    """GiB on one GPU, at most."""
+    """Memory that a run needs on one GPU by part, in GiB; upper bounds by formula."""
 
     parts: Mapping[str, float]
     total: float

@@ -44,7 +44,7 @@ _SHARES = tuple(share / 100 for share in range(90, 25, -5))
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The user's choices for a recipe."""
+    """What the user asked `init` for: model, problems, GPU, algorithm, engine."""
 
     model: str
     """A folder, or an id of the Hub."""
@@ -63,7 +63,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a recipe may change for it to fit."""
+    """One combination of the keys that `init` may change so that a recipe fits the GPU."""
 
     is_whole: bool
     """All weights are trained, in float32; otherwise LoRA adapters on bfloat16 weights."""

@@ -129,7 +129,7 @@ def _read_split(problems: HubProblems, split: str, *, is_trained_on: bool) -> Pu
 
 
 def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
-    """Return a problem whose outputs are compared as asked; a checker of its own is part of what it asks, and stays."""
+    """Return a problem with the recipe's output comparison; a problem with a checker of its own keeps that."""
     if comparison == "robust" or problem.checker.type != "default":
         return problem
     return problem.model_copy(update={"checker": Checker(type="exact")})

@@ -440,7 +440,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- inputs ----------------------------------------------------------------------------------------------
 
     def _order(self, tasks: Sequence[Task]) -> Dataset:
-        """One row a problem asked, in the order of the whole run: a single epoch, so that a resume can skip."""
+        """Dataset of the whole run in one epoch, a row a problem asked, so that a resume can skip what was done."""
         order = order_problems(
             len(tasks),
             num_steps=self.config.num_steps,

@@ -88,7 +88,7 @@ def is_main_process() -> bool:
 
 
 def wait_for_everyone() -> None:
-    """Wait for nobody."""
+    """Return at once: this process is the only one of ours, the others are verl's."""
 
 
 def describe_machine(config: TrainConfig) -> dict[str, Any]:

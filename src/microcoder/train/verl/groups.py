@@ -49,6 +49,6 @@ def estimate(
 
 
 def register(registry: dict[str, Any]) -> None:
-    """Enter them into verl's registry by name."""
+    """Enter our advantage estimators into verl's registry by name."""
     for name, advantage in ADVANTAGES.items():
         registry.setdefault(ESTIMATORS + name, partial(estimate, advantage))
