@@ -54,9 +54,16 @@ def look_around() -> dict[str, int]:
     family = own.children(recursive=True)
     return {
         "own_memory_kib": own.memory_info().rss // 1024,
-        "sandbox_memory_kib": sum(process.memory_info().rss for process in family) // 1024,
+        "sandbox_memory_kib": sum(_memory_of(process) for process in family) // 1024,
         "descriptors": own.num_fds(),
         "threads": own.num_threads(),
         "processes": len(family),
         "temporary_files": len(os.listdir("/tmp")) + len(os.listdir("/dev/shm")),
     }
+
+
+def _memory_of(process: psutil.Process) -> int:
+    """Return resident bytes; 0 where it ended meanwhile."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.memory_info().rss
+    return 0

@@ -63,7 +63,7 @@ ELSEWHERE = {
     "main_ppo": "tests/train/verl",
     "backend vllm": "tests/train/vllm_backend",
     "vllm serve": "tests/train/vllm_backend",
-    "accelerate launch": "tests/train/test_processes.py starts two on CPUs; FSDP wants GPUs",
+    "accelerate launch": "tests/train/test_session.py starts two on CPUs; FSDP wants GPUs",
     "data push": "uploads; tests/data pushes to a stand-in of the Hub",
     "study --all --quick\n": "hours",
     "study --all --report": "hours",

@@ -285,6 +285,10 @@ def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], 
         (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
         (("-c", "RECIPE", "--output", "OTHER"), "README.md that is of no build and would be overwritten"),
         (("-c", "RECIPE", "--sources", '[{path = "a", format = "apps", colums = {}}]'), "unknown key sources.colums"),
+        (
+            ("-c", "RECIPE", "--sources", '[{path = "a", format = "apps"}, {path = "b", format = "apps"}]'),
+            "give each a `name`",
+        ),
     ],
 )
 def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -295,6 +299,12 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     _, error = run("build", *given, expect=2)
     assert said in error
     assert len(error.strip().splitlines()) == 1
+
+
+def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
+    done = json.loads(run("build", "--until", "process", "-c", recipe, "--json")[0])
+    assert ([step["step"] for step in done["steps"]], done["corpus"]) == (["collect", "process"], None)
+    assert not (recipe.parent / "corpus" / "manifest.json").exists()
 
 
 def test_what_cannot_be_read_is_named(recipe: Path) -> None:

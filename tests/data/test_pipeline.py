@@ -167,3 +167,8 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: A
     refusing = dataclasses.replace(steps.refusing_step(), runs="alone")
     with pytest.raises(DataError, match=r"n/0 is refused; type something else|n/5 is refused"):
         build(work[1], 2, [refusing], runner=Runner(kind="ray"))
+
+
+def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
+    parts, _ = build(tmp_path, 2, [steps.holding_step()])
+    assert [row.id for part in parts[1] for row in read_part(part.path)] == [f"n/{n}" for n in range(10)]

@@ -235,7 +235,6 @@ def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], messa
         load_config(EvalConfig, (), keys)
 
 
-@pytest.mark.slow
 def model_config(folder: Path, model: Path, problems: list[Problem], **changes: str) -> EvalConfig:
     write_problems(folder / "problems.jsonl", problems)
     keys = {"benchmark.kind": "problems", "benchmark.path": str(folder / "problems.jsonl")}
@@ -246,6 +245,7 @@ def model_config(folder: Path, model: Path, problems: list[Problem], **changes: 
 EASY = generate_problems(split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",))
 
 
+@pytest.mark.slow
 def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkpoint: Path) -> None:
     sampling = {"sampling.num_samples": "4", "sampling.max_tokens": "96", "sampling.temperature": "0.5"}
     config = model_config(tmp_path, tiny_checkpoint, EASY, **sampling, **{"prompt.style": "bare"})

@@ -136,6 +136,9 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
 def test_a_broken_file_is_refused_by_line(tmp_path: Path, questions: list[Question], content: object, why: str) -> None:
     with pytest.raises(DataError, match=why):
         read(tmp_path / "out.json", content, questions)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path, questions: list[Question]) -> None:
     for name in ("none.json", "none.parquet"):
         with pytest.raises(DataError, match="does not exist"):
             read_samples(GenerationFile(kind="file", path=tmp_path / name), questions)

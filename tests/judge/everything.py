@@ -40,7 +40,8 @@ int main() {
 }
 """
 _FILES = """
-import os, pathlib, shutil, sqlite3, tempfile, threading
+import os, pathlib, shutil, sqlite3, tempfile
+from concurrent.futures import ThreadPoolExecutor
 assert os.listdir() == [] == os.listdir("/tmp"), os.listdir()
 with open("/tmp/x", "w") as file: file.write("3")
 assert os.path.exists("/tmp/x") and os.path.getsize("x") == 1 and os.listdir("/tmp") == ["x"]
@@ -63,9 +64,7 @@ def work(name):
     for _ in range(10):
         with open(name, "w") as file: file.write(name)
         os.replace(name, name + "-moved"); assert open(name + "-moved").read() == name; os.remove(name + "-moved")
-threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(6)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
+with ThreadPoolExecutor(6) as pool: list(pool.map(work, [f"t{number}" for number in range(6)]))
 assert os.listdir(os.getcwd()) == [], os.listdir()
 """
 _OTHERS = """

@@ -69,8 +69,8 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
     "response",
     [
         *("```" + filler * 500_000 + "!`\n" for filler in "a \t`#"),
-        *(text * 20_000 for text in ("</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n")),
-        "<think>\n```" * 20_000,
+        *(text * 100_000 for text in ("</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n")),
+        "<think>\n```" * 100_000,
     ],
     ids=range(10),
 )

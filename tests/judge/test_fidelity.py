@@ -109,11 +109,13 @@ def test_texts_times_and_tracebacks_are_the_programs_own(judge_one: Judge, sandb
 
 def test_functions_are_accepted_in_every_test(judge_one: Judge) -> None:
     problem = make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve")
-    for name, code in CALLS.items():
-        if not any(package in code.lower() and find_spec(package) is None for package in PACKAGES):
-            verdict = run(judge_one, code, problem)
-            assert verdict.is_accepted, (name, verdict.detail)
-            assert {test.method for test in verdict.tests} == {"value"}, name
+    absent = [package for package in PACKAGES if find_spec(package) is None]
+    here = {name: code for name, code in CALLS.items() if not any(package in code.lower() for package in absent)}
+    assert here
+    for name, code in here.items():
+        verdict = run(judge_one, code, problem)
+        assert verdict.is_accepted, (name, verdict.detail)
+        assert {test.method for test in verdict.tests} == {"value"}, name
 
 
 SHALLOW = """

@@ -138,10 +138,13 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatc
 
 
 def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
-    for place in PLACES.values():
-        if not all(find_obstacle(place, is_function=is_function) for is_function in (False, True)):
-            outputs = run_together(sandbox, f"{place}print(value())", b"", 4)
-            assert len({*outputs}) == 1, (place, outputs)
+    sharing = [
+        place for place in PLACES.values() if not all(find_obstacle(place, is_function=kind) for kind in (False, True))
+    ]
+    assert sharing
+    for place in sharing:
+        outputs = run_together(sandbox, f"{place}print(value())", b"", 4)
+        assert len({*outputs}) == 1, (place, outputs)
 
 
 def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox) -> None:

@@ -141,7 +141,7 @@ ALIKE: dict[str, tuple[Problem, str, int]] = {
     "a deep thread": (
         _counting(40),
         _THREADED.format("def f(k): return k and 1 + f(k - 1)\ndef main(): print(f(int(input()) * 900) // 900)"),
-        40,
+        20,
     ),
     "a thread that fails": (
         _counting(40),
@@ -176,7 +176,7 @@ ALIKE: dict[str, tuple[Problem, str, int]] = {
         f"honest {name}": (
             KINDS[name].problem.model_copy(update={"tests": KINDS[name].problem.tests * 4}),
             str(code),
-            4,
+            4 * len(KINDS[name].problem.tests),
         )
         for name in ("function", "list", "tree", "design")
         for code in (KINDS[name].honest.code,)

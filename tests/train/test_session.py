@@ -319,7 +319,9 @@ def test_another_config_or_other_problems_than_a_run_began_with_are_refused(
         train(tiny_checkpoint, finished.root, **{"algorithm.loss.clip_high": "0.3"})
     run = interrupt(finished, tmp_path)
     manifest = run.read_manifest()
-    manifest["problems"]["digest"] = "of others"
+    others = load_tasks(recipe(tiny_checkpoint, **{"problems.seed": "5"})).as_record()
+    assert others != manifest["problems"] == load_tasks(recipe(tiny_checkpoint)).as_record()
+    manifest["problems"] = others
     run.manifest.write_text(json.dumps(manifest))
     with pytest.raises(TrainingError, match="began with problems"):
         train(tiny_checkpoint, run.root)

@@ -179,4 +179,6 @@ def test_a_pass_of_masked_responses_alone_teaches_nothing(trainer: MicroCoderTra
         trainer.entropy_coef, trainer._entropy_bonus_enabled = 0.0, False
     loss.backward()
     assert loss.item() == 0
-    assert not any(bool(weight.grad.any()) for weight in trainer.model.parameters() if weight.grad is not None)  # type: ignore[union-attr]
+    gradients = [weight.grad for weight in trainer.model.parameters() if weight.grad is not None]  # type: ignore[union-attr]
+    assert gradients
+    assert not any(bool(gradient.any()) for gradient in gradients)

@@ -10,7 +10,7 @@ from browsers import CHROMIUM, Browser, chromium
 from viewer_runs import write_corpus, write_evaluation, write_problems, write_training, write_verdicts
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A headless Chromium, in a window of 1280 x 900; tests that change it are given it back as it was."""
     if CHROMIUM is None:
@@ -24,6 +24,7 @@ def page(browser: Browser) -> Iterator[Browser]:
     """The same for one test, after which no page may have thrown anything."""
     browser.look(width=1280)
     yield browser
+    browser.run("0")  # What was said meanwhile comes with an answer.
     assert browser.faults == []
 
 

@@ -1,4 +1,4 @@
-"""The page in real browsers: what a reader sees, types and hears, and what hostile text does (nothing)."""
+"""The page in a real browser: what a reader sees, types and hears, and what hostile text does (nothing)."""
 
 from __future__ import annotations
 

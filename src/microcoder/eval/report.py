@@ -172,7 +172,7 @@ def accuracy_grid(
 
 
 def _values(questions: Sequence[Row], field: str) -> list[str]:
-    """Return the distinct values of a field in the order of the table's rows, then `all`."""
+    """Return the distinct values of a field, `easy` to `hard`, then by number or name; then `all`."""
     found = {question[field] for question in questions} - {""}
     places = {value: place for place, value in enumerate(_ORDER)}
     last = len(_ORDER)

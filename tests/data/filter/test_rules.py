@@ -337,6 +337,14 @@ def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]
     return kept, [one for one in done if isinstance(one, Rejection)]
 
 
+def test_a_rejection_names_the_problem_and_the_evidence() -> None:
+    done = filter_row(ROW, FilterSettings(), build_index(ROW.model_copy(update={"id": f"bench/{n}"}) for n in range(5)))
+    assert isinstance(done, Rejection)
+    assert (done.detail.count("bench/"), done.detail.startswith("bench/0 by words (")) == (3, True)
+    _, (gone,) = deduplicate([ROW, ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, *ROW.tests)})])
+    assert (gone.reason, gone.detail.partition(" ")[2]) == ("duplicate_of", "by text")
+
+
 STATEMENTS = st.sampled_from([STORY, STORY.replace("baker", "miller"), STORY.replace("a", "o"), "Add."])
 
 

@@ -58,6 +58,12 @@ UP_TO_100 = [{"input": f"{n} 0\n", "output": f"{n if n < 99 else 0}\n"} for n in
 EMPTY = [{"input": f"{n}\n", "output": "[]"} for n in range(4)]
 
 
+def test_a_limit_of_the_source_is_kept_where_references_fit(judge: Judge) -> None:
+    kept = verify_one(judge, time_limit_seconds=7.5, memory_limit_mib=256)
+    assert isinstance(kept, Candidate)
+    assert (kept.time_limit_seconds, kept.memory_limit_mib) == (7.5, 256)
+
+
 def checked_by(code: str) -> dict[str, object]:
     return {"checker": {"type": "program", "code": code}}
 

@@ -133,6 +133,7 @@ def test_a_verdict_outlives_its_process(tmp_path: Path) -> None:
         store.keep(key, VERDICT)
     with VerdictStore(tmp_path / "a" / "store.sqlite") as store:
         assert store.find(key) == VERDICT
+        store.keep(b"of a fault", Verdict(Outcome.SANDBOX_FAULT, (), 1))
         assert len(store) == 1
 
 

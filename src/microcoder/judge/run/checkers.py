@@ -94,7 +94,7 @@ class CheckerFailed(Exception):
 
 
 class AnswerMemory:
-    """Whether a problem's checker accepts or refuses the problem's own answer without crashing, test by test.
+    """Whether a problem's checker decides about the problem's own answer, test by test.
 
     Asked whenever an output breaks the checker, so it is cached; safe for several threads, at worst asked twice."""
 
