@@ -68,16 +68,20 @@ def open_thin(settings: Settings) -> Iterator[Any]:
 
 class AloneSettings(Config):
     folder: Path = Field(exclude=True)
+    num_processes: int = Field(1, exclude=True)
 
 
-def alone_step(folder: Path) -> MapStep:
-    settings = AloneSettings(folder=folder)
+def alone_step(folder: Path, *, num_processes: int = 1) -> MapStep:
+    settings = AloneSettings(folder=folder, num_processes=num_processes)
     return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone")
 
 
 @contextmanager
 def open_alone(settings: AloneSettings) -> Iterator[Any]:
-    """Write down, in a file of each process, which rows it was given."""
+    """Write down, in a file of each process, which rows it was given; begin once so many processes are there."""
+    (settings.folder / str(os.getpid())).touch()
+    while len([*settings.folder.iterdir()]) < settings.num_processes:
+        time.sleep(0.05)
 
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         for candidate in candidates:

@@ -155,7 +155,7 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: A
 
     # Collected here already, so that only what runs alone is left to Ray.
     build(work[1], 12, [])
-    build(work[1], 12, [steps.alone_step(folders[1])], runner=Runner(kind="ray"), on_progress=kill_one)
+    build(work[1], 12, [steps.alone_step(folders[1], num_processes=2)], runner=Runner(kind="ray"), on_progress=kill_one)
     assert killed
     assert contents(work[0]) == contents(work[1])
     here, there = ([path.read_text().split() for path in folder.iterdir()] for folder in folders)
