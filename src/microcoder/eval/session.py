@@ -171,8 +171,9 @@ def _collect_samples(
     if isinstance(config.generation, EndpointGeneration):
         responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
     else:
-        note, local = observer.note, config.generation
-        responses = generate_locally(local, requests, sampling, chat_template_options=options, note=note)
+        responses = generate_locally(
+            config.generation, requests, sampling, chat_template_options=options, note=observer.note
+        )
     extract, by_id = build_extractor(config.extractor), {question.id: question for question in questions}
     observer.phase("generating", done=len(done), total=len(done) + len(requests))
     for request, response in responses:

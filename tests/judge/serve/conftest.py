@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ PROBLEM = Problem(
     memory_limit_mib=256,
 )
 TOKEN = "a-token-for-tests-only"
+PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -132,3 +134,13 @@ def running(judge: Judge) -> Iterator[Running]:
     settings = {"max_tests": 100, "max_body_mib": 1, "max_batch": 64, "grace_seconds": 0}
     with serving(judge, **settings) as server:
         yield server
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    """Return what comes until the server closes; that it does so is the point."""
+    connection.settimeout(PATIENCE_SECONDS)
+    content = b""
+    with suppress(ConnectionResetError):
+        while block := connection.recv(1 << 16):
+            content += block
+    return content

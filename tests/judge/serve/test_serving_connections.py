@@ -21,9 +21,8 @@ from microcoder.judge.serve.guard import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
 from ..processes import wait_until  # pyrefly: ignore[missing-import]
-from .conftest import Running, serving  # pyrefly: ignore[missing-import]
+from .conftest import PATIENCE_SECONDS, Running, read_to_end, serving  # pyrefly: ignore[missing-import]
 
-PATIENCE_SECONDS = 60.0
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -32,16 +31,6 @@ def connected(port: int, num: int = 1) -> Iterator[list[socket.socket]]:
     with contextlib.ExitStack() as opened:
         address = ("127.0.0.1", port)
         yield [opened.enter_context(socket.create_connection(address, PATIENCE_SECONDS)) for _ in range(num)]
-
-
-def read_to_end(connection: socket.socket) -> bytes:
-    """Return what comes until the server closes; that it does so is the point."""
-    connection.settimeout(PATIENCE_SECONDS)
-    content = b""
-    with contextlib.suppress(ConnectionResetError):
-        while block := connection.recv(1 << 16):
-            content += block
-    return content
 
 
 def closed(running: Running, why: str) -> float:

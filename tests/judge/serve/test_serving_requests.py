@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import re
@@ -22,7 +21,7 @@ from microcoder.judge.run.verdicts import fault_reason
 from microcoder.judge.serve.reading import ValueCounter
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
-from .conftest import ADD, TOKEN, Running, serving  # pyrefly: ignore[missing-import]
+from .conftest import ADD, TOKEN, Running, read_to_end, serving  # pyrefly: ignore[missing-import]
 
 SUM = {"id": "sum", "tests": [{"input": "1 2", "output": "3"}]}
 WRONG_TOKENS = ("Bearer wrong", "Basic ???", "x", b"Basic \xe9")
@@ -159,11 +158,7 @@ def say(running: Running, sent: bytes) -> bytes:
     """Return all that comes back until the service closes, which it must."""
     with socket.create_connection(("127.0.0.1", running.server.port), 30) as connection:
         connection.sendall(sent)
-        answer = b""
-        with contextlib.suppress(ConnectionResetError):
-            while block := connection.recv(1 << 16):
-                answer += block
-    return answer
+        return read_to_end(connection)
 
 
 @pytest.mark.parametrize(

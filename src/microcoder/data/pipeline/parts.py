@@ -74,7 +74,8 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _record(row: Row) -> dict[str, Any]:
-    reason, record = getattr(row, "reason", ""), row.model_dump_json(exclude_defaults=True)
+    reason = row.reason if isinstance(row, Rejection) else ""
+    record = row.model_dump_json(exclude_defaults=True)
     return {"id": row.id, "is_kept": isinstance(row, Candidate), "reason": reason, "record": record}
 
 

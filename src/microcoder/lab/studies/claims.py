@@ -130,12 +130,12 @@ def judge_studies(
 def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
     """Correct verdicts for all claims of the catalogue together, and for each study's own claims (X1, X2 ...)."""
     judged = list(judged)
-    families = [[result for study in judged for result in study.claims if result.claim.is_catalogued]]
-    families += [[result for result in study.claims if not result.claim.is_catalogued] for study in judged]
+    families = [(len(INSIGHTS), [result for study in judged for result in study.claims if result.claim.is_catalogued])]
+    for study in judged:
+        own = [result for result in study.claims if not result.claim.is_catalogued]
+        families.append((len(own), own))
     adjusted: dict[str, Judgement] = {}
-    for results in families:
-        # Of the catalogue all count, tested or not.
-        num_claims = len(INSIGHTS) if results is families[0] else len(results)
+    for num_claims, results in families:
         tested = {
             result.claim.id: result.primary
             for result in results
@@ -154,7 +154,8 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
     """Read what is finished of a study's planned work and judge each claim by itself."""
     histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
     measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
-    done, summaries = [work for work in works if work.is_finished], []
+    done = [work for work in works if work.is_finished]
+    summaries = []
     for work in done:
         if work.measurement is None:
             histories[work.name][work.seed] = read_history(work.folder)

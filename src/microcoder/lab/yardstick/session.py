@@ -49,8 +49,13 @@ class CaseResult:
         """Return it as plain values."""
         named = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
         case = {name: getattr(self.case, name) for name in named}
-        found = {name: getattr(self, name) for name in ("is_miss", "what", "is_unsteady")}
-        return {**case, **asdict(self.answer), **found}
+        return {
+            **case,
+            **asdict(self.answer),
+            "is_miss": self.is_miss,
+            "what": self.what,
+            "is_unsteady": self.is_unsteady,
+        }
 
 
 def put_case(lane: Lane, case: Case) -> CaseResult:
