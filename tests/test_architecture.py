@@ -41,7 +41,7 @@ BUDGETS = {
     "train/algorithm": 1460,
     "train/recipe": 750,
     "train/run": 2920,
-    "train/trl": 1250,
+    "train/trl": 1350,
     "train/verl": 1910,
     "lab": 10,
     "lab/flawed": 160,

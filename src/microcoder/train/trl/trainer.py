@@ -19,13 +19,14 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.files import append_row
 from microcoder.judge.core.types import Prompt, Rollout
+from microcoder.judge.fleet.protocols import Judging
 from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.config import DynamicFiltering
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import order_problems, staged_value
-from microcoder.train.algorithm.scoring import Rules, build_rules, score_heldout, score_rollouts
+from microcoder.train.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
 from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics, list_numbers
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
@@ -37,6 +38,7 @@ from microcoder.train.run.tasks import EngineInputs, Task
 from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
 from microcoder.train.trl.clipping import clipped_shares, note_clipped
 from microcoder.train.trl.frugal import PLACE, FrugalGRPOTrainer
+from microcoder.train.trl.landing import EarlyJudge, watch_landing
 from microcoder.train.trl.sampling import (
     SampledGroup,
     apart,
@@ -100,6 +102,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
+        self._asked: Sequence[Task] = ()
+        """The problems of what is sampled next, a row a response."""
         self._updates: list[dict[str, float]] = []
         self._clipped: dict[int, float] = {}
         super().__init__(
@@ -113,6 +117,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         self.remove_callback(PrinterCallback)
         start_sampler(self)
+        # Flawed graders of studies judge batches only.
+        if self.use_vllm and self.vllm_mode == "colocate" and isinstance(self.judge, Judging):
+            self.judge = EarlyJudge(self.judge)
 
     @property
     def steps_done(self) -> int:
@@ -157,6 +164,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
+        self._asked = self._tasks_of(inputs)
         output = super()._generate_and_score_completions(inputs)
         self._ready = None
         self._correct_mismatch(output)
@@ -216,8 +224,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             for _ in range(self.config.rollout.num_samples)
         ]
 
+    def _tasks_of(self, inputs: Sequence[dict[str, Any]]) -> list[Task]:
+        return [self.train_tasks[row["problem_id"]] for row in inputs]
+
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
+        self._asked = self._tasks_of(inputs)
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         return [
@@ -230,6 +242,21 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             return join_generated(self._ready)
         with self.clock.phase("generate"):
             return super()._generate(prompts)
+
+    def _generate_single_turn(self, prompt_ids: list[list[int]], *others: Any, **options: Any) -> Any:
+        if not isinstance(self.judge, EarlyJudge):
+            return super()._generate_single_turn(prompt_ids, *others, **options)
+        early, limit = self.judge, self.vllm_generation.max_completion_length
+        asked, self._asked = self._asked, ()
+        tasks = dict(zip(map(tuple, prompt_ids), asked, strict=True)) if asked else {}
+
+        def begin(prompt: Sequence[int], response: Sequence[int]) -> None:
+            if task := tasks.get(tuple(prompt)):
+                ((rollout,),) = self._rollouts([list(response)], [task], limit)
+                early.begin(read_program(rollout, task.problem, self.extract), task.problem)
+
+        with watch_landing(self.vllm_generation.llm, begin):
+            return super()._generate_single_turn(prompt_ids, *others, **options)
 
     def _reward(
         self,
@@ -367,6 +394,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
                 begins = [list(begun[index]) if begun else [] for index, _ in chunk for _ in range(num_samples)]
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
+                # What goes on from where it was cut is read as a whole, once it has ended.
+                self._asked = () if begun else [task for task in tasks_P for _ in range(num_samples)]
                 starts = [[*prompt, *begin] for prompt, begin in zip(prompt_ids, begins, strict=True)]
                 rests, _ = self._generate_single_turn(starts, images, fields, num_samples)
                 completion_ids = [[*begin, *rest] for begin, rest in zip(begins, rests, strict=True)]
