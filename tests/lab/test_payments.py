@@ -51,13 +51,12 @@ def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
     (folder / "graders.toml").write_text(STUDY)
     study, root = load_study(folder / "graders.toml"), folder / "runs"
     chosen = {run.name: run for run in plan_runs(study, scale=MICRO, root=root) if run.seed == 1}
-    planned = [(study, list(chosen.values()))]
 
     def end(work: Work, result: str) -> None:
         ended.append(work.name)
 
-    assert do_work(planned, scale=MICRO, jobs=1, logs=root / "logs", on_end=end) == {}
-    assert (ended, missing_work(planned, scale=MICRO)) == (list(chosen), [])
+    assert do_work([*chosen.values()], jobs=1, logs=root / "logs", on_end=end) == {}
+    assert (ended, missing_work([*chosen.values()])) == (list(chosen), [])
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in chosen.values())
     return study, chosen
 

@@ -104,9 +104,7 @@ class JudgedStudy:
     """The runs themselves; None for a study that is judged by published records."""
 
 
-def judge_studies(
-    files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
-) -> list[JudgedStudy]:
+def judge_studies(files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None) -> list[JudgedStudy]:
     """Judge studies as one family of claims.
 
     Args:
@@ -114,17 +112,13 @@ def judge_studies(
         scale: as in `plan_runs`; also of records.
         root: folder of all studies' runs, or the records that a report wrote, a JSON file.
         code: as in `plan_runs`.
-        seeds_from: as in `plan_runs`.
     """
     if root.suffix == ".json":
         records = read_results(root)["studies"]
         return correct(
             judge_record(file, StudyRecord(**records[file.name]), scale=scale) for file in files if file.name in records
         )
-    return correct(
-        judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
-        for file in files
-    )
+    return correct(judge_work(file, plan_work(file, scale=scale, root=root, code=code), scale=scale) for file in files)
 
 
 def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
@@ -322,23 +316,10 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Return the records that a report wrote: its `results.json`, or the folder that holds it."""
-    path = path / "results.json" if path.is_dir() else path
-    if not path.is_file():
-        raise DataError(f"{path} does not exist; pass a folder that `microcoder study --all --report` wrote")
+    """Return the records that a report wrote to its `results.json`."""
     found = read_json(path, what="report of studies")
     if found.get("format") != FORMAT:
         raise DataError(
             f"{path} has format {found.get('format')}, not {FORMAT}; write it again with `microcoder study --report`"
         )
     return found
-
-
-def compare_results(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return each conclusive claim of the first report with its verdicts in both."""
-    verdicts = {claim["id"]: claim["verdict"] for claim in second["claims"]}
-    return [
-        (claim["id"], claim["verdict"], verdicts.get(claim["id"], ClaimFinding.NOT_RUN.value))
-        for claim in first["claims"]
-        if ClaimFinding(claim["verdict"]).is_conclusive
-    ]

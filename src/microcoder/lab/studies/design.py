@@ -219,7 +219,7 @@ class Scale(Config):
     baseline: Path
     """Recipe, from the study's folder."""
     seeds: tuple[int, ...] = Field(min_length=1)
-    """Seeds in the order in which they are run; later ones only if the first do not suffice."""
+    """Seeds in the order in which they are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at this scale."""
 
@@ -239,8 +239,6 @@ class Study(Config):
     reference: str = ""
     """The level that is the baseline, or the one that others are seen against; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
-    first_look: int = Field(default=5, ge=2)
-    """Seeds that are run before any interval is looked at; its width decides on further ones."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None

@@ -147,11 +147,6 @@ class Effect:
         """Half width: the longer side of the interval."""
         return max(self.value - self.low, self.high - self.value)
 
-    def half_width_at(self, alpha: float) -> float:
-        """The longer side of the interval of another level: 0.05 is the 95 % interval's."""
-        ratio = student_quantile(1 - alpha / 2, self.freedom) / student_quantile(1 - ALPHA / 2, self.freedom)
-        return self.half_width * ratio
-
     @property
     def mirrored(self) -> Effect:
         """The effect with the other sign."""

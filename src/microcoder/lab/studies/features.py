@@ -16,7 +16,7 @@ Two joined by ` - ` are one feature: `early - late`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
@@ -54,7 +54,6 @@ SHARES = (
     *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
 )
 """Between 0 and 1, if the reward is."""
-_START, _EARLY, _LATE = 0.1, 0.4, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +131,28 @@ def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
 
 
 _AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
+_SPANS = {"early": (0.0, 0.4), "late": (0.7, 1.0), "mean": (0.0, 1.0)}
+"""Times after the first and up to the second."""
+FEATURES = ("start", *_SPANS, "growth", "swing")
 
 
 def _summarise(name: str, time_E: Array, values_E_B: Array) -> Array:
-    if name in FEATURES:
-        return FEATURES[name](time_E, values_E_B)
-    found = _AT.fullmatch(name)
-    assert found is not None
-    time = int(found[2]) / int(found[3])
-    if found[1] == "at":
-        return values_E_B[abs(time_E - time).argmin()]
-    return _mean(values_E_B[(time_E > 0) & (time_E <= time + 1e-9)])
+    import numpy as np
+
+    if name == "growth":
+        return _summarise("late", time_E, values_E_B) - _summarise("start", time_E, values_E_B)
+    if name == "swing":
+        return _mean(np.abs(np.diff(values_E_B, n=2, axis=0)))
+    if name == "start":
+        return _mean(values_E_B[time_E <= max(0.1, time_E[0])])
+    if found := _AT.fullmatch(name):
+        time = int(found[2]) / int(found[3])
+        if found[1] == "at":
+            return values_E_B[abs(time_E - time).argmin()]
+        low, high = 0.0, time + 1e-9
+    else:
+        low, high = _SPANS[name]
+    return _mean(values_E_B[(time_E > low) & (time_E <= high)])
 
 
 def _mean(values_E_B: Array) -> Array:
@@ -154,32 +164,6 @@ def _mean(values_E_B: Array) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
-
-
-def _late(time_E: Array, values_E_B: Array) -> Array:
-    return _mean(values_E_B[time_E > _LATE])
-
-
-def _start(time_E: Array, values_E_B: Array) -> Array:
-    return _mean(values_E_B[time_E <= max(_START, time_E[0])])
-
-
-def _swing(time_E: Array, values_E_B: Array) -> Array:
-    import numpy as np
-
-    return _mean(np.abs(np.diff(values_E_B, n=2, axis=0)))
-
-
-FEATURES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
-    {
-        "start": _start,
-        "early": lambda time_E, values_E_B: _mean(values_E_B[(time_E > 0) & (time_E <= _EARLY)]),
-        "late": _late,
-        "mean": lambda time_E, values_E_B: _mean(values_E_B[time_E > 0]),
-        "growth": lambda time_E, values_E_B: _late(time_E, values_E_B) - _start(time_E, values_E_B),
-        "swing": _swing,
-    }
-)
 
 
 def _number(value: float | None) -> float:

@@ -18,7 +18,6 @@ from microcoder.train.runs import RunDirectory, read_rollouts
 Row = dict[str, Any]
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 
-_LIGHT = ["problem_id", "sample_index", "verdict", "reward", "is_truncated", "masked_why"]
 _TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
 
 
@@ -77,26 +76,6 @@ class History:
         """Every tier of the run, easiest first where the names say so."""
         seen = {tier for rows in (self.steps, self.evaluations) for row in rows for tier in row.accuracy_by_tier}
         return sorted(seen, key=_difficulty)
-
-    def heldout_samples(self, evaluation: EvaluationMetrics | None) -> list[Row]:
-        """Return light values of an evaluation's samples, each with its `id`; empty if the file is missing."""
-        step = evaluation.step if evaluation else 0
-        return [] if evaluation is None else _read_light(self.run.evaluation_file(step), f"heldout/{step}")
-
-    def training_samples(self, step: int) -> list[Row]:
-        """Return light values of a step's rollouts, each with its `id`; empty if the file is missing."""
-        return _read_light(self.run.rollout_file(step), f"train/{step}")
-
-
-def _read_light(path: Path, name: str) -> list[Row]:
-    if not path.exists():
-        return []
-    try:
-        return [{**row, "id": f"{name}/{number}"} for number, row in enumerate(read_rollouts(path, columns=_LIGHT))]
-    except ImportError as error:
-        raise missing_extra(error) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"sample file {path} is not a Parquet file ({error}); remove it or copy it again") from None
 
 
 def read_history(run_directory: Path) -> History:

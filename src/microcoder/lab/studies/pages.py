@@ -15,9 +15,8 @@ from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, StudyData, a
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
 from microcoder.lab.studies.figures import Chart, draw_curves
 from microcoder.lab.studies.history import missing_extra
-from microcoder.lab.studies.records import SUFFIX, pack_records
-from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expect_power
-from microcoder.lab.studies.work import level_keys
+from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
+from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
 LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""
@@ -340,19 +339,19 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
 
 
 def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
-    """Return the expected power, or why a claim is not decidable, in a sentence."""
+    """Return how wide an interval to expect, or why a claim is not decidable, in a sentence."""
     if claim.undecidable is not None:
         return f"Not decidable here: {claim.undecidable.reason} {claim.undecidable.compute}"
-    primary = claim.primary
-    expected = expect_power(claim, num_seeds=len(file.seeds(scale, primary.measurement))) if primary else None
-    if primary is None or claim.spread is None or expected is None:
+    primary, spread = claim.primary, claim.spread
+    if primary is None or spread is None:
         return ""
-    unit = file.study.unit_of(primary)
-    spread, half, least = (format_amount(x, unit) for x in (claim.spread.sd, expected.half_width, primary.least))
+    num_seeds, unit = len(file.seeds(scale, primary.measurement)), file.study.unit_of(primary)
+    sd, half, least = (
+        format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
+    )
     return (
-        f"Computed before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
-        f"{expected.num_seeds} seeds give a half width of {half}, and a power of {expected.power:.0%} for {least}, the "
-        f"smallest effect of interest ({expected.strict_power:.0%} at the strictest step of Holm's correction)."
+        f"A spread between seeds of {sd} ({spread.where}) lets {num_seeds} seeds give a half width of {half}; the "
+        f"smallest effect of interest is {least}."
     )
 
 

@@ -8,17 +8,23 @@ algorithm gets folders of its own.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import lzma
 import re
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import microcoder
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.files import read_json, write_json
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import new_file, read_json, write_json
 from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, StudyFile
 from microcoder.lab.studies.measure import is_measured
@@ -31,6 +37,8 @@ _ROOMS = ("judge", "data/micro", "train")
 """What decides the results of a run of the micro lab."""
 CATALOGUE = "runs.json"
 """Which folder of one code's runs is what: study, level or measurement, seed."""
+SUFFIX = ".tar.xz"
+"""Of a file of records: all that a study's pages are made from."""
 
 
 @cache
@@ -105,7 +113,7 @@ def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int) ->
     return load_config(TrainConfig, [file.path.parent / chosen.baseline], layers=layers)
 
 
-def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None) -> list[Work]:
     """Return the study's runs, seed by seed, so that a part of them compares all levels.
 
     Args:
@@ -113,10 +121,9 @@ def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
         code: code digest of the runs; None: that of the installed code.
-        seeds_from: added to every seed, for a replication.
     """
     runs = []
-    seeds = [seed + seeds_from for seed in file.seeds(scale)]
+    seeds = file.seeds(scale)
     for level in file.study.levels:
         keys = level_keys(file, scale=scale, level=level)
         recipe = _resolve(file, scale, _fill_in(keys, seeds[0]), seeds[0])
@@ -130,7 +137,7 @@ def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
     return sorted(runs, key=lambda run: seeds.index(run.seed))
 
 
-def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
+def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder: Path) -> Iterator[Work]:
     folders = {(run.name, run.seed): run.folder for run in runs}
     for name, measurement in file.study.measurements.items():
         path, _, function = measurement.function.rpartition(":")
@@ -139,7 +146,7 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
             measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
         )
         recipe = _resolve(file, scale, measurement.set, 0)
-        for seed in (seed + start for seed in measurement.seeds):
+        for seed in measurement.seeds:
             if any((level, seed) not in folders for level in measurement.uses):
                 continue
             config = recipe.model_copy(update={"seed": seed})
@@ -155,14 +162,14 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
             yield Work(file.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
 
 
-def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None) -> list[Work]:
     """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
 
     With a `code`, a run that its catalogue names is where that says.
     """
     folder = root / (code or digest_code())
-    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    works = sorted([*runs, *_plan_measurements(file, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
+    runs = plan_runs(file, scale=scale, root=root, code=code)
+    works = sorted([*runs, *_plan_measurements(file, runs, scale, folder)], key=lambda work: work.seed)
     if code is None:
         return works
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
@@ -198,3 +205,60 @@ def distinct_work(planned: Sequence[Work]) -> list[Work]:
     for work in planned:
         first.setdefault(work.folder, work)
     return sorted(first.values(), key=lambda work: work.seed)
+
+
+# ----- The records of a study's runs in one small file, without programs and weights.
+
+
+def pack_records(works: Sequence[Work], path: Path) -> None:
+    """Write what the finished runs and measurements recorded, and which is which; equal records give equal bytes.
+
+    Of a run these are manifest, summary, metrics and evaluations, and each held-out problem's tier.
+    """
+    done = [work for work in works if work.is_finished]
+    code = done[0].folder.parent.name
+    labels = group_labels({work.label: work.folder.name for work in done})
+    with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
+        _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
+        for work in distinct_work(done):
+            for name, content in _read_records(work):
+                _add(archive, f"{code}/{work.folder.name}/{name}", content)
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Give the folder of runs that `pack_records` wrote, named after their code, until the context ends.
+
+    Raises:
+        DataError: the file is not such an archive.
+    """
+    with TemporaryDirectory() as folder:
+        try:
+            # All of it is read: an archive without its last bytes would give its files all the same.
+            with tarfile.open(fileobj=io.BytesIO(lzma.decompress(path.read_bytes()))) as archive:
+                archive.extractall(folder, filter="data")
+            (runs,) = (found.parent for found in Path(folder).glob(f"*/{CATALOGUE}"))
+        except (OSError, ValueError, lzma.LZMAError, tarfile.TarError) as error:
+            raise DataError(f"{path} holds no records of a study ({error}); pass a file that a report wrote") from None
+        yield runs
+
+
+def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
+    run = RunDirectory(work.folder)
+    names = ["summary.json", "rows.jsonl"]
+    if work.measurement is None:
+        names = [path.name for path in (run.manifest, run.summary, run.metrics, run.evaluations)]
+    for name in names:
+        yield name, (work.folder / name).read_bytes()
+    for step in run.evaluation_steps()[:1] if work.measurement is None else ():
+        import pyarrow.parquet as pq
+
+        path, light = run.evaluation_file(step), io.BytesIO()
+        pq.write_table(pq.read_table(path, columns=["problem_id", "tier"]), light)
+        yield path.relative_to(work.folder).as_posix(), light.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))

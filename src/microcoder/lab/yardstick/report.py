@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 import microcoder
 from microcoder.lab.yardstick.cases import DATA_VERSION, FLAWS
@@ -91,7 +90,6 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
                 "suites": {key: rate for key, rate in _by_suite(audit).items() if rate["asked"]},
                 "flaws": {key: rate for key, rate in _by_flaw(audit).items() if rate["asked"]},
                 "fresh": _fresh(audit),
-                "speed": asdict(audit.speed) if audit.speed else None,
                 "results": [result.as_record() for result in audit.results],
             }
             for audit in audits
@@ -121,12 +119,6 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         _table(["judge", *(f"{flaw} {says}" for flaw, says in FLAWS.items() if flaw != "V4")], names, flaws),
         "## Made anew from the seed\n",
         _table(["judge", "misses in cases that nobody has seen"], names, [[_cell(_fresh(audit))] for audit in asked]),
-        "## Speed\n\nRight programs of ten tests, one after another; CPU of the judge and all it starts.\n",
-        _table(
-            ["judge", "tests per CPU second", "tests per second", "slowest program", "verdict on an endless program"],
-            [audit.judged.label for audit in asked if audit.speed],
-            [_speed(audit) for audit in asked if audit.speed],
-        ),
         "## Which judge is which\n",
         _table(["judge", "version", "what was asked", "cases it cannot take", "starts"], names, map(_about, asked)),
         *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
@@ -155,15 +147,6 @@ def _plain(text: str) -> str:
 def _cell(rate: Rate) -> str:
     share = f"{100 * rate['low']:.0f}-{100 * rate['high']:.0f}"
     return f"{rate['misses']} / {rate['asked']} ({share})" if rate["asked"] else "-"
-
-
-def _speed(audit: Audit) -> list[str]:
-    speed = audit.speed
-    assert speed is not None
-    per_core = "-" if speed.tests_per_cpu_second is None else f"{speed.tests_per_cpu_second:.0f}"
-    per_second = f"{speed.tests / speed.wall_seconds:.0f}" if speed.wall_seconds else "-"
-    endless = f"{speed.endless_seconds:.1f} s at a limit of {speed.endless_limit_seconds:g} s"
-    return [per_core, per_second, f"{speed.slowest_seconds:.2f} s", endless]
 
 
 def _about(audit: Audit) -> list[str]:
