@@ -20,7 +20,7 @@ from microcoder.lab.studies.effects import (
     estimate_rows,
     student_quantile,
 )
-from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
+from microcoder.lab.studies.history import MetricSeries, measure, parse_feature
 from microcoder.lab.studies.verdicts import (
     ClaimFinding,
     ContrastResult,

@@ -22,15 +22,14 @@ from microcoder.lab.studies.claims import StudyData, StudyRecord, judge_record, 
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, StudyFile, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.history import History, read_history
-from microcoder.lab.studies.measure import Job, MeasuredValue, is_measured, run_measurement
 from microcoder.lab.studies.verdicts import ClaimFinding
-from microcoder.lab.studies.work import plan_work
+from microcoder.lab.studies.work import Job, MeasuredValue, is_measured, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
 FUNCTION = """
 import random
-from microcoder.lab.studies.measure import MeasuredValue
+from microcoder.lab.studies.work import MeasuredValue
 
 def measure(job, *, gain: float = 0.5, broken: str = ""):
     (job.folder / "calls").open("a").write("x")
@@ -99,7 +98,11 @@ def measurement(tmp_path: Path) -> Measurement:
         ({"settings": {"gain": "much"}}, ConfigError, "option gain = 'much'"),
         ({"function": "nowhere.py:measure"}, ConfigError, "file nowhere.py does not exist"),
         ({"settings": {"broken": "middle"}}, DataError, "yielded 'score' at 'middle'; the study names the metrics"),
-        ({"metrics": {"score": {"says": "s", "unit": "share"}, "reached": {"says": "r"}}}, DataError, "is a share"),
+        (
+            {"metrics": {"score": {"says": "s", "unit": "share"}, "reached": {"says": "r"}}},
+            DataError,
+            "for score, a share; leave such rows out",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_measurement_is_one_line(

@@ -4,11 +4,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from noisy_judge import place_program
 from payment_report import report_errors, report_hacking
 from payments import count_payments, read_payments
 
 from microcoder.judge.core.errors import DataError
-from microcoder.lab.flawed.noisy_judge import place_program
 from microcoder.lab.studies.design import MICRO, StudyFile, load_study
 from microcoder.lab.studies.work import Work, plan_runs
 from microcoder.lab.studies.workers import do_work, missing_work
@@ -38,7 +38,7 @@ reference = "no errors"
 seeds = [0, 1, 2]
 [levels."no errors"]
 [[levels."systematic false accepts, 20 %".set.rewards]]
-name = "microcoder.lab.flawed.noisy_judge:noisy_verdict"
+name = "noisy_judge:noisy_verdict"
 options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
 """
 

@@ -92,13 +92,21 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
     rewards = dict(enumerate((0.1, 0.1, 0.1, 0.5, 0.5, 0.5), 1))
     doses = {"mask_positive": 0.02, "mask_negative": 0.01, "penalty_positive": 0.5}
     steps = [
-        replace(step, reward_mean=rewards[step.step], doses=doses, optimizer={"clip_low_share": 0.01}, masked_share=0.1)
+        replace(
+            step,
+            reward_mean=rewards[step.step],
+            doses=doses,
+            optimizer={"clip_low_share": 0.01},
+            masked_share=0.1,
+            masked={"truncated": 3},
+        )
         for step in history.steps
     ]
     (jump, name, state), truncated, doses_line = describe_report(replace(history, steps=steps))["story"]
     assert jump == "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
     assert (name, state["step"], state["split"]) == ("rollouts of these steps", "3-4", "train")
     assert truncated[2]["truncated"] == "yes"
+    assert " Of 18 masked, " in truncated[0]
     assert doses_line[0] == (
         "Doses: of all |advantage| the mask took 3.0%, the penalty took 50.0%; the clip stopped 1.00% of the tokens."
     )
@@ -181,12 +189,13 @@ def test_the_report_says_whether_the_mask_deserved_it(copied: Path) -> None:
 def test_a_run_says_what_it_was(runs: Path) -> None:
     history = read_history(runs / "ours")
     assert describe_report(history)["title"] == "MicroCoder-GRPO on a tiny Qwen3 of 3 layers: the micro lab's chains"
-    assert describe_report(history)["next"][0][0] == "microcoder view 'runs/my demo'"
     config = history.manifest["config"] | {
         "model": {"kind": "hugging_face", "path": "Qwen/Qwen3-4B"},
         "problems": {"kind": "files", "train": "data/kodsport/train.jsonl"},
     }
-    title = describe_report(replace(history, manifest={"config": config}))["title"]
+    told = describe_report(replace(history, manifest={"config": config | {"evaluation": {"max_response_tokens": 999}}}))
+    title = told["title"]
+    assert told["notices"][0].startswith("At most 256 tokens of a response in training, and 999 in tests: lengths and")
     assert title == "MicroCoder-GRPO on Qwen/Qwen3-4B: kodsport/train.jsonl"
 
 

@@ -63,6 +63,11 @@ def test_work_that_studies_share_is_done_once() -> None:
     assert len({work.folder for work in works}) == len(distinct)
     assert [work.seed for work in distinct] == sorted(work.seed for work in distinct)
     assert {work.folder.parent.name for work in distinct} == {digest_code()}
+    # Other seeds are other work of the same study.
+    here = planned("002_evaluator", QUICK)
+    there = plan_work(STUDIES["002_evaluator"], scale=QUICK, root=Path("runs"), seeds_from=100)
+    assert [work.seed + 100 for work in here] == [work.seed for work in there]
+    assert not {work.folder for work in here} & {work.folder for work in there}
 
 
 def test_every_idea_of_a_study_can_act_at_every_scale() -> None:
@@ -217,6 +222,7 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(file: Study
         ('measurement = "of_a"', 'measurement = "of_a", feature = "late"', "a measurement has no feature"),
         ("set = {", "at.huge = {", "levels set keys at huge, no scale"),
         ("question", "qestion", "qestion: unknown key"),
+        ("[levels.a]", "first_look = 3\n[levels.a]", "first_look = 3 is less than the 6 seeds, all of which are run"),
     ],
 )
 def test_a_wrong_study_is_one_clear_line(old: str, new: str, told: str, file: StudyFile) -> None:

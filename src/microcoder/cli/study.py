@@ -35,6 +35,8 @@ class Chosen:
     """The quick version, fewer and smaller steps: the same as --scale quick."""
     scale: str = "micro"
     """Scale of the study's file, such as qwen3-4b."""
+    seeds_from: int = 0
+    """Added to every seed, to repeat a study with other seeds."""
     runs: Path = Path("runs/studies")
     """Folder of all studies' runs; for a report also what another one wrote: a study's records (`NAME-records.tar.xz`),
     or the `results.json` of all, to judge its effects anew."""
@@ -99,7 +101,11 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
     if chosen.size not in (MICRO, QUICK) and not dry_run:
         raise ConfigError(f"runs at {chosen.size} need a machine each; add --dry-run to print their commands")
     studies, scale, jobs = _choose(name, chosen.all), chosen.size, jobs or default_jobs()
-    planned = [work for file in studies for work in plan_work(file, scale=scale, root=chosen.runs)]
+    planned = [
+        work
+        for file in studies
+        for work in plan_work(file, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)
+    ]
     works = distinct_work(planned)
     missing = missing_work(works)
     summary = {
@@ -157,7 +163,7 @@ def _report(name: str | None, chosen: Chosen, output: Path, code: str | None, *,
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
     names = {file.name for file in studies}
-    found = judge_studies(family, scale=chosen.size, root=chosen.runs, code=code)
+    found = judge_studies(family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from)
     judged = [study for study in found if study.file.name in names]
     if json:
         _print_json(as_records(judged))

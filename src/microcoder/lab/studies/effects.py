@@ -26,7 +26,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 Solved = Mapping[str, Sequence[bool | None]]
@@ -199,6 +199,7 @@ def student_quantile(share: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
 
 
+@cache
 def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
     """Return weights of problems (P, 1 + num): all equal in the first column, then bootstrap samples."""
     import numpy as np

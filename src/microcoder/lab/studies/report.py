@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -90,8 +89,6 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         *(f"{summary[key] / 60:.1f} {what}" for key, what in times if isinstance(summary.get(key), int | float)),
         "" if manifest.get("seed") is None else f"seed {manifest['seed']}",
     ]
-    # As its command named it: where the page lies now must not change the page.
-    folder = shlex.quote(dict(pairwise(words)).get("--run-dir", "RUN"))
     reproduce = [f"git checkout {git['commit']}"] if git.get("commit") else []
     return {
         "title": subject or history.name,
@@ -99,7 +96,6 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         "about": " · ".join(filter(None, about)),
         "headline": _headline(history, headline),
         "story": _story(history),
-        "next": [(f"microcoder view {folder}", "read every rollout with its tests")],
         "notices": list(_notices(history, headline)),
         "tables": [
             *_arms(history, others),
@@ -145,9 +141,13 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
         text += f", the largest rise {max(rises):+.3f} from step {first} to {last}."
         links.append((text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"}))
     if history.steps:
-        total, truncated, _ = count_masked(history)
+        total, truncated, masked = count_masked(history)
         ends = _ends(history, "truncated_share", "{:.1%}", "{:.1%}")
         text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends and f', {ends}'}."
+        idle = masked - round(sum(s.masked_effective_share * sum(s.outcomes.values()) for s in history.steps))
+        text += (
+            f" {masked:,} were masked; of {idle:,} of them the advantage would have been 0 anyway." if masked else ""
+        )
         links.append((text, "truncated rollouts", {"truncated": "yes"}))
         links = [(text, name, {"view": "rollouts", "split": "train", **state}) for text, name, state in links]
         links.append((_doses(history.steps), "all curves", {"view": "curves"}))
@@ -327,6 +327,13 @@ def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
             f"{total} unscored sample{'' if total == 1 else 's'}: {unscored[0]} in training, {unscored[1]} before, "
             f"{unscored[2]} after. The sandbox failed on them, not the program, so they are in no mean on this page."
         )
+    limit = max((step.max_response_tokens for step in history.steps), default=0)
+    in_test = (((history.manifest.get("config") or {}).get("evaluation") or {}).get("max_response_tokens")) or limit
+    if limit and limit != in_test:
+        yield (
+            f"At most {limit} tokens of a response in training, and {in_test} in tests: lengths and accuracy of the "
+            "two differ by that."
+        )
     if not history.is_finished:
         yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
     for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
@@ -382,9 +389,9 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     """
     if not config:
         return ""
-    loss, masking, filtering, entropy = (
+    loss, masking, filtering = (
         _table(config.get(key), usual)
-        for key, usual in (("loss", "dapo"), ("masking", "none"), ("group_filtering", "none"), ("entropy", "none"))
+        for key, usual in (("loss", "dapo"), ("masking", "none"), ("group_filtering", "none"))
     )
     kind, advantage = str(loss["kind"]), str(config.get("advantage") or "grpo")
     has_kl = bool(config.get("kl_coefficient"))
@@ -400,7 +407,6 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
         "no KL": kind == "grpo" and not has_kl,
         "KL": kind != "grpo" and has_kl,
         "dynamic sampling": filtering["kind"] == "dynamic",
-        f"entropy {entropy['kind']}": entropy["kind"] != "none",
     }
     return ", ".join([name, *(text for text, holds in departures.items() if text and holds)])
 

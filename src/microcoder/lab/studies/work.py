@@ -3,6 +3,16 @@
 A piece of work has a folder that is named after the code that decides its results and a digest of its config, so that
 equal work of several studies is done once, a finished study has nothing left to do, and a changed recipe or a changed
 algorithm gets folders of its own.
+
+Measurements of a study without training runs: a function, its settings and a seed give paired rows.
+
+A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
+its `summary.json`, written last, says that it is finished. The function is handed a `Job` and yields `MeasuredValue`s:
+
+    def judge_both_ways(job: Job, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
+
+Rows of one unit (a problem, a rollout, a pair) under several levels are compared with each other. The published
+studies' functions are in `studies/measures.py`.
 """
 
 from __future__ import annotations
@@ -11,11 +21,13 @@ import hashlib
 import io
 import json
 import lzma
+import math
 import re
 import tarfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,12 +36,12 @@ from typing import Any
 import microcoder
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import new_file, read_json, write_json
+from microcoder.judge.core.extensions import load_extension
+from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_text
 from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, StudyFile
-from microcoder.lab.studies.measure import is_measured
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.manifest import digest_config
+from microcoder.train.run.manifest import digest_config, read_git
 from microcoder.train.runs import RunDirectory
 
 _SOURCE = Path(microcoder.__file__).parent
@@ -52,6 +64,81 @@ def digest_code() -> str:
         if path.suffix in (".py", ".toml"):
             digest.update(f"{path.relative_to(_SOURCE).as_posix()}\0{dump_meaning(path)}\0".encode())
     return digest.hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredValue:
+    """One value of one unit under one level."""
+
+    metric: str
+    level: str
+    unit: str
+    """A problem, a rollout, a pair: what the levels are compared on. Of the same name in several seeds, it is the same
+    unit there, such as a held-out problem; what is drawn anew for a seed has the seed in its name."""
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The input of a measuring function."""
+
+    seed: int
+    config: TrainConfig
+    """The scale's baseline with the study's and the measurement's keys, and this seed."""
+    folder: Path
+    """A folder of its own, kept between restarts."""
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    """Level -> folder of the finished run of this seed, for the levels that the measurement `uses`."""
+
+
+def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
+    """Take one measurement and write its rows; return its summary."""
+    function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
+    started, cpu_started = time.monotonic(), time.process_time()
+    job.folder.mkdir(parents=True, exist_ok=True)
+    rows = [_check_row(row, measurement) for row in function(job)]
+    if not rows:
+        raise DataError(f"measurement {measurement.function} yielded no row")
+    write_text(job.folder / "rows.jsonl", "".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    summary = {
+        "function": measurement.function,
+        "settings": measurement.settings,
+        "seed": job.seed,
+        "config": job.config.model_dump(mode="json"),
+        "num_rows": len(rows),
+        "git": read_git(Path(__file__).parent),
+        "wall_seconds": round(time.monotonic() - started, 1),
+        "cpu_seconds": round(time.process_time() - cpu_started, 1),
+    }
+    write_json(job.folder / "summary.json", summary)
+    return summary
+
+
+def _check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
+    if row.metric not in measurement.metrics or row.level not in measurement.levels:
+        raise DataError(
+            f"measurement {measurement.function} yielded {row.metric!r} at {row.level!r}; the study names the metrics "
+            f"{', '.join(measurement.metrics)} and the levels {', '.join(measurement.levels)}"
+        )
+    is_share = measurement.metrics[row.metric].unit == "share"
+    if not math.isfinite(row.value) or (is_share and not 0 <= row.value <= 1):
+        what = f"{row.metric}, a share" if is_share else row.metric
+        raise DataError(f"measurement {measurement.function} yielded {row.value} for {what}; leave such rows out")
+    return row
+
+
+def is_measured(folder: Path) -> bool:
+    """The measurement was finished."""
+    return (folder / "summary.json").exists()
+
+
+def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
+    """Return the rows and the summary of a finished measurement."""
+    summary = read_json(folder / "summary.json", what="measurement")
+    try:
+        return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary
+    except TypeError as error:
+        raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +200,7 @@ def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int) ->
     return load_config(TrainConfig, [file.path.parent / chosen.baseline], layers=layers)
 
 
-def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None) -> list[Work]:
+def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
     """Return the study's runs, seed by seed, so that a part of them compares all levels.
 
     Args:
@@ -121,9 +208,10 @@ def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
         code: code digest of the runs; None: that of the installed code.
+        seeds_from: added to every seed, for a replication.
     """
     runs = []
-    seeds = file.seeds(scale)
+    seeds = [seed + seeds_from for seed in file.seeds(scale)]
     for level in file.study.levels:
         keys = level_keys(file, scale=scale, level=level)
         recipe = _resolve(file, scale, _fill_in(keys, seeds[0]), seeds[0])
@@ -137,7 +225,7 @@ def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
     return sorted(runs, key=lambda run: seeds.index(run.seed))
 
 
-def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder: Path) -> Iterator[Work]:
+def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
     folders = {(run.name, run.seed): run.folder for run in runs}
     for name, measurement in file.study.measurements.items():
         path, _, function = measurement.function.rpartition(":")
@@ -146,7 +234,7 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
             measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
         )
         recipe = _resolve(file, scale, measurement.set, 0)
-        for seed in measurement.seeds:
+        for seed in (seed + start for seed in measurement.seeds):
             if any((level, seed) not in folders for level in measurement.uses):
                 continue
             config = recipe.model_copy(update={"seed": seed})
@@ -162,14 +250,14 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
             yield Work(file.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
 
 
-def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None) -> list[Work]:
+def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
     """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
 
     With a `code`, a run that its catalogue names is where that says.
     """
     folder = root / (code or digest_code())
-    runs = plan_runs(file, scale=scale, root=root, code=code)
-    works = sorted([*runs, *_plan_measurements(file, runs, scale, folder)], key=lambda work: work.seed)
+    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    works = sorted([*runs, *_plan_measurements(file, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
     if code is None:
         return works
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.machine import count_processors
-from microcoder.lab.studies.measure import Job, run_measurement
-from microcoder.lab.studies.work import Work, distinct_work
+from microcoder.lab.studies.work import Job, Work, distinct_work, run_measurement
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
 

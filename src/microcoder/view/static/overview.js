@@ -20,7 +20,6 @@ viewer.overview = (() => {
       make("p", { class: "soft" }, shown(told.about)),
       headline(told, run.key),
       ...[...told.notices, ...run.notices].map((text) => make("p", { class: "notice" }, shown(text))),
-      make("p", { id: "next" }, "Next: ", ...told.next.map(([command, what], i) => [i ? "; " : "", make("code", {}, shown(command)), ` to ${what}`]).flat()),
       ...told.tables.map(section),
       make("h3", {}, "Curves"),
       make("div", {}, chart),
