@@ -145,9 +145,7 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
         ends = _ends(history, "truncated_share", "{:.1%}", "{:.1%}")
         text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends and f', {ends}'}."
         idle = masked - round(sum(s.masked_effective_share * sum(s.outcomes.values()) for s in history.steps))
-        text += (
-            f" {masked:,} were masked; of {idle:,} of them the advantage would have been 0 anyway." if masked else ""
-        )
+        text += f" Of {masked:,} masked, {idle:,} would have had an advantage of 0 anyway." if masked else ""
         links.append((text, "truncated rollouts", {"truncated": "yes"}))
         links = [(text, name, {"view": "rollouts", "split": "train", **state}) for text, name, state in links]
         links.append((_doses(history.steps), "all curves", {"view": "curves"}))
