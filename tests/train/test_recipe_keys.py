@@ -14,8 +14,7 @@ from trl import GRPOConfig
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.batching import cut_batches
-from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
-from microcoder.train.recipe.trl_options import REFUSED
+from microcoder.train.recipe.recipe import REFUSED_OF_TRL, TrainConfig, require_optimizer
 from microcoder.train.run.manifest import digest_config
 from microcoder.train.trl import arguments as trl_arguments
 from microcoder.train.trl.arguments import build_arguments
@@ -95,7 +94,7 @@ def test_trls_own_options_reach_it() -> None:
 
 
 def test_every_name_that_is_refused_is_one_of_trls() -> None:
-    assert {field.name for field in dataclasses.fields(GRPOConfig)} >= REFUSED
+    assert {field.name for field in dataclasses.fields(GRPOConfig)} >= REFUSED_OF_TRL
 
 
 def test_what_the_recipe_decides_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +102,7 @@ def test_what_the_recipe_decides_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(trl_arguments, "GRPOConfig", lambda **given: decided.update(given))
     monkeypatch.setattr(trl_arguments, "check_options", lambda _: None)
     arguments(rollout__backend="vllm")
-    assert decided.keys() - {"report_to", "run_name"} <= REFUSED
+    assert decided.keys() - {"report_to", "run_name"} <= REFUSED_OF_TRL
 
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")

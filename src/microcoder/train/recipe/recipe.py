@@ -21,7 +21,6 @@ from microcoder.train.algorithm.config import AlgorithmConfig, TwoSidedLoss
 from microcoder.train.algorithm.masking import SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
-from microcoder.train.recipe.trl_options import REFUSED
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
 """Bytes a weight, by `dtype`."""
@@ -263,6 +262,33 @@ class CheckpointConfig(Config):
     """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
 
 
+_TRL_NAMES = """
+    adam_beta2 beta bf16 fp16 chat_template_kwargs epsilon epsilon_high delta loss_type importance_sampling_level
+    sapo_temperature_neg sapo_temperature_pos scale_rewards use_bias_correction_kl mask_truncated_completions
+    multi_objective_aggregation reward_weights generation_batch_size gradient_accumulation_steps num_iterations
+    per_device_train_batch_size per_device_eval_batch_size steps_per_generation auto_find_batch_size
+    dataloader_drop_last dataloader_pin_memory gradient_checkpointing model_init_kwargs use_cpu
+    learning_rate lr_scheduler_type lr_scheduler_kwargs warmup_steps warmup_ratio max_grad_norm optim weight_decay
+    max_steps num_train_epochs seed data_seed full_determinism shuffle_dataset train_sampling_strategy
+    max_completion_length num_generations num_generations_eval temperature top_k top_p min_p repetition_penalty
+    max_tool_calling_iterations use_transformers_continuous_batching transformers_continuous_batching_config
+    use_vllm vllm_enable_sleep_mode vllm_gpu_memory_utilization vllm_importance_sampling_cap
+    vllm_importance_sampling_clip_max vllm_importance_sampling_clip_min vllm_importance_sampling_correction
+    vllm_importance_sampling_mode vllm_max_model_length vllm_mode vllm_server_base_url vllm_server_host
+    vllm_server_port vllm_server_timeout vllm_tensor_parallel_size
+    do_eval do_predict do_train eval_accumulation_steps eval_delay eval_do_concat_batches eval_on_start eval_steps
+    eval_strategy include_for_metrics greater_is_better load_best_model_at_end metric_for_best_model
+    disable_tqdm log_completions log_completions_hub_repo logging_first_step logging_strategy logging_steps
+    num_completions_to_print remove_unused_columns output_dir
+    ignore_data_skip restore_callback_states_from_checkpoint resume_from_checkpoint save_on_each_node
+    save_only_model save_steps save_strategy save_total_limit
+    push_to_hub hub_model_id hub_strategy hub_token hub_private_repo hub_always_push hub_revision
+"""
+REFUSED_OF_TRL = frozenset(_TRL_NAMES.split())
+"""TRL's options that the recipe has keys for, that our own sampling, batches, checkpoints or metrics replace, or that
+would make the sampled distribution another than the one that ratios are taken under (`top_p`, `repetition_penalty`)."""
+
+
 class TrainConfig(Config):
     """A training run, whole."""
 
@@ -296,7 +322,7 @@ class TrainConfig(Config):
     @field_validator("trl")
     @classmethod
     def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        if refused := [name for name in options if name in REFUSED]:
+        if refused := [name for name in options if name in REFUSED_OF_TRL]:
             raise ValueError(f"[trl] {refused[0]} is the recipe's to decide; look for its key in docs/reference.md")
         return dict(options)
 
