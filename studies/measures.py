@@ -18,7 +18,7 @@ from typing import Any
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
-from microcoder.lab.studies.measure import Job, MeasuredValue
+from microcoder.lab.studies.work import Job, MeasuredValue
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.judging import open_judge
@@ -47,7 +47,7 @@ def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue
     tasks = {t.problem.id: t for t in load_tasks(job.config.model_copy(update={"evaluator": evaluator})).train}
     steps = run.rollout_steps()
     gaps: dict[int, float] = {}
-    with open_judge(evaluator, [task.problem for task in tasks.values()]) as (judge, _):
+    with open_judge(evaluator) as (judge, _):
         for step in steps:
             rows = [row for row in read_rollouts(run.rollout_file(step)) if row["reward"] is not None]
             both = _judge_accepted(rows, tasks, judge)

@@ -44,7 +44,6 @@ BUDGETS = {
     "train/trl": 1350,
     "train/verl": 1910,
     "lab": 10,
-    "lab/flawed": 160,
     "lab/yardstick": 1200,
     "lab/studies": 3280,
     "eval": 1020,

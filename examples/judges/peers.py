@@ -1,4 +1,4 @@
-"""Judges of other projects, for `microcoder audit-judge --judge examples/judges/peers.py:NAME=WHERE`.
+"""Judges of other projects, and `in_process`: `microcoder audit-judge --judge examples/judges/peers.py:NAME=WHERE`.
 
 Each function takes what is behind the `=` (a checkout, a file, an address) and returns two things: a function from a
 case to True, False, or None if the judge says that it could not tell; and a text about the judge's version. A case is a
@@ -10,13 +10,16 @@ package's own judges are made of (`microcoder/lab/yardstick/inside/judges.py`).
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
+import io
 import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -37,6 +40,45 @@ ABILITIES = {
 """What cases may need of a judge, where it is not functions and packages."""
 SERVICES = ["sandbox_fusion", "nemo_verify"]
 """They run programs where they are: there is nothing to contain here."""
+
+
+def in_process(path: str) -> tuple[Ask, str]:
+    """`exec` in the judge's own process, under an alarm."""
+
+    def ask(case: dict[str, Any]) -> bool:
+        def stop(*_: object) -> None:
+            raise TimeoutError
+
+        signal.signal(signal.SIGALRM, stop)
+        try:
+            for given, expected in case["tests"]:
+                signal.alarm(max(1, math.ceil(case["time_limit_seconds"])))
+                if not _execute(case, given, expected):
+                    return False
+        except (Exception, SystemExit):
+            return False
+        finally:
+            signal.alarm(0)
+        return True
+
+    return ask, f"Python {sys.version.split()[0]}"
+
+
+def _execute(case: dict[str, Any], given: str, expected: str) -> bool:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    if case.get("fn_name"):
+        exec(case["code"], names)
+        owner = names["Solution"]() if "Solution" in names else None
+        function = getattr(owner, case["fn_name"]) if owner is not None else names[case["fn_name"]]
+        return function(*map(json.loads, given.split("\n"))) == json.loads(expected)
+    output, stdin = io.StringIO(), sys.stdin
+    sys.stdin = io.StringIO(given)
+    try:
+        with contextlib.redirect_stdout(output):
+            exec(case["code"], names)
+    finally:
+        sys.stdin = stdin
+    return output.getvalue().strip() == expected.strip()
 
 
 def livecodebench(path: str) -> tuple[Ask, str]:

@@ -3,6 +3,7 @@
     python studies/judges/judges.py reward_hacking
     python studies/judges/judges.py noisy_judge [--jobs 2]
 
+The graders, `naive_grader.py` and `noisy_judge.py`, are imported from this folder: nothing else judges by them.
 Figures go to docs/insights, where the pages are that tell what they show. A run that was stopped is resumed.
 """
 

@@ -146,7 +146,7 @@ MISTAKES = {
     "eval --benchmark.path x --generation.model m --pass_at [9]": "more than the 4 samples",
     "eval --benchmark.path x --generation.kind endpoint --generation.base_url x": "base_url",
     "audit-judge --judge nosuch": "unknown judge 'nosuch'; use one of microcoder, ",
-    "audit-judge --judge in-proces": "did you mean in-process?",
+    "audit-judge --judge subproces": "did you mean subprocess?",
     "audit-judge --judge lcb": "its location is missing; type --judge lcb=... (module:attribute or file.py:function)",
     "audit-judge --judge no/such.py:rllm=x": "there is no no/such.py; type --judge FILE.py:FUNCTION=WHERE",
     "audit-judge --judge function=mine.py": "'mine.py' names no function; it takes module:attribute or ",
@@ -158,7 +158,6 @@ MISTAKES = {
     "view nowhere": "nowhere is not a run",
     "view run --problems nofile": "--problems nofile does not exist; check the path",
     "study": "name one study, or pass --all",
-    "study --all --report --against {folder}": "pass a folder that `microcoder study --all --report` wrote",
 }
 """Of every verb: what is typed, and what stands in the line that comes of it."""
 

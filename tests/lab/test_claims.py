@@ -20,14 +20,14 @@ from microcoder.lab.studies.effects import (
     estimate_rows,
     student_quantile,
 )
-from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
+from microcoder.lab.studies.history import MetricSeries, measure, parse_feature
 from microcoder.lab.studies.verdicts import (
     ClaimFinding,
     ContrastResult,
     adjust_judgements,
     adjust_p_values,
+    expected_half_width,
     judge_contrast,
-    power_of,
 )
 
 SUPPORTED, SMALLER, CONTRADICTED, INCONCLUSIVE = (
@@ -247,12 +247,12 @@ def test_more_seeds_never_lead_from_supported_to_contradicted(
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
-def test_intervals_cover_at_their_rate_and_find_as_often_as_is_reckoned_before(num_seeds: int) -> None:
+def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(num_seeds: int) -> None:
     rng, spread = np.random.default_rng(num_seeds), 0.015
     effects = [estimate_effect(LEAST + spread * rng.standard_normal((num_seeds, 1))) for _ in range(2000)]
     assert 0.935 <= sum(effect.low <= LEAST <= effect.high for effect in effects) / 2000 <= 0.965
-    expected = power_of(spread, LEAST, num_seeds=num_seeds)
-    assert sum(effect.low > 0 for effect in effects) / 2000 == pytest.approx(expected, abs=0.05)
+    typical = math.sqrt(sum(effect.half_width**2 for effect in effects) / 2000)
+    assert typical == pytest.approx(expected_half_width(spread, num_seeds), rel=0.05)
 
 
 def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:

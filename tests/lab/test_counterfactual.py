@@ -10,7 +10,7 @@ from measures import contrast_length, measure_shifts, step_under_rules
 from transformers import AutoModelForCausalLM
 
 from microcoder.judge.core.config import load_config
-from microcoder.lab.studies.measure import Job, MeasuredValue
+from microcoder.lab.studies.work import Job, MeasuredValue
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.weights import load_tokenizer
 from microcoder.train.runs import RunDirectory, read_rollouts

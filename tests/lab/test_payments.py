@@ -4,11 +4,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from noisy_judge import place_program
 from payment_report import report_errors, report_hacking
 from payments import count_payments, read_payments
 
 from microcoder.judge.core.errors import DataError
-from microcoder.lab.flawed.noisy_judge import place_program
 from microcoder.lab.studies.design import MICRO, StudyFile, load_study
 from microcoder.lab.studies.work import Work, plan_runs
 from microcoder.lab.studies.workers import do_work, missing_work
@@ -38,7 +38,7 @@ reference = "no errors"
 seeds = [0, 1, 2]
 [levels."no errors"]
 [[levels."systematic false accepts, 20 %".set.rewards]]
-name = "microcoder.lab.flawed.noisy_judge:noisy_verdict"
+name = "noisy_judge:noisy_verdict"
 options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
 """
 
@@ -51,13 +51,12 @@ def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
     (folder / "graders.toml").write_text(STUDY)
     study, root = load_study(folder / "graders.toml"), folder / "runs"
     chosen = {run.name: run for run in plan_runs(study, scale=MICRO, root=root) if run.seed == 1}
-    planned = [(study, list(chosen.values()))]
 
     def end(work: Work, result: str) -> None:
         ended.append(work.name)
 
-    assert do_work(planned, scale=MICRO, jobs=1, logs=root / "logs", on_end=end) == {}
-    assert (ended, missing_work(planned, scale=MICRO)) == (list(chosen), [])
+    assert do_work([*chosen.values()], jobs=1, logs=root / "logs", on_end=end) == {}
+    assert (ended, missing_work([*chosen.values()])) == (list(chosen), [])
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in chosen.values())
     return study, chosen
 

@@ -15,7 +15,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Checker, Rollout
-from microcoder.lab.studies.measure import Job
+from microcoder.lab.studies.work import Job
 from microcoder.train.metrics import ScoredRollout, rollout_row
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import load_tasks

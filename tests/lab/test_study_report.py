@@ -14,8 +14,8 @@ from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 from microcoder.lab.studies.design import INSIGHTS, QUICK, find_studies
-from microcoder.lab.studies.features import LABELS, MetricSeries
 from microcoder.lab.studies.figures import draw_curves
+from microcoder.lab.studies.history import LABELS, MetricSeries
 from microcoder.lab.studies.work import plan_runs
 
 ROOT = Path(__file__).parents[2]
@@ -104,19 +104,6 @@ def test_the_published_pages_are_what_the_published_records_say(tmp_path: Path) 
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert len(written) == 11
     assert [name for name, text in written.items() if text != (published / name).read_text()] == []
-
-
-def test_a_report_says_which_conclusions_of_another_it_repeats(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = {"T1": "supported", "T2": "contradicted", "T4": "not decidable at this scale", "B1": "inconclusive"}
-    claims = [{"id": name, "verdict": verdict} for name, verdict in found.items()]
-    (folder / "results.json").write_text(json.dumps({"format": 2, "claims": claims}))
-    report(folder, "a", "--all", "--against", str(folder))
-    told = capsys.readouterr().out
-    assert "0 of 2 conclusive verdicts of " in told
-    assert "T2: contradicted, then not run" in told
-    assert not (folder / "a").exists()
 
 
 def test_without_runs_it_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,9 +48,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     problems = [PROBLEM] * len(PROGRAMS)
-    with open_judge(EvaluatorConfig(workers=1), [PROBLEM]) as (judge, held):
+    with open_judge(EvaluatorConfig(workers=1)) as (judge, held):
         here = judge.judge(PROGRAMS, problems)
-    with open_judge(EvaluatorConfig(backend="http", url=service), [PROBLEM]) as (judge, held_there):
+    with open_judge(EvaluatorConfig(backend="http", url=service)) as (judge, held_there):
         there = judge.judge(PROGRAMS, problems)
     assert held_there == held
     assert [(v.outcome, v.tests_passed, len(v.tests)) for v in there] == [
@@ -61,29 +61,12 @@ def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch:
 
 def test_what_cannot_be_judged_there_is_said_at_the_start(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
-    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend="http", url=service), []):
+    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend="http", url=service)):
         pass
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     another_rule = EvaluatorConfig(backend="http", url=service, stop="never")
-    with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule, []):
+    with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule):
         pass
-
-
-def test_a_problem_that_a_service_would_refuse_is_said_at_the_start(
-    service: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    refused: list[tuple[dict[str, object], str]] = [
-        ({"time_limit_seconds": 90}, r"problem big has a time limit of 90 s, .* at most 60; .* --max-cpu-seconds 90"),
-        ({"memory_limit_mib": 8192}, r"problem big has a memory limit of 8192 MiB.* --max-memory-mib 8192"),
-        ({"tests": PROBLEM.tests * 501}, r"problem big has 1002 tests, .* at most 1000; .* --max-tests 1002"),
-        ({"tests": (TestCase(input="\n" * (33 << 20), output=""),)}, r"a request of 67 MiB, .* --max-body-mib 67"),
-    ]
-    config = EvaluatorConfig(backend="http", url=service)
-    for larger, words in refused:
-        problems = [PROBLEM, PROBLEM.model_copy(update={"id": "big", **larger})]
-        with pytest.raises(ConfigError, match=words), open_judge(config, problems):
-            pass
 
 
 def test_one_of_two_services_is_enough_and_the_other_is_counted(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +75,11 @@ def test_one_of_two_services_is_enough_and_the_other_is_counted(service: str, mo
     urls = ["http://127.0.0.1:9", service]
     both = load_config(EvaluatorConfig, overrides={"backend": "http", "url": str(urls)})
     assert EvaluatorConfig(backend="http", url=service).url == (service,)
-    with open_judge(both, [PROBLEM]) as (judge, _):
+    with open_judge(both) as (judge, _):
         assert [v.is_accepted for v in judge.judge(PROGRAMS, [PROBLEM] * 5)] == [True, False, False, False, False]
         assert isinstance(judge, JudgeClient)
         assert judge.outages == {urls[0]: 1}
     # Of none there is no verdict.
     nobody = EvaluatorConfig(backend="http", url=urls[0])
-    with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody, []):
+    with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody):
         pass

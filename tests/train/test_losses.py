@@ -17,7 +17,7 @@ from trl import GRPOTrainer
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.train.algorithm.config import AlgorithmConfig, EntropyBonus, GspoLoss, Loss, LuspoLoss, NoEntropyTerm
+from microcoder.train.algorithm.config import AlgorithmConfig, GspoLoss, Loss, LuspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking
 from microcoder.train.algorithm.scoring import measure_doses
 from microcoder.train.trl.arguments import translate_loss
@@ -48,7 +48,7 @@ def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield trainer
 
 
-def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> None:
+def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: float = 0.0) -> None:
     """Give a trainer another loss than that it was built with."""
     arguments = translate_loss(algorithm)
     for name, value in arguments.items():
@@ -56,8 +56,8 @@ def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> None:
     trainer.loss_type, trainer.beta = arguments["loss_type"], algorithm.kl_coefficient
     trainer.importance_sampling_level = arguments["importance_sampling_level"]
     trainer.epsilon_low, trainer.epsilon_high = arguments.get("epsilon", 0.2), arguments.get("epsilon_high", 0.2)
-    trainer.entropy_coef = arguments.get("entropy_coef", 0.0)
-    trainer._entropy_bonus_enabled = trainer.entropy_coef != 0
+    # `[trl] entropy_coef`.
+    trainer.entropy_coef, trainer._entropy_bonus_enabled = entropy, entropy != 0
 
 
 def whole_loss(
@@ -69,6 +69,7 @@ def whole_loss(
     *,
     advantages: list[float],
     counts: list[bool],
+    entropy: float = 0.0,
     **divided: Any,
 ) -> torch.Tensor:
     """Return the equation's loss with its KL and entropy terms; each row is as long as its response."""
@@ -76,8 +77,8 @@ def whole_loss(
     kl = [c * ((r - now).exp() - (r - now) - 1) for now, r, c in zip(logps, reference, counts, strict=True)]
     loss = loss + algorithm.kl_coefficient * reduce_rows(algorithm.loss, kl, **divided)
     counted = [row for row, is_counted in zip(entropies, counts, strict=True) if is_counted]
-    if isinstance(algorithm.entropy, EntropyBonus) and counted:
-        loss = loss - algorithm.entropy.coefficient * torch.cat(counted).mean()
+    if entropy and counted:
+        loss = loss - entropy * torch.cat(counted).mean()
     return loss
 
 
@@ -120,7 +121,9 @@ class Batch:
         self.loss_mask = self.mask * self.counts[:, None].long()
         self.logps.requires_grad_()
 
-    def loss_by(self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_by(
+        self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return our trainer's loss and its gradient."""
         ids = torch.zeros_like(self.mask)
         ids[:, 0] = torch.arange(len(self.lengths))
@@ -135,7 +138,7 @@ class Batch:
             "ref_per_token_logps": self.reference,
             "num_items_in_batch": self.loss_mask.sum(),
         }
-        set_loss(trainer, algorithm)
+        set_loss(trainer, algorithm, entropy)
         trainer.__class__ = GivenLogps
         trainer.given_logps, trainer.given_entropies = self.logps, self.entropies  # type: ignore[attr-defined]
         try:
@@ -144,7 +147,9 @@ class Batch:
             trainer.__class__ = MicroCoderTrainer
         return loss, self._gradient(loss)
 
-    def loss_by_hand(self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_by_hand(
+        self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the equation's loss and its gradient."""
         rows = (
             [row[:length] for row, length in zip(values, self.lengths, strict=True)]
@@ -155,6 +160,7 @@ class Batch:
             *rows,
             advantages=self.advantages.tolist(),
             counts=self.counts.tolist(),
+            entropy=entropy,
             tokens_per_update=max(1, self.loss_mask.sum().item()) / passes_a_step(trainer),
             max_response_tokens=trainer.max_completion_length or 0,
         )
@@ -180,10 +186,9 @@ def test_the_loss_is_the_equation(
 ) -> None:
     """Every loss, with rows left out of the pass and out of the denominator, value and gradient."""
     batch = Batch(lengths, seed)
-    term = EntropyBonus(kind="bonus", coefficient=entropy) if entropy else NoEntropyTerm()
-    algorithm = AlgorithmConfig(loss=LOSSES[name], kl_coefficient=beta, entropy=term)
-    loss, gradient = batch.loss_by(trainer, algorithm)
-    expected, expected_gradient = batch.loss_by_hand(trainer, algorithm)
+    algorithm = AlgorithmConfig(loss=LOSSES[name], kl_coefficient=beta)
+    loss, gradient = batch.loss_by(trainer, algorithm, entropy)
+    expected, expected_gradient = batch.loss_by_hand(trainer, algorithm, entropy)
     assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
     torch.testing.assert_close(gradient, expected_gradient, atol=1e-6, rtol=0)
 
@@ -305,7 +310,7 @@ def taken_by_clip(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: 
 
 
 KL: dict[str, Any] = {"kl_coefficient": 0.04}
-BONUS = {"entropy": EntropyBonus(kind="bonus", coefficient=0.05)}
+BONUS = {"entropy": 0.05}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "cispo": ("baseline", {}),
     "dapo": ("denominator", KL | BONUS),
@@ -325,7 +330,8 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
 ) -> None:
     """With weights of the sampler, and an update later: relative to 1e-5, the trainer being in float32."""
     model: Any = trainer.model
-    leave_out_of, terms = CASES[name]
+    leave_out_of, terms = CASES[name][0], dict(CASES[name][1])
+    entropy = terms.pop("entropy", 0.0)
     start = AutoModelForCausalLM.from_pretrained(tiny_checkpoint).state_dict()
     model.load_state_dict(start)
     masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)  # type: ignore[arg-type]
@@ -335,7 +341,7 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     torch.manual_seed(1)
     rows = rows_of(trainer, 5)
     batch = trainer._generate_and_score_completions(rows)
-    set_loss(trainer, algorithm)
+    set_loss(trainer, algorithm, entropy)
     samples = samples_of(trainer)
     assert [sample.rollout.problem_id for sample in samples] == [row["problem_id"] for row in rows]
     lengths, counts = [len(one.rollout.token_ids) for one in samples], [one.counts for one in samples]
@@ -359,7 +365,8 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
         exact.zero_grad()
         trainer._compute_loss(model, dict(batch)).backward()
         logps, entropies = read_rows(exact, batch, lengths)
-        whole_loss(algorithm, logps, old, old, entropies, advantages=advantages, counts=counts, **divided).backward()
+        taken_by = {"advantages": advantages, "counts": counts, "entropy": entropy}
+        whole_loss(algorithm, logps, old, old, entropies, **taken_by, **divided).backward()
         ours, theirs = gradient_of(model), gradient_of(exact)
         assert float((ours - theirs).norm() / theirs.norm()) < 1e-5
         taken = [taken_by_clip(algorithm.loss, *row) for row in zip(logps, old, advantages, strict=True)]

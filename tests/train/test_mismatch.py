@@ -103,10 +103,8 @@ def config(**changes: str) -> TrainConfig:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rollout.backend": "transformers", "rollout.vllm.mode": "server"}, "add --rollout.backend vllm"),
+        ({"rollout.backend": "transformers", "rollout.vllm.enable_sleep_mode": "true"}, "add --rollout.backend vllm"),
         ({"rollout.backend": "transformers", "rollout.mismatch.correction": "off"}, "add --rollout.backend vllm"),
-        ({"rollout.vllm.mode": "server", "rollout.vllm.enable_sleep_mode": "true"}, "does nothing in mode .server."),
-        ({"rollout.vllm.server_base_url": "http://x:1"}, 'add rollout.vllm.mode = "server"'),
         ({"rollout.mismatch.correction": "off", "rollout.mismatch.mode": "mask"}, "leave them out"),
         ({"rollout.mismatch.correction": "off", "rollout.mismatch.lower_threshold": "0.5"}, "leave them out"),
         ({"rollout.mismatch.threshold": "0.5"}, "must be more than 1"),
@@ -130,8 +128,5 @@ def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_
     assert (here["vllm_enable_sleep_mode"], here["vllm_max_model_length"]) == (True, 8201)
     assert here["vllm_importance_sampling_mode"] == "token_truncate"
     assert here["vllm_importance_sampling_clip_min"] is None
-    apart = config(**{"rollout.vllm.mode": "server", "rollout.mismatch.correction": "off"})
-    there = vllm_arguments(apart, longest_prompt_tokens=9)
-    assert there["vllm_server_base_url"] == "http://127.0.0.1:8000"
-    assert not there["vllm_importance_sampling_correction"]
-    assert "vllm_gpu_memory_utilization" not in there
+    plain = vllm_arguments(config(**{"rollout.mismatch.correction": "off"}), longest_prompt_tokens=9)
+    assert not plain["vllm_importance_sampling_correction"]

@@ -20,7 +20,6 @@ from typing import Any
 import keyed_sampling
 import pytest
 import torch
-from hub_server import Hub, serve_hub
 from safetensors.torch import load_file, save_file
 from small_runs import SMALL, comparable_rollouts, without_times
 from tensorboard.backend.event_processing import event_accumulator
@@ -221,38 +220,21 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     assert_same_run(run, finished)
 
 
-def test_damage_of_every_kind_a_kill_can_do_is_undone_and_loggers_and_the_hub_are_trls_own(
+def test_damage_of_every_kind_a_kill_can_do_is_undone_and_loggers_are_trls_own(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows and files beyond the last checkpoint, a half-written one, a cut-off line: all gone after the resume.
 
-    TRL's card, our figures among TRL's in its loggers, and the model on the Hub after the last step.
+    And our figures are among TRL's in its loggers.
     """
     run = interrupt(finished, tmp_path)
     (run.trl / "checkpoint-8").mkdir(parents=True)
     with run.metrics.open("a") as file:
         file.write('{"step": 5, "rew')
-    hub = Hub(refuses=True)
-    keys = {"trl.push_to_hub": "true", "trl.hub_model_id": "me/model", "trl.hub_strategy": "end"}
-    keys["trl.report_to"] = "tensorboard"
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
-    with serve_hub(hub) as url:
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", url)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
-        monkeypatch.setenv("HF_TOKEN", "hf_anything")
-        with pytest.raises(ConfigError, match=r"push_to_hub cannot push to me/model \(.*401.*type `hf auth login`"):
-            train(tiny_checkpoint, run.root, **keys)
-        hub.refuses = False
-        train(tiny_checkpoint, run.root, **keys)
+    train(tiny_checkpoint, run.root, **{"trl.report_to": "tensorboard"})
     assert_same_run(run, finished)
     assert run.read_continuations() == finished.read_continuations()
-    card = (run.model / "README.md").read_text(encoding="utf-8")
-    assert "library_name: transformers" in card
-    assert "Shao" in card, "the card does not cite GRPO's paper"
-    ((branch, files),) = hub.committed
-    assert branch == "main"
-    assert files["model.safetensors"] == (run.model / "model.safetensors").read_bytes()
-    assert "optimizer.pt" not in files
     events = event_accumulator.EventAccumulator(str(tmp_path / "events"))
     events.Reload()
     rows, evaluations = run.read_metrics(), run.read_evaluations()
@@ -504,15 +486,11 @@ def test_a_run_out_of_memory_names_the_keys_and_may_resume_in_smaller_passes(
     assert asked[0] == asked[1]
 
 
-def test_failures_of_the_machine_are_distinguished_from_faults_of_ours(tmp_path: Path) -> None:
+def test_a_full_disk_or_memory_is_told_from_other_faults(tmp_path: Path) -> None:
     config, run = load_config(TrainConfig, overrides=MICRO), RunDirectory(tmp_path)
-    launch = RuntimeError("CUDA error: unspecified launch failure\nCUDA kernel errors might be")
     memory = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
     disk = OSError(28, "No space left on device", "/proc/1/file")
-    # What torch says in one process when another was killed in a collective of gloo.
-    peer = RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1")
-    found = [explain_failure(error, config, run) for error in (launch, memory, disk, peer)]
-    told = ("the GPU failed (CUDA error", "out of memory (CUDA out of memory.", "the disk of /proc/1 is full")
-    told += ("another process of the run ended (",)
-    assert all(str(cause).startswith(start) for cause, start in zip(found, told, strict=True))
+    found = [str(explain_failure(error, config, run)) for error in (memory, disk)]
+    assert found[0].startswith("out of memory (CUDA out of memory.")
+    assert found[1].startswith("the disk is full: ")
     assert explain_failure(RuntimeError("shapes cannot be multiplied"), config, run) is None

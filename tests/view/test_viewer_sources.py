@@ -23,8 +23,7 @@ from viewer_runs import (
 from microcoder.cli.progress import Progress
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import DataError
-from microcoder.lab.studies.features import read_series
-from microcoder.lab.studies.history import read_history
+from microcoder.lab.studies.history import read_history, read_series
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory
 from microcoder.view import Collection, open_collection

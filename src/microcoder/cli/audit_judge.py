@@ -56,9 +56,8 @@ def audit_judge(
         Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
-    from microcoder.lab.yardstick.catalogue import read_judge
     from microcoder.lab.yardstick.report import write_json, write_page
-    from microcoder.lab.yardstick.session import ask_judge, make_plan
+    from microcoder.lab.yardstick.session import ask_judge, make_plan, read_judge
 
     for name, value in (("most", most), ("lanes", lanes)):
         if value < 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from microcoder.cli.train import default_run_directory, load_recipe
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.run.starter import ALGORITHMS, Wishes, detect_gpu, write_recipe
+from microcoder.train.run.starter import ALGORITHMS, Wishes, write_recipe
 from microcoder.train.runs import RunDirectory
 
 
@@ -17,7 +17,7 @@ def init(
     model: str,
     problems: str,
     heldout: str,
-    gpu: str | None = None,
+    gpu: str,
     algorithm: str = ALGORITHMS[0],
     engine: str = "trl",
     format: str | None = None,
@@ -34,7 +34,7 @@ def init(
     heldout
         Held-out problems: a problem file, a LiveCodeBench file, or a split of the dataset.
     gpu
-        h100, h200, a100-80, a100-40, l40s, a6000, rtx-5090, rtx-4090, l4 or cpu; by default this machine's.
+        h100, h200, a100-80, a100-40, l40s, a6000, rtx-5090, rtx-4090, l4 or cpu.
     algorithm
         microcoder-grpo, grpo, dr-grpo, dapo, mask-all, or another name in recipes/algorithms.
     engine
@@ -50,7 +50,7 @@ def init(
         model,
         problems,
         heldout,
-        gpu=gpu or detect_gpu(),
+        gpu=gpu,
         algorithm=algorithm,
         engine=engine,
         format=format,

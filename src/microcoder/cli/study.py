@@ -36,7 +36,7 @@ class Chosen:
     scale: str = "micro"
     """Scale of the study's file, such as qwen3-4b."""
     seeds_from: int = 0
-    """Added to every seed, to replicate a study with other seeds."""
+    """Added to every seed, to repeat a study with other seeds."""
     runs: Path = Path("runs/studies")
     """Folder of all studies' runs; for a report also what another one wrote: a study's records (`NAME-records.tar.xz`),
     or the `results.json` of all, to judge its effects anew."""
@@ -61,7 +61,6 @@ def study(
     report: Flag = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     code: str | None = None,
-    against: Path | None = None,
     json: Json = False,
 ) -> None:
     """Run controlled experiments and test the paper's claims with them.
@@ -74,7 +73,7 @@ def study(
     jobs
         Runs in parallel; by default one per core.
     dry_run
-        Print each claim's design and statistical power and the runs, at a model's scale as commands, and stop.
+        Print each claim's design and expected interval and the runs, at a model's scale as commands, and stop.
     report
         Write the pages of the finished runs; nothing is run.
     output
@@ -82,17 +81,14 @@ def study(
     code
         With --report: code digest of the runs to use (a folder in `runs`, whose `runs.json` says which run is
         which); by default that of the installed code.
-    against
-        With --report: another report, such as that of other seeds: print which conclusions these runs repeat, and write
-        no page.
     json
         Print one JSON object instead of text; with --report the results, and no page is written.
     """
-    idle = {"--jobs": jobs, "--dry-run": dry_run} if report else {"-o": output, "--code": code, "--against": against}
+    idle = {"--jobs": jobs, "--dry-run": dry_run} if report else {"-o": output, "--code": code}
     if flag := next((flag for flag, value in idle.items() if value), None):
         raise ConfigError(f"{flag} does nothing {'with' if report else 'without'} --report; leave one of them out")
     if report:
-        _report(name, chosen, output or Path("docs/insights"), code, against, json=json)
+        _report(name, chosen, output or Path("docs/insights"), code, json=json)
     else:
         _run(name, chosen, jobs, dry_run=dry_run, json=json)
 
@@ -105,9 +101,13 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
     if chosen.size not in (MICRO, QUICK) and not dry_run:
         raise ConfigError(f"runs at {chosen.size} need a machine each; add --dry-run to print their commands")
     studies, scale, jobs = _choose(name, chosen.all), chosen.size, jobs or default_jobs()
-    planned = [(file, plan_work(file, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)) for file in studies]
-    works = distinct_work([work for _, found in planned for work in found])
-    missing = missing_work(planned, scale=scale)
+    planned = [
+        work
+        for file in studies
+        for work in plan_work(file, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)
+    ]
+    works = distinct_work(planned)
+    missing = missing_work(works)
     summary = {
         "num_studies": len(studies),
         "num_planned": len(works),
@@ -119,7 +119,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         for line in _describe(studies, works, scale) if dry_run else ():
             print(line)
         print(
-            f"at most {len(works)} distinct runs and measurements of {len(studies)} studies; {summary['num_finished']} "
+            f"{len(works)} distinct runs and measurements of {len(studies)} studies; {summary['num_finished']} "
             f"finished; next {len(missing)}, {jobs} in parallel",
             flush=True,
         )
@@ -128,7 +128,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
             _print_json(summary)
         return
     require_training()
-    write_catalogue([work for _, found in planned for work in found])
+    write_catalogue(planned)
     command = ["microcoder", "study", *([name] if name else ["--all"]), "--scale", scale]
     ended: list[Work] = []
     with StepDisplay(unit="runs and measurements") as display:
@@ -136,11 +136,11 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         def end(work: Work, result: str) -> None:
             ended.append(work)
             display.note(f"{work.label}: {result}")
-            # Later rounds bring more work than was missing at first.
+            # Measurements come when the runs that they read are there.
             display.show("done", len(ended), max(len(missing), len(ended)))
 
         display.show("done", 0, len(missing))
-        failed = do_work(planned, scale=scale, jobs=jobs, logs=chosen.runs / "logs", on_end=end, command=command)
+        failed = do_work(works, jobs=jobs, logs=chosen.runs / "logs", on_end=end, command=command)
     if json:
         _print_json(summary | {"num_finished": sum(work.is_finished for work in works), "failed": sorted(failed)})
     if failed:
@@ -148,39 +148,24 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         raise TrainingError(f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}")
 
 
-def _report(
-    name: str | None, chosen: Chosen, output: Path, code: str | None, against: Path | None, *, json: bool
-) -> None:
-    from microcoder.lab.studies.claims import as_records, compare_results, judge_studies, read_results
+def _report(name: str | None, chosen: Chosen, output: Path, code: str | None, *, json: bool) -> None:
+    from microcoder.lab.studies.claims import as_records, judge_studies
     from microcoder.lab.studies.design import find_studies
     from microcoder.lab.studies.pages import describe_claim, write_study_report
-    from microcoder.lab.studies.records import SUFFIX, unpacked
+    from microcoder.lab.studies.work import SUFFIX, unpacked
 
     _require_statistics()
     if chosen.runs.name.endswith(SUFFIX):
         with unpacked(chosen.runs) as runs:
-            _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, against, json=json)
+            _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, json=json)
         return
     studies = _choose(name, chosen.all)
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
     names = {file.name for file in studies}
-    first = read_results(against) if against else None
     found = judge_studies(family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from)
     judged = [study for study in found if study.file.name in names]
-    if first is not None:
-        chosen_claims = {result.claim.id for study in judged for result in study.claims}
-        pairs = compare_results(first, as_records(found))
-        pairs = [pair for pair in pairs if name is None or pair[0] in chosen_claims]
-        kept = sum(before == after for _, before, after in pairs)
-        if json:
-            _print_json({"kept": kept, "verdicts": pairs})
-            return
-        print(f"{kept} of {len(pairs)} conclusive verdicts of {against} are repeated")
-        for claim, before, after in pairs:
-            if before != after:
-                print(f"  {claim}: {before}, then {after}")
-    elif json:
+    if json:
         _print_json(as_records(judged))
     else:
         page = write_study_report(judged, output=output, has_index=name is None)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from microcoder.cli.display import describe_seconds
 from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
@@ -162,9 +161,7 @@ def _describe(estimate: RunEstimate) -> list[str]:
     parameters = estimate.num_parameters
     return [
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
-        f"at most {estimate.max_tokens:,} tokens; held out: {estimate.heldout_rollouts:,} responses, at most "
-        f"{estimate.max_heldout_tokens:,} tokens",
-        f"judging: at most about {describe_seconds(3600 * estimate.judge_core_hours)} of one core",
+        f"at most {estimate.max_tokens:,} tokens",
         "model size unknown (no config.json, no known name)"
         if parameters is None
         else f"model: {parameters / 1e6:,.1f} M parameters",

@@ -1,1 +1,1 @@
-"""The lab: studies of the paper's claims, flawed graders, a benchmark of judges. Reads run directories only."""
+"""The lab: studies of the paper's claims, and a benchmark of judges. Reads run directories only."""

@@ -54,7 +54,7 @@ _LONGEST_IN_BUNDLE = 20_000
 """Characters kept of a text; the page says when there were more."""
 _SIZES = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
 _MOST_IN_REPORT = 16_000_000
-"""Bytes of rollouts' texts in a report, which is written after every run: first those of its examples."""
+"""Bytes of rollouts' texts in a report, which is written after every run."""
 _MARK = "data/runs.js"
 _PLACE = b"<!-- bundle -->"
 _SCRIPT = b'<script src="data/runs.js" defer></script>'
@@ -107,23 +107,14 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
     num_bytes = num_rollouts = 0
     runs = []
     for key, source in collection.sources.items():
-        index, wanted = source.index(), set[int]()
+        index = source.index()
         (folder / "data" / key).mkdir()
         if isinstance(source, TrainingSource):
-            overview = collection.overview(key)
-            num_bytes += _write_piece(folder, f"{key}/overview", overview)
-            shown = [rollout["id"] for example in overview["examples"] for rollout in example["rollouts"]]
-            wanted = {place // ROWS_A_CHUNK for place in map(index.find, shown) if is_report and place is not None}
-        for chunk in wanted:
-            places = range(len(index))[chunk * ROWS_A_CHUNK : (chunk + 1) * ROWS_A_CHUNK]
-            rows = [shorten(source.read(index.record(place)), _LONGEST_IN_BUNDLE) for place in places]
-            num_bytes += _write_piece(folder, f"{key}/rows-{chunk}", rows)
+            num_bytes += _write_piece(folder, f"{key}/overview", collection.overview(key))
         for name, value in _pieces(source, index):
-            chunk = name.partition("rows-")[2]
-            if is_report and chunk and num_bytes >= _MOST_IN_REPORT:
+            if is_report and name.startswith("rows-") and num_bytes >= _MOST_IN_REPORT:
                 break  # A large run is not read to its end.
-            if not chunk or int(chunk) not in wanted:
-                num_bytes += _write_piece(folder, f"{key}/{name}", value)
+            num_bytes += _write_piece(folder, f"{key}/{name}", value)
         num_rollouts += len(index)
         runs.append({**describe_run(key, source), "has_tests": not source.tests.is_empty, **_SIZES})
     for name, body in read_static().items():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from naive_grader import fooled_in_process
 from payments import read_payments
 
 from microcoder import ConfigError, Outcome, Problem, Program, Rollout
@@ -10,13 +11,12 @@ from microcoder.data.micro import generate_problems
 from microcoder.data.micro.tricks import PROGRAMS, TRICKS
 from microcoder.judge import Judge
 from microcoder.judge.core.rewards import load_rewards
-from microcoder.lab.flawed.naive_grader import fooled_in_process
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.scoring import build_rules, score_rollouts
 from microcoder.train.metrics import rollout_row
 from microcoder.train.runs import RunDirectory, write_rollouts
 
-GRADER = "microcoder.lab.flawed.naive_grader:fooled_in_process"
+GRADER = "naive_grader:fooled_in_process"
 FUNCTIONS = [
     problem.model_copy(update={"time_limit_seconds": 0.4})
     for problem in generate_problems(split="train", num_problems=3, styles=("function",))

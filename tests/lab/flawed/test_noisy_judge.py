@@ -5,15 +5,15 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from noisy_judge import noisy_verdict, place_program
 
 from microcoder import ConfigError, Outcome, Problem, Program, Rollout, TestCase, TestResult, Verdict
 from microcoder.judge import Judge
 from microcoder.judge.core.rewards import load_rewards
-from microcoder.lab.flawed.noisy_judge import noisy_verdict, place_program
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.scoring import build_rules, score_rollouts
 
-NOISE = "microcoder.lab.flawed.noisy_judge:noisy_verdict"
+NOISE = "noisy_judge:noisy_verdict"
 PROBLEM = Problem(id="p", statement="s", tests=(TestCase(input="", output="1"),))
 OTHER = PROBLEM.model_copy(update={"id": "q"})
 ROLLOUT = Rollout("p", "s", "text", (1, 2), False)

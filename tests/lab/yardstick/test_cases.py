@@ -7,7 +7,7 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program
 from microcoder.lab.yardstick.cases import FLAWS, STORED, build_fresh, choose_cases, load_suite, read_cases
-from microcoder.lab.yardstick.catalogue import ABILITIES
+from microcoder.lab.yardstick.session import ABILITIES
 
 from .build_cases import DATA, SUITES, write_cases  # pyrefly: ignore[missing-import]
 

@@ -11,8 +11,7 @@ import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.lab.yardstick.cases import Case
-from microcoder.lab.yardstick.catalogue import read_judge
-from microcoder.lab.yardstick.session import Lane, put_case
+from microcoder.lab.yardstick.session import Lane, put_case, read_judge
 
 PEERS = Path(__file__).parents[3] / "examples" / "judges" / "peers.py"
 RIGHT = Case("right", "fidelity", "right", "V6", True, "", "print(sum(map(int, input().split())))", (("1 2\n", "3\n"),))
@@ -34,7 +33,7 @@ def write_judge(folder: Path, body: str, parameters: str = "code, tests, time_li
     return f"function={file}:judge"
 
 
-@pytest.mark.parametrize("judge", ["microcoder", "subprocess", "in-process"])
+@pytest.mark.parametrize("judge", ["microcoder", "subprocess", f"{PEERS}:in_process"])
 def test_judges_that_need_nothing_tell_right_from_wrong(judge: str) -> None:
     with open_lane(judge) as lane:
         assert not put_case(lane, RIGHT).is_miss

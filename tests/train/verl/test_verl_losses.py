@@ -122,7 +122,7 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
     has_bonus = has_terms and not isinstance(loss, DrGrpoLoss | LuspoLoss)  # refused with these
     changes = {"algorithm.kl_coefficient": str(KL)} if has_terms else {}
     if has_bonus:
-        changes["algorithm.entropy"] = f"{{kind = 'bonus', coefficient = {BONUS}}}"
+        changes["verl.actor_rollout_ref.actor.entropy_coeff"] = str(BONUS)
     config = actor_config(loss, **changes)
     counted = sum(n for n, counts in zip(LENGTHS, update.counts, strict=True) if counts)
     divided = {"tokens_per_update": counted, "max_response_tokens": 28}

@@ -11,20 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study, StudyFile
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
-from microcoder.lab.studies.features import MetricSeries, measure, read_series
-from microcoder.lab.studies.history import History, read_history
-from microcoder.lab.studies.measure import MeasuredValue, read_measured
+from microcoder.lab.studies.history import History, MetricSeries, measure, read_history, read_series
 from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
-from microcoder.lab.studies.work import Work, plan_work
-
-if TYPE_CHECKING:
-    from microcoder.lab.studies.effects import Array
+from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
 
 FORMAT = 2
 
@@ -68,22 +63,11 @@ class StudyData:
     study: Study
     histories: Mapping[str, Mapping[int, History]]
     measured: Mapping[str, Mapping[int, Sequence[MeasuredValue]]] = field(default_factory=dict)
-    _series: dict[tuple[str, int, str], MetricSeries | None] = field(default_factory=dict)
-    _weightings: dict[int, Array] = field(default_factory=dict)
 
     def series(self, level: str, seed: int, metric: str) -> MetricSeries | None:
         """Return a metric of a run; None if there is no such run or it did not record it."""
-        key = (level, seed, metric)
-        if key not in self._series:
-            history = self.histories.get(level, {}).get(seed)
-            self._series[key] = read_series(history, metric) if history else None
-        return self._series[key]
-
-    def weightings(self, num_problems: int) -> Array:
-        """Return the resampled problems, the same for all runs."""
-        if num_problems not in self._weightings:
-            self._weightings[num_problems] = draw_weightings(num_problems)
-        return self._weightings[num_problems]
+        history = self.histories.get(level, {}).get(seed)
+        return read_series(history, metric) if history else None
 
     @property
     def seeds(self) -> list[int]:
@@ -281,14 +265,14 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
             series = [one for level in levels if (one := data.series(level, seed, contrast.metric)) is not None]
             if len(series) < len(levels):
                 break
-            values = [measure(one, feature, data.weightings(one.num_problems)) for one in series]
+            values = [measure(one, feature, draw_weightings(one.num_problems)) for one in series]
             measured = measured or next(iter(series), None)
             if values:
                 weights = [1 / len(levels)] * len(levels)
                 if contrast.dose:
                     found = [data.series(level, seed, contrast.dose) for level in levels]
                     over = feature.replace("at", "up to", 1)
-                    weights = _slope([float(measure(s, over, data.weightings(1))[0]) for s in found if s is not None])
+                    weights = _slope([float(measure(s, over, draw_weightings(1))[0]) for s in found if s is not None])
                 sides.append(np.tensordot(weights, values, 1))
         if len(sides) == 1 + bool(contrast.against) and all(np.isfinite(side[0]) for side in sides):
             rows.append(sides[0] - sides[1] if contrast.against else sides[0])
@@ -322,23 +306,10 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Return the records that a report wrote: its `results.json`, or the folder that holds it."""
-    path = path / "results.json" if path.is_dir() else path
-    if not path.is_file():
-        raise DataError(f"{path} does not exist; pass a folder that `microcoder study --all --report` wrote")
+    """Return the records that a report wrote to its `results.json`."""
     found = read_json(path, what="report of studies")
     if found.get("format") != FORMAT:
         raise DataError(
             f"{path} has format {found.get('format')}, not {FORMAT}; write it again with `microcoder study --report`"
         )
     return found
-
-
-def compare_results(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return each conclusive claim of the first report with its verdicts in both."""
-    verdicts = {claim["id"]: claim["verdict"] for claim in second["claims"]}
-    return [
-        (claim["id"], claim["verdict"], verdicts.get(claim["id"], ClaimFinding.NOT_RUN.value))
-        for claim in first["claims"]
-        if ClaimFinding(claim["verdict"]).is_conclusive
-    ]

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.config import SHIPPED, Config
 from microcoder.judge.core.errors import ConfigError, explain_fault
-from microcoder.lab.studies.features import LABELS, SHARES, parse_feature
+from microcoder.lab.studies.history import LABELS, SHARES, parse_feature
 
 Direction = Literal["higher", "lower", "same"]
 Family = Literal["measuring", "mechanism", "training"]
@@ -48,7 +48,7 @@ class Contrast(Config):
     measurement: str = ""
     """The study's measurement that yields the metric; none: the training runs."""
     feature: str = ""
-    """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.features`."""
+    """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.history`."""
     of: tuple[str, ...] = Field(min_length=1)
     """Levels; the mean of several."""
     against: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ class Measurement(Config):
 
     function: str = Field(min_length=1)
     """`path/to/file.py:function`, from the study's folder, or `module:function`: of one `Job`, it yields
-    `MeasuredValue`s (`microcoder.lab.studies.measure`)."""
+    `MeasuredValue`s (`microcoder.lab.studies.work`)."""
     says: str = Field(min_length=1)
     """Description as a clause for the page."""
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -219,7 +219,7 @@ class Scale(Config):
     baseline: Path
     """Recipe, from the study's folder."""
     seeds: tuple[int, ...] = Field(min_length=1)
-    """Seeds in the order in which they are run; later ones only if the first do not suffice."""
+    """Seeds in the order in which they are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at this scale."""
 
@@ -239,8 +239,8 @@ class Study(Config):
     reference: str = ""
     """The level that is the baseline, or the one that others are seen against; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
-    first_look: int = Field(default=5, ge=2)
-    """Seeds that are run before any interval is looked at; its width decides on further ones."""
+    first_look: int | None = None
+    """How many seeds a study was registered to begin with: all, since all are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None
@@ -264,6 +264,8 @@ class Study(Config):
     def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
             yield "a study needs [levels] to train at, or [measurements]"
+        if self.first_look is not None and self.first_look < len(self.seeds):
+            yield f"first_look = {self.first_look} is less than the {len(self.seeds)} seeds, all of which are run"
         if len(self.levels) == 1:
             yield "one level compares nothing; add another, or leave levels to [measurements]"
         if self.levels and self.reference not in self.levels:
@@ -274,8 +276,7 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
-        figure = self.figure
-        named = [("figure", Contrast(metric=figure.metric, feature="mean", of=figure.levels))] if figure else []
+        named: list[tuple[str, Contrast]] = []
         for claim in self.claims:
             named += [(claim.id, one) for one in (claim.primary, *claim.secondary, claim.check) if one]
         for where, one in named:

@@ -26,7 +26,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 Solved = Mapping[str, Sequence[bool | None]]
@@ -147,11 +147,6 @@ class Effect:
         """Half width: the longer side of the interval."""
         return max(self.value - self.low, self.high - self.value)
 
-    def half_width_at(self, alpha: float) -> float:
-        """The longer side of the interval of another level: 0.05 is the 95 % interval's."""
-        ratio = student_quantile(1 - alpha / 2, self.freedom) / student_quantile(1 - ALPHA / 2, self.freedom)
-        return self.half_width * ratio
-
     @property
     def mirrored(self) -> Effect:
         """The effect with the other sign."""
@@ -204,6 +199,7 @@ def student_quantile(share: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
 
 
+@cache
 def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
     """Return weights of problems (P, 1 + num): all equal in the first column, then bootstrap samples."""
     import numpy as np

@@ -1,24 +1,45 @@
-"""The files of a run as typed values; all of insights reads runs through this."""
+"""The files of a run as typed values, through which all of insights reads runs.
+
+Features: numbers that summarise a run's curves, for claims to compare.
+
+A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last step). A *feature* sums a series up:
+
+| feature | meaning |
+|---|---|
+| `start`, `early`, `late` | mean over time up to 0.1, over (0, 0.4], over (0.7, 1] |
+| `mean` | mean over (0, 1] |
+| `growth` | late - start |
+| `at 40/120`, `up to 40/120` | at that share of the run: the nearest value, and the mean over (0, 1/3] |
+| `swing` | mean absolute second difference: a steady trend has none |
+
+Two joined by ` - ` are one feature: `early - late`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from microcoder.data.micro import TIERS
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.types import Outcome
-from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory, read_rollouts
+
+if TYPE_CHECKING:
+    from microcoder.lab.studies.effects import Array
 
 Row = dict[str, Any]
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 
-_LIGHT = ["problem_id", "sample_index", "verdict", "reward", "is_truncated", "masked_why"]
 _TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
 
 
@@ -78,26 +99,6 @@ class History:
         seen = {tier for rows in (self.steps, self.evaluations) for row in rows for tier in row.accuracy_by_tier}
         return sorted(seen, key=_difficulty)
 
-    def heldout_samples(self, evaluation: EvaluationMetrics | None) -> list[Row]:
-        """Return light values of an evaluation's samples, each with its `id`; empty if the file is missing."""
-        step = evaluation.step if evaluation else 0
-        return [] if evaluation is None else _read_light(self.run.evaluation_file(step), f"heldout/{step}")
-
-    def training_samples(self, step: int) -> list[Row]:
-        """Return light values of a step's rollouts, each with its `id`; empty if the file is missing."""
-        return _read_light(self.run.rollout_file(step), f"train/{step}")
-
-
-def _read_light(path: Path, name: str) -> list[Row]:
-    if not path.exists():
-        return []
-    try:
-        return [{**row, "id": f"{name}/{number}"} for number, row in enumerate(read_rollouts(path, columns=_LIGHT))]
-    except ImportError as error:
-        raise missing_extra(error) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"sample file {path} is not a Parquet file ({error}); remove it or copy it again") from None
-
 
 def read_history(run_directory: Path) -> History:
     """Read one run directory."""
@@ -132,3 +133,151 @@ def _parse(rows: Sequence[Row], row_type: type[RowT], path: Path) -> list[RowT]:
 def _difficulty(tier: str) -> tuple[int, str]:
     known = tier in _TIERS_BY_DIFFICULTY
     return (_TIERS_BY_DIFFICULTY.index(tier) if known else len(_TIERS_BY_DIFFICULTY), tier)
+
+
+# ----- Features.
+
+
+def _drawn(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
+    """Return the declared metrics that have one value a row, by the name of their chart."""
+    return {one.chart: one for one in shown_metrics(row) if one.chart and "{}" not in one.title and not one.label}
+
+
+_EFFECTIVE = {one.name: one for one in shown_metrics(StepMetrics)}["masked_effective_share"]
+_OF_STEP = {**_drawn(StepMetrics), "masked_effective": _EFFECTIVE}
+_OF_EVALUATION = {f"heldout_{chart}": one for chart, one in _drawn(EvaluationMetrics).items() if chart != "accuracy"}
+LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "accuracy": "Accuracy, held out",
+        **{name: f"{one.title}, training" for name, one in _OF_STEP.items()},
+        **{name: f"{one.title}, held out" for name, one in _OF_EVALUATION.items()},
+        **{f"accuracy_{tier}": f"Accuracy on {tier} problems, held out" for tier in TIERS},
+        "masked_effective": "Masked where it changed an advantage, training",
+    }
+)
+"""Every metric of runs that a study may compare, and what a figure calls it."""
+SHARES = (
+    "accuracy",
+    *(f"accuracy_{tier}" for tier in TIERS),
+    *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
+)
+"""Between 0 and 1, if the reward is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSeries:
+    """A metric of one run; legend: E points in time, P held-out problems, B weightings of the problems."""
+
+    time_E: Array
+    values_E_P: Array
+    """One column if there is nothing to resample; NaN if unknown."""
+
+    @property
+    def num_problems(self) -> int:
+        """Number of columns; 1 if the metric is not a mean over held-out problems."""
+        return self.values_E_P.shape[1]
+
+    def weigh(self, weights_P_B: Array) -> Array:
+        """Return the metric's values over time under each weighting (E, B); unscored problems are left out."""
+        import numpy as np
+
+        if self.num_problems == 1:
+            return np.repeat(self.values_E_P, weights_P_B.shape[1], axis=1)
+        known_E_P = np.isfinite(self.values_E_P).astype(float)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (np.nan_to_num(self.values_E_P) @ weights_P_B) / (known_E_P @ weights_P_B)
+
+    @property
+    def means_E(self) -> Array:
+        """The metric over time."""
+        import numpy as np
+
+        return self.weigh(np.ones((self.num_problems, 1)))[:, 0]
+
+
+def read_series(history: History, metric: str) -> MetricSeries | None:
+    """Return a metric of a run; None if the run did not record it."""
+    import numpy as np
+
+    num_steps = max([s.step for s in history.steps] + [e.step for e in history.evaluations], default=0)
+    if not num_steps:
+        return None
+    if metric.startswith("accuracy"):
+        tier = metric.removeprefix("accuracy").removeprefix("_")
+        known = sorted({name for e in history.evaluations for name in e.solved})
+        names = [name for name in known if not tier or history.tier_of.get(name) == tier]
+        rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
+        steps = [e.step for e in history.evaluations]
+    elif metric not in _OF_STEP:
+        read = attrgetter(_OF_EVALUATION[metric].name)
+        points = [(e.step, value) for e in history.evaluations if (value := read(e)) is not None]
+        steps, rows = [step for step, _ in points], [[value] for _, value in points]
+    else:
+        steps = [s.step for s in history.steps]
+        rows = [[_number(getattr(s, _OF_STEP[metric].name))] for s in history.steps]
+    if not rows:
+        return None
+    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
+
+
+def parse_feature(text: str) -> list[tuple[float, str]]:
+    """Return a feature as signed names."""
+    names = text.split(" - ")
+    if unknown := [name for name in names if name not in FEATURES and not _AT.fullmatch(name)]:
+        known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
+        raise ValueError(f"no feature {unknown[0]!r}; use one of {known}, or two joined by ' - '")
+    return [(-1.0 if index else 1.0, name) for index, name in enumerate(names)]
+
+
+def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
+    """Return a feature of a series under each weighting of the problems (B,)."""
+    import numpy as np
+
+    values_E_B = series.weigh(weights_P_B)
+    parts = [sign * _summarise(name, series.time_E, values_E_B) for sign, name in parse_feature(feature)]
+    return np.sum(parts, axis=0)
+
+
+_AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
+_SPANS = {"early": (0.0, 0.4), "late": (0.7, 1.0), "mean": (0.0, 1.0)}
+"""Times after the first and up to the second."""
+FEATURES = ("start", *_SPANS, "growth", "swing")
+
+
+def _summarise(name: str, time_E: Array, values_E_B: Array) -> Array:
+    import numpy as np
+
+    if name == "growth":
+        return _summarise("late", time_E, values_E_B) - _summarise("start", time_E, values_E_B)
+    if name == "swing":
+        return _mean(np.abs(np.diff(values_E_B, n=2, axis=0)))
+    if name == "start":
+        return _mean(values_E_B[time_E <= max(0.1, time_E[0])])
+    if found := _AT.fullmatch(name):
+        time = int(found[2]) / int(found[3])
+        if found[1] == "at":
+            return values_E_B[abs(time_E - time).argmin()]
+        low, high = 0.0, time + 1e-9
+    else:
+        low, high = _SPANS[name]
+    return _mean(values_E_B[(time_E > low) & (time_E <= high)])
+
+
+def _mean(values_E_B: Array) -> Array:
+    """Mean over time, unknown values left out."""
+    import warnings
+
+    import numpy as np
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _share(samples: Any) -> float:
+    scored = [bool(sample) for sample in samples if sample is not None]
+    return sum(scored) / len(scored) if scored else float("nan")

@@ -11,13 +11,12 @@ from statistics import fmean
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_text
-from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, StudyData, as_records
+from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
-from microcoder.lab.studies.figures import Chart, draw_curves
+from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.history import missing_extra
-from microcoder.lab.studies.records import SUFFIX, pack_records
-from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expect_power
-from microcoder.lab.studies.work import level_keys
+from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
+from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
 LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""
@@ -58,13 +57,21 @@ def _records_of(judged: JudgedStudy, output: Path) -> Path:
 
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
-    if judged.data is None:
+    """Draw the figure that a study chose, if its runs are at hand."""
+    study, data, chosen = judged.file.study, judged.data, judged.file.study.figure
+    if data is None or chosen is None:
         return judged
     for old in output.glob(f"{judged.file.name}*.svg"):
         old.unlink()
-    chart = _draw(judged, judged.data)
-    if chart is None:
+    by_level = {
+        level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
+        for level in chosen.levels
+    }
+    if not any(by_level.values()):
         return judged
+    num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
+    name = f"{judged.file.name}-figure"
+    chart = draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
     write_text(output / f"{chart.name}.svg", chart.svg)
     figure = {"name": chart.name, "title": chart.title, "description": chart.description}
     return replace(judged, record=replace(judged.record, figure=figure))
@@ -243,21 +250,6 @@ def _levels(judged: JudgedStudy) -> list[str]:
     return [*rows, ""]
 
 
-def _draw(judged: JudgedStudy, data: StudyData) -> Chart | None:
-    """Draw the figure that a study chose; None if there is nothing to draw."""
-    study, name, chosen = judged.file.study, f"{judged.file.name}-figure", judged.file.study.figure
-    if chosen is None:
-        return None
-    by_level = {
-        level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
-        for level in chosen.levels
-    }
-    num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
-    if not any(by_level.values()):
-        return None
-    return draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
-
-
 def _rows(*columns: str) -> list[str]:
     return [_row(*columns), _row(*["---"] * len(columns))]
 
@@ -340,19 +332,19 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
 
 
 def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
-    """Return the expected power, or why a claim is not decidable, in a sentence."""
+    """Return how wide an interval to expect, or why a claim is not decidable, in a sentence."""
     if claim.undecidable is not None:
         return f"Not decidable here: {claim.undecidable.reason} {claim.undecidable.compute}"
-    primary = claim.primary
-    expected = expect_power(claim, num_seeds=len(file.seeds(scale, primary.measurement))) if primary else None
-    if primary is None or claim.spread is None or expected is None:
+    primary, spread = claim.primary, claim.spread
+    if primary is None or spread is None:
         return ""
-    unit = file.study.unit_of(primary)
-    spread, half, least = (format_amount(x, unit) for x in (claim.spread.sd, expected.half_width, primary.least))
+    num_seeds, unit = len(file.seeds(scale, primary.measurement)), file.study.unit_of(primary)
+    sd, half, least = (
+        format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
+    )
     return (
-        f"Computed before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
-        f"{expected.num_seeds} seeds give a half width of {half}, and a power of {expected.power:.0%} for {least}, the "
-        f"smallest effect of interest ({expected.strict_power:.0%} at the strictest step of Holm's correction)."
+        f"A spread between seeds of {sd} ({spread.where}) lets {num_seeds} seeds give a half width of {half}; the "
+        f"smallest effect of interest is {least}."
     )
 
 

@@ -1,16 +1,13 @@
 """What the report of a run says, as plain JSON values that the viewer's overview shows.
 
-Held-out accuracy before and after training and of several runs on the same problems, with intervals; and a few
-rollouts worth reading: illustrations, not a sample.
+Held-out accuracy before and after training and of several runs on the same problems, with intervals.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,19 +16,24 @@ from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.effects import Estimate, Solved, estimate_accuracy, estimate_difference
-from microcoder.lab.studies.history import History, Row, read_history
-from microcoder.lab.studies.names import algorithm_name
+from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.yardstick.report import wilson_interval
 from microcoder.train.algorithm.continuation import Fate, count_continued
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.run.probe import read_probe
 
 Cell = str | list[str]
 """A text, or a difference with its direction: `up`, `down` or `flat`."""
 _DASH = "–"  # noqa: RUF001
-_MAX_LEARNT = 3
 _NEUTRAL = ("evaluator.", "checkpoint.", "logging.")
 """Keys that do not define an arm, such as the seed's."""
+_ADVANTAGES = {"grpo": "", "dr_grpo": "Dr. GRPO's advantage", "rloo": "RLOO's advantage", "maxrl": "MaxRL's advantage"}
+_MASKS = {
+    "none": "",
+    "conditional": "conditional truncation mask",
+    "all": "all truncated masked",
+    "soft_penalty": "soft length penalty",
+    "stop_properly": "stop-properly penalty",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,6 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         *(f"{summary[key] / 60:.1f} {what}" for key, what in times if isinstance(summary.get(key), int | float)),
         "" if manifest.get("seed") is None else f"seed {manifest['seed']}",
     ]
-    # As its command named it: where the page lies now must not change the page.
-    folder = shlex.quote(dict(pairwise(words)).get("--run-dir", "RUN"))
     reproduce = [f"git checkout {git['commit']}"] if git.get("commit") else []
     return {
         "title": subject or history.name,
@@ -96,8 +96,6 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         "about": " · ".join(filter(None, about)),
         "headline": _headline(history, headline),
         "story": _story(history),
-        "topics": describe_run(history),
-        "next": [(f"microcoder view {folder}", "read every rollout with its tests")],
         "notices": list(_notices(history, headline)),
         "tables": [
             *_arms(history, others),
@@ -105,7 +103,6 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
             *_outcomes(history),
             *_continued(history),
         ],
-        "examples": choose_examples(history),
         "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(words) or str(command)])]),
     }
 
@@ -144,9 +141,11 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
         text += f", the largest rise {max(rises):+.3f} from step {first} to {last}."
         links.append((text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"}))
     if history.steps:
-        total, truncated, _ = count_masked(history)
+        total, truncated, masked = count_masked(history)
         ends = _ends(history, "truncated_share", "{:.1%}", "{:.1%}")
         text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends and f', {ends}'}."
+        idle = masked - round(sum(s.masked_effective_share * sum(s.outcomes.values()) for s in history.steps))
+        text += f" Of {masked:,} masked, {idle:,} would have had an advantage of 0 anyway." if masked else ""
         links.append((text, "truncated rollouts", {"truncated": "yes"}))
         links = [(text, name, {"view": "rollouts", "split": "train", **state}) for text, name, state in links]
         links.append((_doses(history.steps), "all curves", {"view": "curves"}))
@@ -181,7 +180,7 @@ def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
         figures = (
             _DASH if value is None else f"{value:.3g}" for value in (end and end.length_mean, end and end.diversity)
         )
-        shares = (_percent(num / total if total else 0.0) for num in (truncated, sum(masked.values())))
+        shares = (_percent(num / total if total else 0.0) for num in (truncated, masked))
         accuracy = _percent(estimate_accuracy(end.solved) if end else None)
         rows.append([label, accuracy, _difference(difference), *figures, *shares])
         if arm is not history:
@@ -326,6 +325,13 @@ def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
             f"{total} unscored sample{'' if total == 1 else 's'}: {unscored[0]} in training, {unscored[1]} before, "
             f"{unscored[2]} after. The sandbox failed on them, not the program, so they are in no mean on this page."
         )
+    limit = max((step.max_response_tokens for step in history.steps), default=0)
+    in_test = (((history.manifest.get("config") or {}).get("evaluation") or {}).get("max_response_tokens")) or limit
+    if limit and limit != in_test:
+        yield (
+            f"At most {limit} tokens of a response in training, and {in_test} in tests: lengths and accuracy of the "
+            "two differ by that."
+        )
     if not history.is_finished:
         yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
     for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
@@ -337,7 +343,7 @@ def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
         yield "The working tree had uncommitted changes, so the commit alone does not give this run."
 
 
-# ----- What the run was, and what its ideas did.
+# ----- What the run was.
 
 
 def _subject(config: Mapping[str, Any]) -> str:
@@ -356,70 +362,11 @@ def _last_part(path: object) -> str:
     return "/".join([part for part in str(path or "").split("/") if part][-2:])
 
 
-def describe_run(history: History) -> list[tuple[str, str]]:
-    """Return topics with sentences, as far as the run's files have them."""
-    config = history.manifest.get("config") or {}
-    algorithm = config.get("algorithm") or {}
-    loss, penalty = algorithm.get("loss") or {}, algorithm.get("kl_coefficient") or 0.0
-    clip = f"clip {loss['clip_low']} / {loss['clip_high']}" if "clip_low" in loss else ""
-    parts = (algorithm_name(algorithm), clip, f"KL {penalty:g}" if penalty else "no KL")
-    limits = sorted({step.max_response_tokens for step in history.steps})
-    rows = (
-        ("algorithm", ", ".join(filter(None, parts)) if algorithm else ""),
-        ("truncation mask", _mask(history)),
-        ("temperature", _temperature(history, config)),
-        ("length", _ends(history, "length_mean", "mean response of {:.1f} tokens", "{:.1f}")),
-        ("diversity", _ends(history, "diversity", "{:.2f} of all 4-grams unique", "{:.2f}")),
-        ("limit", _limits(limits, (config.get("evaluation") or {}).get("max_response_tokens"))),
-    )
-    return [(name, text) for name, text in rows if text]
-
-
-def count_masked(history: History) -> tuple[int, int, Counter[str]]:
-    """Return how many rollouts were trained on, how many of them were truncated, and the masked ones by reason."""
-    total = truncated = 0
-    masked: Counter[str] = Counter()
-    for step in history.steps:
-        num = sum(step.outcomes.values())
-        total += num
-        truncated += round(step.truncated_share * num)
-        masked.update(step.masked)
-    return total, truncated, masked
-
-
-def _mask(history: History) -> str:
-    if not history.steps:
-        return ""
-    total, _, masked = count_masked(history)
-    reasons = {"truncated_incomplete": "cut off before the program ended", "truncated_correct": "right though cut off"}
-    why = ", ".join(f"{count:,} {reasons.get(reason, reason)}" for reason, count in sorted(masked.items()) if count)
-    num_masked = sum(masked.values())
-    effective = round(sum(step.masked_effective_share * sum(step.outcomes.values()) for step in history.steps))
-    anyway = f": {why}; of {num_masked - effective:,} it would have been 0 anyway" if num_masked else ""
-    return f"{num_masked:,} of {total:,} rollouts ({num_masked / total:.1%}) had their advantage set to 0{anyway}"
-
-
-def _limits(limits: Sequence[int], in_test: int | None) -> str:
-    if not limits:
-        return ""
-    text = f"at most {' then '.join(map(str, limits))} tokens of a response in training"
-    if not in_test or in_test == limits[-1]:
-        return text
-    return f"{text}, and {in_test} in tests: lengths and accuracy of the two differ by that"
-
-
-def _temperature(history: History, config: Mapping[str, Any]) -> str:
-    values = " then ".join(f"{value:g}" for value in dict.fromkeys(step.temperature for step in history.steps))
-    kind = ((config.get("rollout") or {}).get("temperature") or {}).get("kind")
-    if not values or kind != "diversity":
-        return f"{values}, given in the recipe" if values else ""
-    try:
-        probe = read_probe(history.run)
-    except DataError:
-        return f"{values}, chosen by a probe whose file is missing"
-    tried = ", ".join(f"{point.temperature:g}" for point in probe.points)
-    # The reasons go through the temperatures one by one; the last one is the choice.
-    return f"{values}, chosen by a probe of the untrained model at {tried}: {probe.choice.reasons[-1]}"
+def count_masked(history: History) -> tuple[int, int, int]:
+    """Return how many rollouts were trained on, and how many of them were truncated and masked."""
+    nums = [sum(step.outcomes.values()) for step in history.steps]
+    truncated = sum(round(step.truncated_share * num) for step, num in zip(history.steps, nums, strict=True))
+    return sum(nums), truncated, sum(sum(step.masked.values()) for step in history.steps)
 
 
 def _ends(history: History, name: str, first: str, second: str) -> str:
@@ -429,74 +376,41 @@ def _ends(history: History, name: str, first: str, second: str) -> str:
     return "{} at first, {} in the end".format(*ends) if ends else ""
 
 
-# ----- Rollouts worth reading.
+# ----- What an algorithm is called.
 
 
-def choose_examples(history: History) -> list[dict[str, Any]]:
-    """Choose examples of gains, losses, remaining failures and masked rollouts; deterministic for the same files."""
-    before, after = (_by_problem(history.heldout_samples(one)) for one in (history.before, history.after))
-    both = sorted(before.keys() & after.keys())
-    gains = {name: _share_solved(after[name]) - _share_solved(before[name]) for name in both}
-    best: dict[str, str] = {}
-    for name in both:
-        tier = history.tier_of.get(name, "untiered")
-        is_more = gains[name] > (gains[best[tier]] if tier in best else 0.0)
-        if is_more and _pick(before[name], False) and _pick(after[name], True):
-            best[tier] = name
-    learnt = [best[tier] for tier in history.tiers if tier in best][:_MAX_LEARNT]
-    lost = [name for name in both if name not in learnt and gains[name] < 0][:1]
-    rest = (name for name in sorted(after) if name not in [*learnt, *lost])
-    failing = [name for name in rest if not _pick(after[name], True) and _pick(after[name], False)][:1]
-    chosen = []
-    for kind, names, end in (("Learnt", learnt, True), ("Lost", lost, False), ("Still failing", failing, False)):
-        for name in names:
-            sides = [("before", before.get(name, ()), not end)] if kind != "Still failing" else []
-            sides.append(("after", after[name], end))
-            why = ", ".join(f"{_tally(rows)} {label}" for label, rows, _ in sides)
-            why += ": the largest gain of its tier." if kind == "Learnt" else "."
-            picked = [(label, _pick(rows, wanted)) for label, rows, wanted in sides]
-            chosen.append(_example(kind, name, why, [(label, row) for label, row in picked if row]))
-    return [*chosen, *_masked(history)]
+def algorithm_name(config: Mapping[str, Any]) -> str:
+    """Return the published name of an algorithm's settings with their differences from it; empty for no settings.
+
+    Args:
+        config: the `algorithm` table of a run's manifest.
+    """
+    if not config:
+        return ""
+    loss, masking, filtering = (
+        _table(config.get(key), usual)
+        for key, usual in (("loss", "dapo"), ("masking", "none"), ("group_filtering", "none"))
+    )
+    kind, advantage = str(loss["kind"]), str(config.get("advantage") or "grpo")
+    has_kl = bool(config.get("kl_coefficient"))
+    name, out_of = kind.upper().replace("DR_GRPO", "Dr. GRPO"), masking.get("leave_out_of") or "gradient"
+    mask = _MASKS.get(masking["kind"], f"mask {masking.get('name', masking['kind'])}")
+    if (kind, masking["kind"], advantage, has_kl) == ("dapo", "conditional", "grpo", False):
+        name, mask = "MicroCoder-GRPO", ""
+    departures = {
+        _ADVANTAGES.get(advantage, f"advantage {advantage}"): kind != "dr_grpo" or advantage != "dr_grpo",
+        mask if out_of == "gradient" else f"{mask} (out of the {out_of})": mask,
+        "symmetric clip": kind == "dapo" and loss.get("clip_low") == loss.get("clip_high") is not None,
+        # GRPO's own recipe has a KL term; the others have none.
+        "no KL": kind == "grpo" and not has_kl,
+        "KL": kind != "grpo" and has_kl,
+        "dynamic sampling": filtering["kind"] == "dynamic",
+    }
+    return ", ".join([name, *(text for text, holds in departures.items() if text and holds)])
 
 
-def _example(kind: str, problem: str, why: str, rows: Iterable[tuple[str, Row]]) -> dict[str, Any]:
-    rollouts = [{"label": label, "id": row["id"]} for label, row in rows]
-    return {"title": f"{kind}: {problem}", "problem_id": problem, "why": why, "rollouts": rollouts}
-
-
-def _masked(history: History) -> Iterator[dict[str, Any]]:
-    """Yield the first masked rollout of the last step that has one; where none was masked, the first truncated one."""
-    for kind, field, share, why in (
-        ("Masked", "masked_why", "masked_share", "Kept out of the loss by the truncation mask: {}."),
-        ("Truncated", "is_truncated", "truncated_share", "Reached the length limit; not masked."),
-    ):
-        for step in (step for step in reversed(history.steps) if getattr(step, share)):
-            if row := next((row for row in history.training_samples(step.step) if row[field]), None):
-                yield _example(kind, row["problem_id"], why.format(row[field]), [(f"training step {step.step}", row)])
-                return
-
-
-def _by_problem(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    grouped: dict[str, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: (row["problem_id"], row["sample_index"])):
-        grouped[row["problem_id"]].append(row)
-    return dict(grouped)
-
-
-def _scored(rows: Sequence[Row]) -> list[bool]:
-    return [row["verdict"] == Outcome.ACCEPTED for row in rows if row["reward"] is not None]
-
-
-def _pick(rows: Sequence[Row], is_solved: bool) -> Row | None:
-    return next((row for row in rows if _scored([row]) == [is_solved]), None)
-
-
-def _share_solved(rows: Sequence[Row]) -> float:
-    return sum(_scored(rows)) / len(_scored(rows)) if _scored(rows) else 0.0
-
-
-def _tally(rows: Sequence[Row]) -> str:
-    return f"{sum(_scored(rows))} of {len(_scored(rows))} samples solved"
+def _table(value: object, default: str) -> dict[str, Any]:
+    return {"kind": default, **value} if isinstance(value, Mapping) else {"kind": value or default}
 
 
 # ----- Cells.

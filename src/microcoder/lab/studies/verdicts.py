@@ -19,7 +19,7 @@ Two null hypotheses a claim: the sign (that the effect is 0, either way) and the
 step-down procedure (1979) holds the chance of any wrong rejection in each at 2.5 %, one-sided, so that of any wrong
 verdict at 5 %. A family counts all claims of the catalogue, tested or not, so that leaving one out frees nothing.
 
-Statistical power of a number of seeds, computed before the runs from the spread of a pilot.
+The expected half width of a number of seeds is computed before the runs from the spread of a pilot.
 """
 
 from __future__ import annotations
@@ -29,30 +29,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from microcoder.lab.studies.design import INSIGHTS, Claim, Contrast
+from microcoder.lab.studies.design import Contrast
 from microcoder.lab.studies.effects import ALPHA, Effect, student_quantile
-
-
-@dataclass(frozen=True, slots=True)
-class Power:
-    """Expected half width and power of a number of seeds."""
-
-    num_seeds: int
-    half_width: float
-    """Half width of the 95 % interval, in the metric's unit."""
-    power: float
-    """Chance that the interval shows the claimed direction if the true effect is the smallest of interest."""
-    strict_power: float
-    """`power` if the claim is the first of Holm's steps: at 5 % over all claims of the catalogue."""
-
-
-def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
-    """Return the power of a claim's primary contrast with some seeds; None without one, or for `same`."""
-    if claim.primary is None or claim.spread is None or claim.primary.direction == "same":
-        return None
-    sd, least = claim.spread.sd, claim.primary.least
-    power, strict = (power_of(sd, least, num_seeds=num_seeds, alpha=alpha) for alpha in (ALPHA, ALPHA / len(INSIGHTS)))
-    return Power(num_seeds, expected_half_width(sd, num_seeds), power, strict)
 
 
 def expected_half_width(sd: float, num_seeds: int) -> float:
@@ -60,16 +38,6 @@ def expected_half_width(sd: float, num_seeds: int) -> float:
     if num_seeds < 2:
         return math.inf
     return student_quantile(1 - ALPHA / 2, num_seeds - 1) * sd / math.sqrt(num_seeds)
-
-
-def power_of(sd: float, least: float, *, num_seeds: int, alpha: float = ALPHA) -> float:
-    """Return the power of the paired t-test (noncentral t) against `least`."""
-    from scipy import special
-
-    if num_seeds < 2:
-        return 0.0
-    freedom, shift = num_seeds - 1, least * math.sqrt(num_seeds) / sd
-    return 1.0 - float(special.nctdtr(freedom, shift, student_quantile(1 - alpha / 2, freedom)))
 
 
 class ClaimFinding(StrEnum):

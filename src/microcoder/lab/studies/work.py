@@ -3,27 +3,45 @@
 A piece of work has a folder that is named after the code that decides its results and a digest of its config, so that
 equal work of several studies is done once, a finished study has nothing left to do, and a changed recipe or a changed
 algorithm gets folders of its own.
+
+Measurements of a study without training runs: a function, its settings and a seed give paired rows.
+
+A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
+its `summary.json`, written last, says that it is finished. The function is handed a `Job` and yields `MeasuredValue`s:
+
+    def judge_both_ways(job: Job, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
+
+Rows of one unit (a problem, a rollout, a pair) under several levels are compared with each other. The published
+studies' functions are in `studies/measures.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import lzma
+import math
 import re
+import tarfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import microcoder
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.files import read_json, write_json
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.extensions import load_extension
+from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_text
 from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, StudyFile
-from microcoder.lab.studies.measure import is_measured
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.manifest import digest_config
+from microcoder.train.run.manifest import digest_config, read_git
 from microcoder.train.runs import RunDirectory
 
 _SOURCE = Path(microcoder.__file__).parent
@@ -31,6 +49,8 @@ _ROOMS = ("judge", "data/micro", "train")
 """What decides the results of a run of the micro lab."""
 CATALOGUE = "runs.json"
 """Which folder of one code's runs is what: study, level or measurement, seed."""
+SUFFIX = ".tar.xz"
+"""Of a file of records: all that a study's pages are made from."""
 
 
 @cache
@@ -44,6 +64,81 @@ def digest_code() -> str:
         if path.suffix in (".py", ".toml"):
             digest.update(f"{path.relative_to(_SOURCE).as_posix()}\0{dump_meaning(path)}\0".encode())
     return digest.hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredValue:
+    """One value of one unit under one level."""
+
+    metric: str
+    level: str
+    unit: str
+    """A problem, a rollout, a pair: what the levels are compared on. Of the same name in several seeds, it is the same
+    unit there, such as a held-out problem; what is drawn anew for a seed has the seed in its name."""
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The input of a measuring function."""
+
+    seed: int
+    config: TrainConfig
+    """The scale's baseline with the study's and the measurement's keys, and this seed."""
+    folder: Path
+    """A folder of its own, kept between restarts."""
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    """Level -> folder of the finished run of this seed, for the levels that the measurement `uses`."""
+
+
+def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
+    """Take one measurement and write its rows; return its summary."""
+    function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
+    started, cpu_started = time.monotonic(), time.process_time()
+    job.folder.mkdir(parents=True, exist_ok=True)
+    rows = [_check_row(row, measurement) for row in function(job)]
+    if not rows:
+        raise DataError(f"measurement {measurement.function} yielded no row")
+    write_text(job.folder / "rows.jsonl", "".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    summary = {
+        "function": measurement.function,
+        "settings": measurement.settings,
+        "seed": job.seed,
+        "config": job.config.model_dump(mode="json"),
+        "num_rows": len(rows),
+        "git": read_git(Path(__file__).parent),
+        "wall_seconds": round(time.monotonic() - started, 1),
+        "cpu_seconds": round(time.process_time() - cpu_started, 1),
+    }
+    write_json(job.folder / "summary.json", summary)
+    return summary
+
+
+def _check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
+    if row.metric not in measurement.metrics or row.level not in measurement.levels:
+        raise DataError(
+            f"measurement {measurement.function} yielded {row.metric!r} at {row.level!r}; the study names the metrics "
+            f"{', '.join(measurement.metrics)} and the levels {', '.join(measurement.levels)}"
+        )
+    is_share = measurement.metrics[row.metric].unit == "share"
+    if not math.isfinite(row.value) or (is_share and not 0 <= row.value <= 1):
+        what = f"{row.metric}, a share" if is_share else row.metric
+        raise DataError(f"measurement {measurement.function} yielded {row.value} for {what}; leave such rows out")
+    return row
+
+
+def is_measured(folder: Path) -> bool:
+    """The measurement was finished."""
+    return (folder / "summary.json").exists()
+
+
+def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
+    """Return the rows and the summary of a finished measurement."""
+    summary = read_json(folder / "summary.json", what="measurement")
+    try:
+        return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary
+    except TypeError as error:
+        raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +293,60 @@ def distinct_work(planned: Sequence[Work]) -> list[Work]:
     for work in planned:
         first.setdefault(work.folder, work)
     return sorted(first.values(), key=lambda work: work.seed)
+
+
+# ----- The records of a study's runs in one small file, without programs and weights.
+
+
+def pack_records(works: Sequence[Work], path: Path) -> None:
+    """Write what the finished runs and measurements recorded, and which is which; equal records give equal bytes.
+
+    Of a run these are manifest, summary, metrics and evaluations, and each held-out problem's tier.
+    """
+    done = [work for work in works if work.is_finished]
+    code = done[0].folder.parent.name
+    labels = group_labels({work.label: work.folder.name for work in done})
+    with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
+        _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
+        for work in distinct_work(done):
+            for name, content in _read_records(work):
+                _add(archive, f"{code}/{work.folder.name}/{name}", content)
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Give the folder of runs that `pack_records` wrote, named after their code, until the context ends.
+
+    Raises:
+        DataError: the file is not such an archive.
+    """
+    with TemporaryDirectory() as folder:
+        try:
+            # All of it is read: an archive without its last bytes would give its files all the same.
+            with tarfile.open(fileobj=io.BytesIO(lzma.decompress(path.read_bytes()))) as archive:
+                archive.extractall(folder, filter="data")
+            (runs,) = (found.parent for found in Path(folder).glob(f"*/{CATALOGUE}"))
+        except (OSError, ValueError, lzma.LZMAError, tarfile.TarError) as error:
+            raise DataError(f"{path} holds no records of a study ({error}); pass a file that a report wrote") from None
+        yield runs
+
+
+def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
+    run = RunDirectory(work.folder)
+    names = ["summary.json", "rows.jsonl"]
+    if work.measurement is None:
+        names = [path.name for path in (run.manifest, run.summary, run.metrics, run.evaluations)]
+    for name in names:
+        yield name, (work.folder / name).read_bytes()
+    for step in run.evaluation_steps()[:1] if work.measurement is None else ():
+        import pyarrow.parquet as pq
+
+        path, light = run.evaluation_file(step), io.BytesIO()
+        pq.write_table(pq.read_table(path, columns=["problem_id", "tier"]), light)
+        yield path.relative_to(work.folder).as_posix(), light.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))

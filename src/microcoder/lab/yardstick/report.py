@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 import microcoder
-from microcoder.lab.yardstick.cases import DATA_VERSION, FLAWS
+from microcoder.lab.yardstick.cases import DATA_VERSION
 from microcoder.lab.yardstick.session import Audit, CaseResult, YardstickPlan
 
 COLUMNS = {
@@ -60,15 +59,6 @@ def _by_suite(audit: Audit) -> dict[str, Rate]:
     return {key: _rate(one for one in audit.results if _group_of(one) == key) for key in COLUMNS}
 
 
-def _by_flaw(audit: Audit) -> dict[str, Rate]:
-    """Return the rate of misses of each flaw class; V4, model judges, has no case."""
-    return {flaw: _rate(one for one in audit.results if one.case.flaw == flaw) for flaw in FLAWS if flaw != "V4"}
-
-
-def _fresh(audit: Audit) -> Rate:
-    return _rate(one for one in audit.results if one.case.is_fresh)
-
-
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     """Return everything that was found."""
     record = {
@@ -89,9 +79,7 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
                 "starts": audit.num_starts,
                 "seconds": audit.seconds,
                 "suites": {key: rate for key, rate in _by_suite(audit).items() if rate["asked"]},
-                "flaws": {key: rate for key, rate in _by_flaw(audit).items() if rate["asked"]},
-                "fresh": _fresh(audit),
-                "speed": asdict(audit.speed) if audit.speed else None,
+                "fresh": _rate(one for one in audit.results if one.case.is_fresh),
                 "results": [result.as_record() for result in audit.results],
             }
             for audit in audits
@@ -106,7 +94,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     own = [audit for audit in asked if audit.judged.name == OURS]
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
     rates = [[*map(_cell, _by_suite(audit).values())] for audit in asked]
-    flaws = [[*map(_cell, _by_flaw(audit).values())] for audit in asked]
+    fresh = [[_cell(_rate(one for one in audit.results if one.case.is_fresh))] for audit in asked]
     names = [audit.judged.label for audit in asked]
     misses = [_list_misses(audit.results) for audit in asked]
     parts = [
@@ -117,16 +105,8 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         *(text or "None in these cases.\n" for audit, text in zip(asked, misses, strict=True) if audit in own),
         "## Side by side\n",
         _table(["judge", *COLUMNS.values()], names, rates),
-        "## By flaw class\n\nThe classes are BenchJack's (arXiv 2605.12673). V4, model judges, has no case here.\n",
-        _table(["judge", *(f"{flaw} {says}" for flaw, says in FLAWS.items() if flaw != "V4")], names, flaws),
         "## Made anew from the seed\n",
-        _table(["judge", "misses in cases that nobody has seen"], names, [[_cell(_fresh(audit))] for audit in asked]),
-        "## Speed\n\nRight programs of ten tests, one after another; CPU of the judge and all it starts.\n",
-        _table(
-            ["judge", "tests per CPU second", "tests per second", "slowest program", "verdict on an endless program"],
-            [audit.judged.label for audit in asked if audit.speed],
-            [_speed(audit) for audit in asked if audit.speed],
-        ),
+        _table(["judge", "misses in cases that nobody has seen"], names, fresh),
         "## Which judge is which\n",
         _table(["judge", "version", "what was asked", "cases it cannot take", "starts"], names, map(_about, asked)),
         *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
@@ -155,15 +135,6 @@ def _plain(text: str) -> str:
 def _cell(rate: Rate) -> str:
     share = f"{100 * rate['low']:.0f}-{100 * rate['high']:.0f}"
     return f"{rate['misses']} / {rate['asked']} ({share})" if rate["asked"] else "-"
-
-
-def _speed(audit: Audit) -> list[str]:
-    speed = audit.speed
-    assert speed is not None
-    per_core = "-" if speed.tests_per_cpu_second is None else f"{speed.tests_per_cpu_second:.0f}"
-    per_second = f"{speed.tests / speed.wall_seconds:.0f}" if speed.wall_seconds else "-"
-    endless = f"{speed.endless_seconds:.1f} s at a limit of {speed.endless_limit_seconds:g} s"
-    return [per_core, per_second, f"{speed.slowest_seconds:.2f} s", endless]
 
 
 def _about(audit: Audit) -> list[str]:

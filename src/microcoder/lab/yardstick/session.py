@@ -1,4 +1,4 @@
-"""An audit, top to bottom: choose cases, start each judge in a disposable process, put the cases, time it."""
+"""An audit: read which judges, choose cases, start each judge in a disposable process, put the cases."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import json
 import os
 import platform
 import queue
+import runpy
 import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,9 +23,86 @@ from pathlib import Path
 from typing import Any
 
 import microcoder
-from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault, suggest
 from microcoder.lab.yardstick.cases import STORED, Case, build_fresh, choose_cases, load_suite
-from microcoder.lab.yardstick.catalogue import TestedJudge
+from microcoder.lab.yardstick.inside import judges
+
+ABILITIES = {
+    "function": "calls a function with JSON arguments and compares what it returns",
+    "packages": "has numpy and sortedcontainers for programs",
+    "structures": "passes linked lists, trees and design classes",
+    "checker": "decides by a checker program or in any order",
+    "cpp": "builds and runs C++",
+}
+"""Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestedJudge:
+    """A judge to benchmark, as named on the command line."""
+
+    label: str
+    name: str
+    """A function of `inside/judges.py`, or `file.py:function` of an adapter."""
+    path: str
+    python: str
+    """The interpreter that has its packages."""
+    abilities: frozenset[str]
+    about: str
+    runs_here: bool
+    """Whether programs run in its own process, so that it must be contained; else they run at a service's."""
+    version: str = ""
+    """Version given by the user, such as a commit."""
+
+    def can_be_asked(self, needs: tuple[str, ...], *, is_function: bool) -> bool:
+        """Whether it offers what a case needs."""
+        return set(needs) <= self.abilities and (is_function or "only-function" not in self.abilities)
+
+
+def read_judge(text: str, *, python: str) -> TestedJudge:
+    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME is also `adapters.py:function`."""
+    head, _, where = text.partition("=")
+    name, _, version = head.partition("@")
+    file, _, function = name.rpartition(":")
+    if file.endswith(".py"):
+        if not Path(file).is_file():
+            raise ConfigError(f"--judge {text}: there is no {file}; type --judge FILE.py:FUNCTION=WHERE")
+        # What peers share with ours, by the name that it has where they are asked.
+        sys.modules[judges.MODULE] = judges
+        found = runpy.run_path(file)
+        if not callable(found.get(function)):
+            raise ConfigError(f"--judge {text}: {file} has no function {function!r}; see docs/judges.md")
+        name = f"{Path(file).absolute()}:{function}"
+        # An interpreter, a checkout or an address: the adapter knows.
+        where = str(Path(where).absolute()) if where and Path(where).exists() else where
+    else:
+        if name not in judges.JUDGES:
+            hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or FILE.py:FUNCTION".lstrip()
+            raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint}")
+        where = _check_place(text, name, where)
+        found, function = vars(judges), name.replace("-", "_")
+    abilities = found.get("ABILITIES", {}).get(function, ["function", "packages"])
+    about = (found[function].__doc__ or function).split("\n")[0].strip().rstrip(".")
+    runs_here = function not in found.get("SERVICES", ())
+    label = function.replace("_", "-")
+    return TestedJudge(label, name, where, python, frozenset(abilities), about, runs_here, version)
+
+
+def _check_place(text: str, name: str, where: str) -> str:
+    needs = judges.JUDGES[name]
+    if needs and not where:
+        raise ConfigError(f"--judge {text}: its location is missing; type --judge {name}=... ({needs})")
+    if where and not needs:
+        raise ConfigError(f"--judge {text}: {name} takes no path; type --judge {name}")
+    if needs != judges.REFERENCE:
+        return where
+    file, _, attribute = where.rpartition(":")
+    if not file or not attribute:
+        raise ConfigError(f"--judge {text}: {where!r} names no function; it takes {needs}")
+    if file.endswith(".py") and not Path(file).exists():
+        raise ConfigError(f"--judge {text}: there is no {file}; it takes {needs}")
+    return f"{Path(file).absolute()}:{attribute}" if file.endswith(".py") else where
+
 
 _QUICK_SECONDS = 10.0
 """A case whose answer took longer is not repeated."""
@@ -258,25 +337,6 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast right programs are judged, one after another, and what a program without end costs."""
-
-    tests: int
-    wall_seconds: float
-    cpu_seconds: float
-    slowest_seconds: float
-    """The longest that one of the right programs took."""
-    endless_seconds: float
-    """The longest from asking until the verdict on a program that never ends."""
-    endless_limit_seconds: float
-
-    @property
-    def tests_per_cpu_second(self) -> float | None:
-        """Tests in a second of one core; None if the judge computes elsewhere."""
-        return self.tests / self.cpu_seconds if self.cpu_seconds > 0 else None
-
-
-@dataclass(frozen=True, slots=True)
 class Audit:
     """The results of one judge."""
 
@@ -287,7 +347,6 @@ class Audit:
     results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
     """Cases that need what this judge does not offer."""
-    speed: Speed | None = None
     num_starts: int = 0
     """How often its process had to be started: once, and after each time it was killed or ended."""
     seconds: float = 0.0
@@ -323,7 +382,6 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
     asked = [case for case in plan.cases if judged.can_be_asked(case.needs, is_function=case.fn_name is not None)]
     opened = [first]
     try:
-        speed = _time(first, asked)
         opened += [Lane(judged, contain=contain) for _ in range(lanes - 1)]
         with ThreadPoolExecutor(lanes) as pool:
             shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(len(opened)))
@@ -335,31 +393,6 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
     seconds = time.monotonic() - started
     note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
     return Audit(
-        judged, first.about, first.containment, results, len(plan.cases) - len(asked), speed,
+        judged, first.about, first.containment, results, len(plan.cases) - len(asked),
         sum(lane.num_started for lane in opened), seconds,
     )  # fmt: skip
-
-
-_SPEED_PROGRAMS, _SPEED_TESTS = 20, 10
-
-
-def _time(lane: Lane, asked: Sequence[Case]) -> Speed | None:
-    """Return how fast it is, while nothing else of ours runs; None if it takes no programs that read stdin."""
-    if not lane.judged.can_be_asked((), is_function=False):
-        return None
-    cases = []
-    for number in range(_SPEED_PROGRAMS):
-        code = f"import sys\nnumbers = list(map(int, sys.stdin.read().split()))\nprint(sum(numbers) + {number})\n"
-        tests = tuple((f"{n} {n * number} 7\n", f"{n + n * number + 7 + number}\n") for n in range(_SPEED_TESTS))
-        cases.append(Case(f"speed-{number}", "fidelity", f"speed {number}", "V6", True, "It is right.", code, tests))
-    put_case(lane, cases[0])
-    rights = [put_case(lane, case) for case in cases[1:]]
-    endless = [put_case(lane, case) for case in asked if case.suite == "timeouts"][:1]
-    return Speed(
-        tests=sum(len(one.case.tests) for one in rights if not one.is_miss),
-        wall_seconds=sum(one.answer.seconds for one in rights),
-        cpu_seconds=sum(one.answer.cpu_seconds for one in rights),
-        slowest_seconds=max(one.answer.seconds for one in rights),
-        endless_seconds=max((one.answer.seconds for one in endless), default=0.0),
-        endless_limit_seconds=max((one.case.time_limit_seconds for one in endless), default=0.0),
-    )

@@ -17,7 +17,6 @@ from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, Unifo
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
 
-Engine = Literal["trl", "verl"]
 Denominator = Literal["tokens", "responses"]
 
 
@@ -157,25 +156,6 @@ class DynamicFiltering(Config):
     advantages."""
 
 
-class NoEntropyTerm(Config):
-    """No entropy term."""
-
-    kind: Literal["none"] = "none"
-
-
-class EntropyBonus(Config):
-    """Subtract coefficient x mean token entropy from the loss."""
-
-    kind: Literal["bonus"]
-    coefficient: float = Field(gt=0)
-
-
-Entropy = Annotated[
-    Annotated[NoEntropyTerm, Tag("none")] | Annotated[EntropyBonus, Tag("bonus")],
-    kind_or("none"),
-]
-
-
 class AlgorithmConfig(Config):
     """MicroCoder-GRPO: group-normalised advantage, conditional truncation masking, high clip, no KL."""
 
@@ -193,7 +173,6 @@ class AlgorithmConfig(Config):
     problem_choice: ProblemChoice = UniformChoice()
     kl_coefficient: float = Field(default=0.0, ge=0)
     """beta_0; with 0 no reference model is loaded."""
-    entropy: Entropy = NoEntropyTerm()
 
     @property
     def ideas(self) -> tuple[str, ...]:
@@ -249,21 +228,9 @@ class AlgorithmConfig(Config):
                 'problem_choice = "active" and group_filtering = "dynamic" both avoid flat groups, and what the latter '
                 "drops is not recorded for the former; drop one"
             )
-        is_loss_alone = not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm)
+        is_loss_alone = not self.kl_coefficient
         if masking.excluded_from == "denominator" and self.loss.divides_by == "responses" and is_loss_alone:
             yield (
                 f'masking.leave_out_of = "denominator" changes nothing with loss = "{self.loss.kind}", which divides '
                 'by the number of responses, the masked among them; use "gradient", "baseline", or loss = "dapo"'
             )
-
-    def find_foreign(self, engine: Engine) -> str | None:
-        """Return what an engine lacks for this algorithm and what to type instead; None if nothing."""
-        loss = self.loss
-        if engine == "trl":
-            return None
-        if not isinstance(self.entropy, NoEntropyTerm) and isinstance(loss, DrGrpoLoss | LuspoLoss):
-            return (
-                f'algorithm.entropy with loss = "{loss.kind}": verl sums entropy over a response as it does the loss, '
-                'so the coefficient would mean another; add --engine trl, or use loss = "dapo"'
-            )
-        return None

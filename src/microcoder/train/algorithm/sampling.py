@@ -91,44 +91,15 @@ class DiversityWatch(Config):
     """Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
 
 
-SERVER_FLAGS = {
-    "gpu_memory_utilization": "--gpu-memory-utilization",
-    "enable_sleep_mode": "no sleep mode (its GPUs are its own)",
-    "tensor_parallel_size": "--tensor-parallel-size",
-}
-"""Flags of `vllm serve` for the options of a colocated vLLM."""
-
-
 class VllmConfig(Config):
-    """vLLM under engine trl, with `rollout.backend = "vllm"`."""
+    """vLLM under engine trl, with `rollout.backend = "vllm"`: in the training processes, sharing their GPUs."""
 
-    mode: Literal["colocate", "server"] = "colocate"
-    """`colocate`: in the training processes, sharing their GPUs; `server`: a `vllm serve` on other GPUs."""
     gpu_memory_utilization: float = Field(default=0.3, gt=0, lt=1)
-    """`colocate`: share of each GPU's memory for vLLM, its weights included."""
+    """Share of each GPU's memory for vLLM, its weights included."""
     enable_sleep_mode: bool = False
-    """`colocate`: give vLLM's memory back during updates; waking it takes a copy of the weights."""
+    """Give vLLM's memory back during updates; waking it takes a copy of the weights."""
     tensor_parallel_size: int = Field(default=1, ge=1)
-    """`colocate`: training processes that share one vLLM; of a server, its own --tensor-parallel-size decides."""
-    server_base_url: str = Field(default="http://127.0.0.1:8000", pattern=r"^https?://")
-    """`server`: its address, such as http://gpu2:8000."""
-
-    @property
-    def server_url(self) -> str:
-        """The address without a slash at its end."""
-        return self.server_base_url.rstrip("/")
-
-    def _contradictions(self) -> Iterator[str]:
-        of_servers = ("server_base_url",)
-        of_colocation = ("gpu_memory_utilization", "enable_sleep_mode", "tensor_parallel_size")
-        for name in of_servers if self.mode == "colocate" else of_colocation:
-            if getattr(self, name) != type(self).model_fields[name].default:
-                instead = (
-                    f'add rollout.vllm.mode = "server", or leave {name} out'
-                    if self.mode == "colocate"
-                    else f"start the server with {SERVER_FLAGS[name]} instead"
-                )
-                yield f'{name} = {getattr(self, name)!r} does nothing in mode "{self.mode}"; {instead}'
+    """Training processes that share one vLLM."""
 
 
 class MismatchConfig(Config):
@@ -165,7 +136,7 @@ class RolloutConfig(Config):
     temperature: Temperature = ConstantTemperature()
     diversity_watch: DiversityWatch = DiversityWatch()
     backend: Literal["transformers", "vllm", "sglang"] = "transformers"
-    """`vllm` samples on the GPUs that train, in turns, or on a server's; `sglang`, with engine verl only, in turns."""
+    """`vllm` samples on the GPUs that train, in turns; so does `sglang`, with engine verl only."""
     vllm: VllmConfig = VllmConfig()
     mismatch: MismatchConfig = MismatchConfig()
 

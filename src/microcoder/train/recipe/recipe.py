@@ -5,7 +5,6 @@ Defaults are the published one (paper, section 5.1; see `recipes/`).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +21,6 @@ from microcoder.train.algorithm.config import AlgorithmConfig, TwoSidedLoss
 from microcoder.train.algorithm.masking import SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
-from microcoder.train.recipe.trl_options import RECIPE_KEYS, WITHOUT_EFFECT
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
 """Bytes a weight, by `dtype`."""
@@ -108,55 +106,14 @@ MICRO_WEIGHTS = HuggingFaceModel(
 """Precision and adapters of the micro lab's model."""
 
 
-OptimizerName = Literal[
-    "adamw_torch_fused",
-    "adamw_torch",
-    "adamw_8bit",
-    "paged_adamw_8bit",
-    "paged_adamw_32bit",
-    "adamw_torch_8bit",
-    "adamw_torch_4bit",
-    "adafactor",
-]
-PACKAGE_OF: dict[str, str] = {
-    "adamw_8bit": "bitsandbytes",
-    "paged_adamw_8bit": "bitsandbytes",
-    "paged_adamw_32bit": "bitsandbytes",
-    "adamw_torch_8bit": "torchao",
-    "adamw_torch_4bit": "torchao",
-}
-"""Package that an optimizer needs besides torch."""
-
-_MOMENT_BYTES = {
-    "adamw_8bit": 2.1,
-    "paged_adamw_8bit": 2.1,
-    "paged_adamw_32bit": 8.0,
-    "adamw_torch_8bit": 2.1,
-    "adamw_torch_4bit": 1.2,
-    "adafactor": 0.1,
-}
-"""Bytes per parameter of both moments with their scales; paged ones move to the CPU only when the GPU is full."""
-
-_SCHEDULE_OPTIONS: dict[str, tuple[str, ...]] = {
-    "cosine": ("num_cycles",),
-    "cosine_with_min_lr": ("num_cycles", "min_lr", "min_lr_rate"),
-}
-"""Options of schedules that have any, by transformers' names."""
-
-
 class OptimizerConfig(Config):
     """AdamW, unless `name` says otherwise."""
 
-    name: OptimizerName = "adamw_torch_fused"
-    """By transformers' names. `adamw_8bit`, `paged_adamw_8bit`, `paged_adamw_32bit` (state in the CPU's memory when the
-    GPU's is full) need bitsandbytes, `adamw_torch_8bit` and `adamw_torch_4bit` torchao."""
+    name: Literal["adamw_torch_fused", "adamw_torch", "adamw_8bit"] = "adamw_torch_fused"
+    """By transformers' names; `adamw_8bit` needs bitsandbytes."""
     learning_rate: float = Field(default=1e-6, gt=0)
-    schedule: Literal["constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"] = (
-        "constant_with_warmup"
-    )
+    schedule: Literal["constant_with_warmup", "linear", "cosine"] = "constant_with_warmup"
     """Learning-rate schedule, by transformers' names."""
-    schedule_options: dict[str, Any] = Field(default={})
-    """Options of the schedule by transformers' names, such as min_lr_rate = 0.1 for `cosine_with_min_lr`."""
     warmup_steps: int = Field(default=0, ge=0)
     """Training steps over which the learning rate rises from 0."""
     weight_decay: float = Field(default=0.0, ge=0)
@@ -165,33 +122,15 @@ class OptimizerConfig(Config):
 
     def moment_bytes(self, weight_bytes: int) -> float:
         """Return the bytes of optimizer state per parameter."""
-        return _MOMENT_BYTES.get(self.name, 2 * weight_bytes)
-
-    def _contradictions(self) -> Iterator[str]:
-        known = _SCHEDULE_OPTIONS.get(self.schedule, ())
-        for name in self.schedule_options:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-                hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known) or 'none'}"
-                yield f'schedule = "{self.schedule}" has no option {name}; {hint}'
-        floors = ("min_lr", "min_lr_rate")
-        if self.schedule == "cosine_with_min_lr" and sum(name in self.schedule_options for name in floors) != 1:
-            yield 'schedule = "cosine_with_min_lr" needs one of schedule_options.min_lr, schedule_options.min_lr_rate'
-        if self.schedule == "constant" and self.warmup_steps:
-            yield (
-                f'schedule = "constant" would leave out warmup_steps={self.warmup_steps}; use "constant_with_warmup"'
-            )
-        if self.name == "adafactor" and self.beta2 != 0.999:
-            yield 'name = "adafactor" takes no beta2; leave it out'
+        return 2.1 if self.name == "adamw_8bit" else 2 * weight_bytes
 
 
 def require_optimizer(optimizer: OptimizerConfig) -> None:
     """Refuse an optimizer whose package is not installed."""
-    package = PACKAGE_OF.get(optimizer.name)
-    if package is not None and find_spec(package) is None:
+    if optimizer.name == "adamw_8bit" and find_spec("bitsandbytes") is None:
         raise ConfigError(
-            f'optimizer.name = "{optimizer.name}" needs {package}, which is not installed; type: '
-            f"pip install {package}, or leave optimizer.name out"
+            'optimizer.name = "adamw_8bit" needs bitsandbytes, which is not installed; type: pip install bitsandbytes, '
+            "or leave optimizer.name out"
         )
 
 
@@ -323,6 +262,33 @@ class CheckpointConfig(Config):
     """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
 
 
+_TRL_NAMES = """
+    adam_beta2 beta bf16 fp16 chat_template_kwargs epsilon epsilon_high delta loss_type importance_sampling_level
+    sapo_temperature_neg sapo_temperature_pos scale_rewards use_bias_correction_kl mask_truncated_completions
+    multi_objective_aggregation reward_weights generation_batch_size gradient_accumulation_steps num_iterations
+    per_device_train_batch_size per_device_eval_batch_size steps_per_generation auto_find_batch_size
+    dataloader_drop_last dataloader_pin_memory gradient_checkpointing model_init_kwargs use_cpu
+    learning_rate lr_scheduler_type lr_scheduler_kwargs warmup_steps warmup_ratio max_grad_norm optim weight_decay
+    max_steps num_train_epochs seed data_seed full_determinism shuffle_dataset train_sampling_strategy
+    max_completion_length num_generations num_generations_eval temperature top_k top_p min_p repetition_penalty
+    max_tool_calling_iterations use_transformers_continuous_batching transformers_continuous_batching_config
+    use_vllm vllm_enable_sleep_mode vllm_gpu_memory_utilization vllm_importance_sampling_cap
+    vllm_importance_sampling_clip_max vllm_importance_sampling_clip_min vllm_importance_sampling_correction
+    vllm_importance_sampling_mode vllm_max_model_length vllm_mode vllm_server_base_url vllm_server_host
+    vllm_server_port vllm_server_timeout vllm_tensor_parallel_size
+    do_eval do_predict do_train eval_accumulation_steps eval_delay eval_do_concat_batches eval_on_start eval_steps
+    eval_strategy include_for_metrics greater_is_better load_best_model_at_end metric_for_best_model
+    disable_tqdm log_completions log_completions_hub_repo logging_first_step logging_strategy logging_steps
+    num_completions_to_print remove_unused_columns output_dir
+    ignore_data_skip restore_callback_states_from_checkpoint resume_from_checkpoint save_on_each_node
+    save_only_model save_steps save_strategy save_total_limit
+    push_to_hub hub_model_id hub_strategy hub_token hub_private_repo hub_always_push hub_revision
+"""
+REFUSED_OF_TRL = frozenset(_TRL_NAMES.split())
+"""TRL's options that the recipe has keys for, that our own sampling, batches, checkpoints or metrics replace, or that
+would make the sampled distribution another than the one that ratios are taken under (`top_p`, `repetition_penalty`)."""
+
+
 class TrainConfig(Config):
     """A training run, whole."""
 
@@ -356,15 +322,8 @@ class TrainConfig(Config):
     @field_validator("trl")
     @classmethod
     def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        for name in options:
-            if name in RECIPE_KEYS:
-                raise ValueError(f"[trl] {name} is decided by the recipe; use {RECIPE_KEYS[name]}")
-            if name in WITHOUT_EFFECT:
-                raise ValueError(f"[trl] {name} is not TRL's to decide here: {WITHOUT_EFFECT[name]}")
-        if options.get("hub_strategy", "every_save") not in ("end", "every_save"):
-            raise ValueError(
-                f'[trl] hub_strategy = "{options["hub_strategy"]}" pushes folders that are moved; use "end"'
-            )
+        if refused := [name for name in options if name in REFUSED_OF_TRL]:
+            raise ValueError(f"[trl] {refused[0]} is the recipe's to decide; look for its key in docs/reference.md")
         return dict(options)
 
     @field_validator("verl")
@@ -384,8 +343,6 @@ class TrainConfig(Config):
         for reward in self.rewards:
             if getattr(BUILTINS.get(reward.name), "needs_all_tests", False) and self.evaluator.stop != "never":
                 yield self.describe_early_stop(reward.name)
-        if lack := self.algorithm.find_foreign(self.engine):
-            yield lack
         batch, problems, num_samples = self.batch, self.problems, self.rollout.num_samples
         if isinstance(problems, MicroProblems) and batch.train_batch_size > problems.num_train:
             yield (
@@ -422,6 +379,8 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
+            if self.rollout.temperature.kind == "diversity":
+                yield 'rollout.temperature.kind = "diversity" is engine trl\'s; give a value, or add --engine trl'
             if self.evaluation.continue_truncated:
                 yield (
                     "evaluation.continue_truncated is engine trl's: verl's servers sleep once masks are known; "

@@ -1,4 +1,4 @@
-"""The disk that checkpoints need, and failures of the machine in one line: a full disk, a lost GPU, a dead process.
+"""The disk that checkpoints need, and a full disk or memory in one line.
 
 The run directory is whole in any case: what was half written is never taken for whole, and the same command resumes.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,20 +63,14 @@ def show_bytes(number: float) -> str:
     return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / _MIB:,.1f} MiB"
 
 
-_LITTLE_BYTES = 64 << 20
-_WRITING = re.compile(r"inline_container|PytorchStreamWriter", re.IGNORECASE)
+_WRITING = re.compile(r"inline_container|PytorchStreamWriter")
 """torch.save, which says nothing of the reason."""
-_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE)
-_LOST_GPU = re.compile(r"CUDA error|CUBLAS_STATUS|CUDNN_STATUS|GPU is lost|HIP error|Xid", re.IGNORECASE)
-_LOST_SAMPLER = re.compile(r"EngineDeadError|EngineCore .*died")
-"""Messages by which the end of vLLM's engine process is known."""
-_LOST_PEER = re.compile(r"gloo/transport|\bNCCL\b|Dist(?:Backend|Network|Store)Error|ProcessGroup")
-"""Words of torch.distributed's transports, by which a lost peer is known."""
+_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
 
 
 @contextmanager
 def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
-    """Turn failures of the machine into one line; other exceptions pass unchanged."""
+    """Turn a full disk and a lack of memory into one line; other exceptions pass unchanged."""
     try:
         yield
     except MicroCoderError:
@@ -91,68 +84,29 @@ def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
 
 
 def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
-    """Return which failure of the machine an exception means, and what to do; None if none."""
-    chain = list(_chain(error))
-    said = " ".join(f"{type(one).__name__}: {one}" for one in chain)
-    if any(is_disk_full(one) for one in chain) or (_WRITING.search(said) and _is_full(run.root)):
-        return _explain_disk(chain, config, run)
-    reason = " ".join(str(error).split("\n")[0].split())[:200]
-    if any(type(one).__name__ == "OutOfMemoryError" for one in chain) or _OUT_OF_MEMORY.search(said):
-        return f"out of memory ({reason}); {how_to_shrink(config)}"
-    if _LOST_GPU.search(said):
-        return f"the GPU failed ({reason}); look at `nvidia-smi` and at Xid lines of `dmesg`, or restart the machine"
-    if _LOST_SAMPLER.search(said):
-        return f"vLLM's engine ended ({reason}); its own output says why"
-    if _LOST_PEER.search(said):
-        return f"another process of the run ended ({reason}); its own output says why"
-    return None
-
-
-def _explain_disk(chain: list[BaseException], config: TrainConfig, run: RunDirectory) -> str:
-    named = [Path(one.filename) for one in chain if isinstance(one, OSError) and isinstance(one.filename, str)]
-    temporary = Path(tempfile.gettempdir())
-    place = next((path.parent for path in named), run.root)
-    if not named and not _is_full(run.root) and _is_full(temporary):
-        place = temporary
-    if place.is_relative_to(run.root) or place == run.root:
+    """Return whether an exception means that disk or memory are full, and what to do; None if neither."""
+    if is_disk_full(error) or _WRITING.search(str(error)):
         room, *_ = measure_room(config, run.root)
         return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
-    return f"the disk of {place} is full ({show_bytes(shutil.disk_usage(place).free)} free); free some space"
+    if _OUT_OF_MEMORY.search(f"{type(error).__name__}: {error}"):
+        reason = " ".join(str(error).split("\n")[0].split())[:200]
+        return f"out of memory ({reason}); {how_to_shrink(config)}"
+    return None
 
 
 def how_to_shrink(config: TrainConfig) -> str:
     """Return which keys make a run need less memory, the mildest first."""
-    ways = []
-    if config.rollout.backend == "vllm" and config.rollout.vllm.mode == "colocate":
-        share = config.rollout.vllm.gpu_memory_utilization
-        ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {share}; resumes as well)")
-        if not config.rollout.vllm.enable_sleep_mode:
+    model, rollout, vllm, ways = config.model, config.rollout, config.rollout.vllm, []
+    if rollout.backend == "vllm":
+        ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {vllm.gpu_memory_utilization}; resumes as well)")
+        if not vllm.enable_sleep_mode:
             ways.append("set rollout.vllm.enable_sleep_mode = true")
-    if (
-        config.rollout.backend == "transformers"
-        and config.engine == "trl"
-        and isinstance(config.model, HuggingFaceModel)
-    ):
-        ways.append('use rollout.backend = "vllm"')
     if config.batch.micro_batch_rollouts > 1:
         ways.append(f"lower batch.micro_batch_rollouts (now {config.batch.micro_batch_rollouts}; resumes as well)")
-    if isinstance(config.model, HuggingFaceModel):
-        if not config.model.gradient_checkpointing:
+    if isinstance(model, HuggingFaceModel):
+        if rollout.backend == "transformers":
+            ways.insert(0, 'use rollout.backend = "vllm"')
+        if not model.gradient_checkpointing:
             ways.append("set model.gradient_checkpointing = true (resumes as well)")
-        if config.optimizer.name.startswith("adamw_torch"):
-            ways.append('use optimizer.name = "adamw_8bit"')
-        if config.model.lora is None:
-            ways.append("train adapters ([model.lora])")
-    ways.append(f"lower rollout.max_response_tokens (now {config.rollout.max_response_tokens})")
-    ways.append(f"in evaluations, evaluation.batch_rollouts (now {config.evaluation.batch_rollouts})")
-    return ", or ".join(ways)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-
-
-def _is_full(place: Path) -> bool:
-    return shutil.disk_usage(place).free < _LITTLE_BYTES
+        ways += ['use optimizer.name = "adamw_8bit"', "train adapters ([model.lora])"]
+    return ", or ".join([*ways, f"lower rollout.max_response_tokens (now {rollout.max_response_tokens})"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,16 +19,13 @@ from microcoder.train.recipe.judge import EvaluatorConfig
 
 TOKEN_VARIABLE = "MICROCODER_JUDGE_TOKEN"
 _START_PATIENCE_SECONDS = 10.0
-_PROGRAM_BYTES = 1 << 18
-"""Room for a program beside its problem, in one request."""
-_LOG = logging.getLogger(__name__)
 
 
 @contextmanager
-def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
+def open_judge(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
     """Open the recipe's judge; yield it, with its isolation and environment for the manifest."""
     if config.backend == "http":
-        with connect(config, problems) as (client, held):
+        with connect(config) as (client, held):
             yield client, held
     elif config.backend == "ray":
         profile, level = load_profile(config.packages), "of each node of the Ray cluster"
@@ -43,13 +38,13 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
 
 
 @contextmanager
-def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
+def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
     """Open the judge of a recipe behind HTTP, at one address or several; see `open_judge`."""
     try:
         from microcoder.judge.fleet.http import JudgeClient, TokenRefused
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
-    check = partial(_check_service, config, problems)
+    check = partial(_check_service, config)
     with JudgeClient(config.url, token=os.environ.get(TOKEN_VARIABLE), check=check) as client:
         try:
             about = client.about(patience_seconds=_START_PATIENCE_SECONDS)
@@ -60,20 +55,15 @@ def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tu
                 f"no judge at evaluator.url ({fault}); start one there: microcoder serve --stop {config.stop}"
             ) from None
         yield client, {name: about[name] for name in ("isolation", "environment")}
-        if client.outages:
-            gone = ", ".join(f"{url} {number} times" for url, number in sorted(client.outages.items()))
-            _LOG.warning("judges were unreachable and skipped meanwhile: %s", gone)
 
 
-def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: str, about: Mapping[str, Any]) -> None:
-    """Refuse a service that would judge differently, or not all problems; also one that restarts otherwise."""
+def _check_service(config: EvaluatorConfig, url: str, about: Mapping[str, Any]) -> None:
+    """Refuse a service that would judge differently; also one that restarts otherwise."""
     if about["stop"] != config.stop:
         raise ConfigError(
             f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
             f"start it with --stop {config.stop}, or pass --evaluator.stop {about['stop']}"
         )
-    for needed, limit, option in _find_needs(problems, about["limits"]):
-        raise ConfigError(f"{needed}, {url} takes at most {limit:g}; start it with {option}, or leave the problem out")
     if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
         theirs = about["environment"]["packages"]
         raise ConfigError(
@@ -81,25 +71,6 @@ def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: st
             f"{load_profile(config.packages).label}; start it with --packages {config.packages}, or pass "
             "--evaluator.packages with its own"
         )
-
-
-def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
-    """Yield by which limits of a service the problems are too large: the largest need, the limit, and its flag."""
-    if not problems:
-        return
-    longest = max(problems, key=lambda problem: problem.time_limit_seconds)
-    if (seconds := longest.time_limit_seconds) > (limit := limits["max_cpu_seconds"]):
-        yield f"problem {longest.id} has a time limit of {seconds:g} s", limit, f"--max-cpu-seconds {seconds:g}"
-    widest = max(problems, key=lambda problem: problem.memory_limit_mib)
-    if (mib := widest.memory_limit_mib) > (limit := limits["max_memory_mib"]):
-        yield f"problem {widest.id} has a memory limit of {mib} MiB", limit, f"--max-memory-mib {mib}"
-    fullest = max(problems, key=lambda problem: len(problem.tests))
-    if (num_tests := len(fullest.tests)) > (limit := limits["max_tests"]):
-        yield f"problem {fullest.id} has {num_tests} tests", limit, f"--max-tests {num_tests}"
-    largest = max(problems, key=lambda problem: sum(len(test.input) + len(test.output) for test in problem.tests))
-    num_bytes = len(largest.model_dump_json().encode("utf-8", "surrogatepass")) + _PROGRAM_BYTES
-    if (mib := math.ceil(num_bytes / (1 << 20))) > (limit := limits["max_body_mib"]):
-        yield f"problem {largest.id} is a request of {mib} MiB", limit, f"--max-body-mib {mib}"
 
 
 class _OnNodes:

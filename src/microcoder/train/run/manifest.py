@@ -1,6 +1,6 @@
 """The manifest of a run: everything needed to reproduce it.
 
-What a recipe needs before it can start: model folder and problem files; and their sizes.
+What a recipe needs before it can start: model folder and problem files.
 
 Nothing is fetched, and of a benchmark no test is read: a release has gigabytes of them.
 """
@@ -12,7 +12,6 @@ import json
 import platform
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -53,29 +52,14 @@ def find_missing(config: TrainConfig) -> list[str]:
     return faults
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemCounts:
-    """Counts of a problem file, made without judging anything."""
-
-    num_problems: int
-    longest_statement: int
-    """In characters."""
-    tests_per_problem: float | None
-    """Mean tests per problem; None for a benchmark."""
-
-
 @cache
-def count_problems(path: Path) -> ProblemCounts | None:
-    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet."""
-    if not path.exists():
-        return None
+def longest_statement(path: Path) -> int:
+    """Return the characters of the longest statement of a problem file, a finished corpus or LiveCodeBench."""
     if is_livecodebench(path):
-        lengths = [len(question.problem.statement) for question in LiveCodeBench(path=path).read()]
-        return ProblemCounts(len(lengths), max(lengths, default=0), None)
-    problems = read_problems(path)
-    num_tests = sum(len(problem.tests) for problem in problems)
-    longest = max((len(problem.statement) for problem in problems), default=0)
-    return ProblemCounts(len(problems), longest, num_tests / max(1, len(problems)))
+        statements = [question.problem.statement for question in LiveCodeBench(path=path).read()]
+    else:
+        statements = [problem.statement for problem in read_problems(path)]
+    return max(map(len, statements), default=0)
 
 
 def _fault_of(check: Callable[[], None]) -> list[str]:
@@ -101,10 +85,7 @@ NEUTRAL_KEYS = (
     "checkpoint.keep",
     "checkpoint.keep_best",
     *(f"trl.{name}" for name in ("report_to", "run_name", "project", "trackio_space_id")),
-    *(f"trl.{name}" for name in ("push_to_hub", "hub_model_id", "hub_private_repo", "hub_strategy", "hub_revision")),
     "model.cache",
-    "rollout.vllm.server_base_url",
-    "trl.vllm_server_timeout",
 )
 """Keys that do not change results: a run may be resumed with other values."""
 ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")

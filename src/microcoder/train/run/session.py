@@ -76,7 +76,7 @@ def _run(
     policy = engine.load_policy(config, observer=observer)
     leads = engine.is_main_process()
     with (
-        open_judge(config.evaluator, tasks.problems) as (judge, judged_by),
+        open_judge(config.evaluator) as (judge, judged_by),
         run.lock() if leads else nullcontext(),
     ):
         if leads:

@@ -143,22 +143,6 @@ def _resolve(text: str) -> TrainConfig:
     return config
 
 
-def detect_gpu() -> str:
-    """Return the name in `GPUS` of this machine's first GPU, by NVIDIA's driver; `cpu` if there is none."""
-    for file in _find_gpus():
-        lines = file.read_text(encoding="utf-8", errors="replace").lower().splitlines()
-        words = next((line for line in lines if line.startswith("model")), "").replace("rtx ", "rtx-")
-        for name in GPUS:
-            family, _, size = name.partition("-") if name.startswith("a100") else (name, "", "")
-            if family in words and size in words:
-                return name
-    return "cpu"
-
-
-def _find_gpus() -> list[Path]:
-    return sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
-
-
 def _problems(wishes: Wishes) -> dict[str, str]:
     place = Path(wishes.problems).expanduser()
     is_id = not place.exists() and not place.suffix.startswith(".json") and _HUB_ID.fullmatch(wishes.problems)
@@ -219,9 +203,7 @@ def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, conte
             *([] if setting.is_whole else [f"learning_rate = {10 * rate:.0e} # {rate:.0e} published for all weights"]),
         ],
         "evaluation": [f"max_response_tokens = {_EVALUATION_TOKENS} # longer than in training"] if is_longer else [],
-        "verl": [f'"trainer.n_gpus_per_node" = {len(_find_gpus()) or 8}', '"trainer.nnodes" = 1']
-        if wishes.engine == "verl"
-        else [],
+        "verl": ['"trainer.n_gpus_per_node" = 8', '"trainer.nnodes" = 1'] if wishes.engine == "verl" else [],
     }
     lines = [
         f"# {wishes.algorithm} on {wishes.model}, written by `{wishes.command}`.",

@@ -17,7 +17,6 @@ from microcoder.train.algorithm.config import (
     AlgorithmConfig,
     CispoLoss,
     ClippedLoss,
-    EntropyBonus,
     GspoLoss,
     LuspoLoss,
     SapoLoss,
@@ -25,7 +24,6 @@ from microcoder.train.algorithm.config import (
 )
 from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.recipe.trl_options import RECIPE_KEYS
 from microcoder.train.trl.sampling import vllm_arguments
 
 
@@ -61,7 +59,6 @@ def build_arguments(
         learning_rate=optimizer.learning_rate,
         optim=optimizer.name,
         lr_scheduler_type=optimizer.schedule,
-        lr_scheduler_kwargs=dict(optimizer.schedule_options),
         warmup_steps=optimizer.warmup_steps * batches.updates_per_step,
         weight_decay=optimizer.weight_decay,
         adam_beta2=optimizer.beta2,
@@ -74,17 +71,16 @@ def build_arguments(
         disable_tqdm=True,
         dataloader_pin_memory=on_gpu,
     )
-    check_options(config.trl, decided)
+    check_options(config.trl)
     try:
-        name = output_dir.absolute().parent.name
-        options: dict[str, Any] = {"report_to": "none", "run_name": name, "hub_model_id": name, **config.trl}
+        options: dict[str, Any] = {"report_to": "none", "run_name": output_dir.absolute().parent.name, **config.trl}
         return GRPOConfig(**decided, **options)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"TRL refuses this recipe: {str(error).strip().splitlines()[0]}") from None
 
 
-def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> None:
-    """Refuse options of `[trl]` that the recipe decides, that would have no effect, or that TRL does not have."""
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options of `[trl]` that TRL does not have."""
     known = [field.name for field in dataclasses.fields(GRPOConfig)]
     for name in options:
         if name not in known:
@@ -93,14 +89,11 @@ def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> Non
                 f"[trl] {name} is not an option of TRL {trl.__version__}"
                 + (f"; did you mean {close[0]}?" if close else "; see its GRPOConfig")
             )
-        if name in decided:
-            key = RECIPE_KEYS.get(name, "the recipe's own keys")
-            raise ConfigError(f"[trl] {name} is decided by the recipe ({decided[name]!r}); use {key}")
 
 
 def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
     """Return the arguments of `GRPOConfig` that make a recipe's loss."""
-    loss, entropy = algorithm.loss, algorithm.entropy
+    loss = algorithm.loss
     # GSPO is GRPO's loss with the ratio of the whole response.
     arguments: dict[str, Any] = {
         "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
@@ -117,6 +110,4 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
             "sapo_temperature_pos": loss.temperature_positive,
             "sapo_temperature_neg": loss.temperature_negative,
         }
-    if isinstance(entropy, EntropyBonus):
-        arguments |= {"entropy_coef": entropy.coefficient}
     return arguments

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import httpx
 import torch
 from accelerate import PartialState
-from huggingface_hub import HfApi
 from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
@@ -24,9 +21,8 @@ from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, sto
 from microcoder.train.run.tasks import EngineInputs, Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
-from microcoder.train.runs import RunDirectory
 from microcoder.train.trl.arguments import build_arguments
-from microcoder.train.trl.sampling import check_model_length, check_sampler_logps, name_lost_server, require_vllm
+from microcoder.train.trl.sampling import check_model_length, require_vllm
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 
@@ -91,18 +87,10 @@ def train(
     trainer = build_trainer(inputs, run_clock)
     for callback in callbacks:
         trainer.add_callback(callback)
-    with stop_between_steps(trainer.request_stop, inputs.observer), name_lost_server(config):
+    with stop_between_steps(trainer.request_stop, inputs.observer):
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
-    if trainer.args.push_to_hub:
-        try:
-            trainer.push_to_hub()
-        except httpx.HTTPError as error:
-            reason = " ".join(str(error).split())[:200]
-            inputs.observer.note(
-                f"the model was not pushed ({reason}); type: hf upload {trainer.args.hub_model_id} {run.model}"
-            )
 
 
 def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
@@ -116,28 +104,16 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
         longest_prompt_tokens=longest,
     )
     try:
-        with name_lost_server(config):
-            trainer = MicroCoderTrainer(
-                inputs,
-                batches=batches,
-                arguments=build_arguments(config, batches, output_dir=inputs.run.trl, longest_prompt_tokens=longest),
-                peft_config=build_adapter(config),
-                run_clock=run_clock,
-            )
-        if trainer.args.push_to_hub:
-            # Of a repository that exists, creating it says nothing of who may write.
-            HfApi().auth_check(str(trainer.hub_model_id), write=True)
-    except httpx.HTTPError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ConfigError(
-            f"[trl] push_to_hub cannot push to {config.trl.get('hub_model_id', 'the Hub')} ({reason}); type "
-            "`hf auth login`, check hub_model_id and the network, or leave push_to_hub out"
-        ) from None
+        return MicroCoderTrainer(
+            inputs,
+            batches=batches,
+            arguments=build_arguments(config, batches, output_dir=inputs.run.trl, longest_prompt_tokens=longest),
+            peft_config=build_adapter(config),
+            run_clock=run_clock,
+        )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
-    check_sampler_logps(trainer, config)
-    return trainer
 
 
 def _longest_prompt_tokens(config: TrainConfig, policy: Policy, tasks: Tasks) -> int:
@@ -151,7 +127,6 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     """Write a checkpoint as an ordinary Hugging Face folder, adapters merged into the weights they adapt."""
     if config.weights.lora is None:
         copy_model(checkpoint, target)
-        _copy_card(target)
         return
     # Loaded anew: TRL has put the adapter's layers into `policy.model` itself.
     base = AutoModelForCausalLM.from_pretrained(
@@ -161,14 +136,6 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     with new_folder(target) as partial:
         adapted.merge_and_unload().save_pretrained(partial)
         policy.tokenizer.save_pretrained(partial)
-    _copy_card(target)
-
-
-def _copy_card(target: Path) -> None:
-    """Copy the card that TRL writes as it saves, beside the model."""
-    card = RunDirectory(target.parent).trl / "README.md"
-    if card.exists():
-        shutil.copy2(card, target)
 
 
 def build_adapter(config: TrainConfig) -> LoraConfig | None:

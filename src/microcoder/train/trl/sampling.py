@@ -1,4 +1,4 @@
-"""Sampling of a live TRL trainer: its settings, what vLLM needs before it starts, and what its failures mean.
+"""Sampling of a live TRL trainer: its settings, and what vLLM needs before it starts.
 
 TRL 1.16 keeps the temperature in three places: the generation config, the vLLM client, and a closure that
 `add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at the old
@@ -7,7 +7,6 @@ temperature, silently. Ratios must be taken at the sampling temperature (paper, 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from types import CellType, FunctionType
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import numpy as np
 import torch
@@ -24,9 +21,8 @@ from packaging.version import Version
 from torch import nn
 from trl import GRPOTrainer
 
-from microcoder.judge.core.errors import ConfigError, MicroCoderError, TrainingError
+from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.installation import how_to_install
-from microcoder.train.algorithm.sampling import VllmConfig
 from microcoder.train.metrics import ScoredRollout
 from microcoder.train.recipe.recipe import TrainConfig
 
@@ -51,20 +47,14 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
 def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
     """Sample with separate random state, without changing that of training.
 
-    A colocated vLLM draws from the process's own generators (torch's, or a seed a response from numpy's); a server
-    has its own, and gets a seed: all its prompts are then sampled with the same random numbers.
+    vLLM draws from the process's own generators: torch's, or a seed a response from numpy's.
     """
     state = np.random.get_state()
-    is_server = trainer.use_vllm and trainer.vllm_mode == "server"
     with torch.random.fork_rng():
         _seed_sampler(trainer, seed)
-        if is_server:
-            trainer.vllm_generation.generation_kwargs["seed"] = seed
         try:
             yield
         finally:
-            if is_server:
-                del trainer.vllm_generation.generation_kwargs["seed"]
             np.random.set_state(state)
 
 
@@ -79,8 +69,8 @@ def start_sampler(trainer: GRPOTrainer) -> None:
 
 
 def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
-    # Processes that share a colocated vLLM must draw the same numbers; all others must not.
-    sharing = trainer.vllm_tensor_parallel_size if trainer.use_vllm and trainer.vllm_mode == "colocate" else 1
+    # Processes that share a vLLM must draw the same numbers; all others must not.
+    sharing = trainer.vllm_tensor_parallel_size if trainer.use_vllm else 1
     seed += trainer.accelerator.process_index // sharing
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)
@@ -158,11 +148,6 @@ def require_vllm(config: TrainConfig) -> None:
 
     if not Version(OLDEST) <= Version(Version(installed).base_version) <= Version(NEWEST):
         raise ConfigError(f"vLLM {installed} is installed; TRL 1.16 works with {OLDEST} to {NEWEST}; type: {INSTALL}")
-    if config.rollout.vllm.mode == "server" and not torch.cuda.is_available():
-        raise ConfigError(
-            'rollout.vllm.mode = "server" sends the weights over NCCL, which needs a GPU in the training process too; '
-            'this machine has none: use rollout.vllm.mode = "colocate"'
-        )
     from vllm.platforms import current_platform  # pyrefly: ignore[missing-import]
 
     if current_platform.is_cpu():
@@ -175,19 +160,15 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
     if rollout.backend != "vllm":
         return {}
     vllm, mismatch = rollout.vllm, rollout.mismatch
-    shared = {
+    return {
         "use_vllm": True,
-        "vllm_mode": vllm.mode,
+        "vllm_mode": "colocate",
         "vllm_importance_sampling_correction": rollout.corrects_mismatch,
         # The weights are ours (`mismatch.py`); set all the same, for TRL's log.
         "vllm_importance_sampling_mode": f"{'token' if mismatch.correction in ('off', 'token') else 'sequence'}_"
         f"{mismatch.mode}",
         "vllm_importance_sampling_clip_max": mismatch.threshold,
         "vllm_importance_sampling_clip_min": mismatch.lower_threshold or None,
-    }
-    if vllm.mode == "server":
-        return shared | {"vllm_server_base_url": vllm.server_url}
-    return shared | {
         "vllm_max_model_length": context_tokens(config, longest_prompt_tokens=longest_prompt_tokens),
         "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
         "vllm_enable_sleep_mode": vllm.enable_sleep_mode,
@@ -203,7 +184,7 @@ def context_tokens(config: TrainConfig, *, longest_prompt_tokens: int) -> int:
 
 
 def check_model_length(config: TrainConfig, *, model_tokens: int | None, longest_prompt_tokens: int) -> None:
-    """Refuse a run whose prompts and responses are longer than the model, or the server, can take."""
+    """Refuse a run whose prompts and responses are longer than the model can take."""
     if config.rollout.backend != "vllm":
         return
     needed = context_tokens(config, longest_prompt_tokens=longest_prompt_tokens)
@@ -212,59 +193,6 @@ def check_model_length(config: TrainConfig, *, model_tokens: int | None, longest
             f"the longest prompt ({longest_prompt_tokens} tokens) and response need {needed} tokens, the model's "
             f"positions end at {model_tokens}; lower rollout.max_response_tokens (or evaluation.max_response_tokens)"
         )
-    vllm = config.rollout.vllm
-    if vllm.mode == "server" and (served := _served_tokens(vllm)) is not None and served < needed:
-        raise ConfigError(
-            f"the longest prompt and response need {needed} tokens, the vLLM server at {vllm.server_url} takes "
-            f"{served}; start it with --max-model-len {needed}"
-        )
-
-
-def check_sampler_logps(trainer: Any, config: TrainConfig) -> None:
-    """Refuse a server whose log-probs ignore the sampling temperature."""
-    rollout = config.rollout
-    if rollout.backend != "vllm" or rollout.vllm.mode != "server" or rollout.mismatch.correction == "off":
-        return
-    if not trainer.accelerator.is_main_process:
-        return
-    said = trainer.vllm_generation.vllm_client.get_server_info()["model_config"]["logprobs_mode"]
-    if said != "processed_logprobs":
-        raise ConfigError(
-            f"the vLLM server at {rollout.vllm.server_url} reports {said}, without the temperature; start it with "
-            '--logprobs-mode processed_logprobs, or use rollout.mismatch.correction = "off"'
-        )
-
-
-@contextmanager
-def name_lost_server(config: TrainConfig) -> Iterator[None]:
-    """Turn the exceptions of a lost server into one line that says how to resume (GPU failures: `failures`)."""
-    try:
-        yield
-    except MicroCoderError:
-        raise
-    except Exception as error:
-        names = {kind.__name__ for kind in type(error).__mro__}
-        reason = (str(error).strip().splitlines() or [""])[0][:200]
-        if config.rollout.backend == "vllm" and config.rollout.vllm.mode == "server":
-            url = config.rollout.vllm.server_url
-            # TRL raises a bare Exception where the server answers with an error.
-            if names & {"RequestException", "ConnectionError"} or reason.startswith("Request failed"):
-                raise TrainingError(
-                    f"the vLLM server at {url} does not answer ({reason}); start it (docs/training.md, vLLM) and type "
-                    "the same command again to resume from the last checkpoint"
-                ) from None
-            if reason.startswith(f"The vLLM server at {url}"):
-                raise ConfigError(reason) from None
-        raise
-
-
-def _served_tokens(vllm: VllmConfig) -> int | None:
-    """Ask a server how long a request may be; None if it does not answer (yet)."""
-    try:
-        with urlopen(f"{vllm.server_url}/v1/models", timeout=10) as answer:
-            return int(json.load(answer)["data"][0]["max_model_len"])
-    except (URLError, OSError, ValueError, KeyError, IndexError, TypeError):
-        return None
 
 
 # vLLM's own progress and notes would break into our display.

@@ -29,12 +29,11 @@ from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.alarms import find_alarms, select_new
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
-from microcoder.train.run.probe import read_probe
 from microcoder.train.run.tasks import EngineInputs, Task, Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import silence_transformers
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.translate import as_words, check, translate
+from microcoder.train.verl.translate import as_words, translate
 
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 20.0
@@ -107,7 +106,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> str:
     require_optimizer(config.optimizer)
     source = find_model(config, observer)
     model = str(Path(source).absolute()) if Path(source).is_dir() else source
-    check(translate(config, RunDirectory(Path("runs/new")), model=model))
+    translate(config, RunDirectory(Path("runs/new")), model=model)
     return model
 
 
@@ -192,14 +191,10 @@ class _Shown:
 
     def __init__(self, inputs: EngineInputs) -> None:
         self._run, self._config, self._observer = inputs.run, inputs.config, inputs.observer
-        self._has_probe = self._run.probe.exists()
         self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
 
     def update(self) -> None:
         """Show what is new."""
-        if not self._has_probe and self._run.probe.exists():
-            self._has_probe = True
-            self._observer.probe(read_probe(self._run))
         evaluations = self._run.read_evaluations()
         for row in evaluations[self._evaluations :]:
             self._observer.evaluation(EvaluationMetrics(**row))

@@ -39,7 +39,7 @@ def open_judge(evaluator: EvaluatorConfig) -> Judging:
     opened = ExitStack()
     atexit.register(opened.close)
     if evaluator.backend == "http":
-        client, _ = opened.enter_context(connect(evaluator, ()))
+        client, _ = opened.enter_context(connect(evaluator))
         return client
     return opened.enter_context(Judge(workers=evaluator.workers, **evaluator.judge_options()))
 

@@ -7,7 +7,6 @@ response that is judged and decided about; what is decided holds for all of its 
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from verl.utils.config import omega_conf_to_dataclass
 
 from microcoder.judge.core.extract import Extractor
 from microcoder.judge.core.rewards import Reward
-from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.judge.core.types import Program, Rollout, Verdict
 from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group, score_apart
 from microcoder.train.metrics import ScoredRollout
@@ -45,15 +44,9 @@ class Judged:
         return json.dumps(_JUDGED.dump_python(self, mode="json"))
 
     @classmethod
-    def read(cls, extra: Mapping[str, Any], score: float) -> Judged:
-        """Return what a reward manager has said; of another than ours, what a score says."""
-        if (text := extra.get(FIELD)) is None:
-            is_right = float(extra.get("acc", score)) >= 1
-            outcome = Outcome.ACCEPTED if is_right else Outcome.WRONG_ANSWER
-            if math.isnan(score):
-                outcome = Outcome.SANDBOX_FAULT
-            return cls(Verdict(outcome, (), 0), Reward(None if math.isnan(score) else score, {}), None)
-        return _JUDGED.validate_python(json.loads(text))
+    def read(cls, extra: Mapping[str, Any]) -> Judged:
+        """Return what our reward manager has said."""
+        return _JUDGED.validate_python(json.loads(extra[FIELD]))
 
 
 _JUDGED = TypeAdapter(Judged)
@@ -67,7 +60,7 @@ def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
     return RolloutReader(tokenizer, tuple(ends), opens_thinking(tokenizer, options))
 
 
-_FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
+_FIELDS = ["responses", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +115,7 @@ def read_sessions(
         )
         language = (row["extra_info"] or {}).get("language", "python")
         program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
-        judged = Judged.read(extra, float(sum(row["rm_scores"] or [0.0])))
+        judged = Judged.read(extra)
         groups[uid].append(
             SampledResponse(
                 session_of(key),

@@ -30,8 +30,6 @@ from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, T
 
 ESTIMATORS = "microcoder_"
 """Our advantages among verl's estimators: this, and the name of `microcoder.train.algorithm.advantages`."""
-OWN_ESTIMATOR = f"{ESTIMATORS}own"
-"""The advantage that `microcoder.advantage` names."""
 
 
 class PluginSettings(Config):
@@ -41,7 +39,7 @@ class PluginSettings(Config):
     """Seed of the mask's draws, and of sampling where that is seeded."""
     masking: Masking = ConditionalMasking()
     advantage: str | None = None
-    """With algorithm.adv_estimator=microcoder_own: path/to/file.py:function."""
+    """Your own, in place of algorithm.adv_estimator: path/to/file.py:function."""
     advantage_options: dict[str, Any] = Field(default={})
     temperature: Temperature | None = None
     """Sampling temperatures; None: actor_rollout_ref.rollout.temperature, throughout."""
@@ -63,21 +61,16 @@ class PluginSettings(Config):
     seeded_sampling: bool = False
     """Give each request a seed, a hash of run, step, problem and sample. vLLM then draws row by row: slower."""
     evaluation_seed: int = 1_000_003
-    """Seed of validation and probe."""
+    """Seed of validation."""
     run_dir: Path | None = None
-    """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
+    """Folder of metrics and rollouts; None: `microcoder` in trainer.default_local_dir."""
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
         """Return the part of a recipe that decides about rollouts."""
-        if (adv_estimator == OWN_ESTIMATOR) != (self.advantage is not None):
-            raise ConfigError(
-                f"algorithm.adv_estimator = {adv_estimator} and microcoder.advantage = {self.advantage}: one "
-                f"of your own takes algorithm.adv_estimator={OWN_ESTIMATOR} +microcoder.advantage=FILE.py:FUNCTION"
-            )
-        is_ours, known = adv_estimator.startswith(ESTIMATORS), [f"{ESTIMATORS}{name}" for name in ADVANTAGES]
-        if is_ours and adv_estimator not in (*known, OWN_ESTIMATOR):
+        known = {f"{ESTIMATORS}{name}": name for name in ADVANTAGES}
+        if adv_estimator not in known:
             raise ConfigError(f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}")
-        named = self.advantage or (adv_estimator.removeprefix(ESTIMATORS) if is_ours else "grpo")
+        named = self.advantage or known[adv_estimator]
         try:
             # The loss is verl's own.
             decides = {"masking": self.masking, "advantage": named, "advantage_options": self.advantage_options}
@@ -104,47 +97,41 @@ def _explain(error: ValidationError) -> ConfigError:
     return ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})")
 
 
-def refuse_uncorrected(config: Any, settings: PluginSettings) -> None:
-    """Refuse what is wrong where sampling runs ahead of the updates: old weights uncorrected, two temperatures."""
-    correction = config.algorithm.get("rollout_correction") or {}
-    if "async" not in (mode := str(config.trainer.v1.trainer_mode)):
-        return
+def refuse_idle(config: Any, settings: PluginSettings) -> None:
+    """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say."""
+    algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
+    estimator, longest, mode = (
+        str(algorithm.adv_estimator),
+        config.data.max_response_length,
+        config.trainer.v1.trainer_mode,
+    )
+    correction = algorithm.get("rollout_correction") or {}
+    is_corrected = any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
+    staged = [stage.max_response_tokens for stage in settings.length_stages]
+    limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
+    is_ahead = "async" in str(mode)
     for is_wrong, message in (
         (
-            not settings.mismatch and not any(correction.get(n) for n in ("rollout_is", "rollout_rs", "bypass_mode")),
+            is_ahead and not settings.mismatch and not is_corrected,
             f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for that; add "
             "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
             'rollout.mismatch.correction = "off")',
         ),
         (
-            not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None),
+            is_ahead and not isinstance(settings.temperature, ConstantTemperature | None),
             f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from before "
             "and after, where verl takes log-probs at one temperature; use a constant one, or "
             f"trainer.v1.trainer_mode={TRAINER_MODE}",
         ),
         (
-            settings.seeded_sampling,
+            is_ahead and settings.seeded_sampling,
             f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
             f"random numbers that it began with; leave it out, or use trainer.v1.trainer_mode={TRAINER_MODE}",
         ),
-    ):
-        if is_wrong:
-            raise ConfigError(message)
-
-
-def refuse_idle(config: Any, settings: PluginSettings) -> None:
-    """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say."""
-    refuse_uncorrected(config, settings)
-    algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, longest = str(algorithm.adv_estimator), config.data.max_response_length
-    actor = config.actor_rollout_ref.actor
-    is_ours, is_judged = estimator.startswith(ESTIMATORS), reward.reward_manager.name == REWARD_MANAGER
-    correction = algorithm.get("rollout_correction") or {}
-    staged = [stage.max_response_tokens for stage in settings.length_stages]
-    limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
-    usual, problems = PluginSettings(), settings.problems
-    idle = [name for name in ("rewards", "evaluator", "problems") if getattr(settings, name) != getattr(usual, name)]
-    for is_wrong, message in (
+        (
+            isinstance(settings.temperature, DiversityTemperature),
+            "microcoder.temperature={kind:diversity} is engine trl's; give a constant, or stages",
+        ),
         (
             # Ours is there in what a reward worker reads: the trainer has entered it.
             rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER),
@@ -152,17 +139,17 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)",
         ),
         (
-            is_ours and algorithm.use_kl_in_reward,
+            algorithm.use_kl_in_reward,
             f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
-            "actor_rollout_ref.actor.use_kl_loss=True, or one of verl's estimators",
+            "actor_rollout_ref.actor.use_kl_loss=True",
         ),
         (
-            is_ours and not algorithm.get("norm_adv_by_std_in_grpo", True),
+            not algorithm.get("norm_adv_by_std_in_grpo", True),
             f"algorithm.norm_adv_by_std_in_grpo=False does nothing with {estimator}; use "
             f"algorithm.adv_estimator={ESTIMATORS}dr_grpo",
         ),
         (
-            settings.mismatch and any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode")),
+            settings.mismatch and is_corrected,
             "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one",
         ),
         (
@@ -176,39 +163,28 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             f"use data.max_response_length={limit}",
         ),
         (
-            settings.masking.excluded_from == "denominator"
-            and actor.loss_agg_mode != "token-mean"
-            and not (actor.use_kl_loss or actor.entropy_coeff),
-            "microcoder.masking's leave_out_of:denominator is about a loss divided by tokens; use "
-            f"actor_rollout_ref.actor.loss_agg_mode=token-mean (it is {actor.loss_agg_mode}), or leave_out_of:gradient",
+            reward.reward_manager.name != REWARD_MANAGER,
+            f"reward.reward_manager.name = {reward.reward_manager.name} says no verdicts, which masks and advantages "
+            f"are decided by; use {REWARD_MANAGER}, and bring a reward of your own by +microcoder.rewards",
         ),
         (
-            idle and not is_judged,
-            f"microcoder.{' and microcoder.'.join(idle)} would do nothing with another reward manager than ours; add "
-            f"reward.reward_manager.name={REWARD_MANAGER}, or leave it out",
-        ),
-        (
-            is_judged
-            and (
-                reward.custom_reward_function.path
-                or reward.get("reward_kwargs")
-                or reward.sandbox_fusion.url
-                or reward.reward_model.enable
-            ),
+            reward.custom_reward_function.path
+            or reward.get("reward_kwargs")
+            or reward.sandbox_fusion.url
+            or reward.reward_model.enable,
             f"reward.reward_manager.name={REWARD_MANAGER} judges by itself: reward.custom_reward_function, "
-            "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out, or the manager",
+            "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out",
         ),
         (
             isinstance(settings.problem_choice, ActiveChoice)
             and (
                 # Ours or verl's: a reward worker reads the latter.
-                config.trainer.v1.trainer_mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
+                mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
                 or (algorithm.get("filter_groups") or {}).get("enable")
             ),
             "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
             f"trainer.v1.trainer_mode={TRAINER_MODE} without algorithm.filter_groups, or leave it out",
         ),
-        (problems is not None and not problems.exists(), f"microcoder.problems: there is no file {problems}"),
     ):
         if is_wrong:
             raise ConfigError(message)

@@ -7,10 +7,8 @@ calls; and the files of a run directory. verl's `global_steps` is our step.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from omegaconf import open_dict
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
@@ -28,13 +25,12 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.train.algorithm.active import ActiveChoice
-from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature
+from microcoder.train.algorithm.sampling import ConstantTemperature
 from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout, list_numbers
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.run.probe import measure_grid, write_probe
 from microcoder.train.run.recorder import Groups, Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
@@ -48,7 +44,7 @@ from microcoder.train.verl.rows import (
     sort_rows,
     write_columns,
 )
-from microcoder.train.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, read_settings, refuse_idle
+from microcoder.train.verl.settings import PluginSettings, read_settings, refuse_idle
 
 if TYPE_CHECKING:
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
@@ -63,16 +59,9 @@ class MicroCoder(PPOTrainer):
 
     def __init__(self, config: Any) -> None:
         self.settings: PluginSettings = read_settings(config)
-        estimator = str(config.algorithm.adv_estimator)
-        self._is_ours = estimator.startswith(ESTIMATORS)
-        self.algorithm = self.settings.build_algorithm(estimator)
+        self.algorithm = self.settings.build_algorithm(str(config.algorithm.adv_estimator))
         self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
         refuse_idle(config, self.settings)
-        if estimator == OWN_ESTIMATOR:
-            from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
-
-            # What it returns gives way to what is decided with the mask; verl wants the name to be known.
-            ADV_ESTIMATOR_REGISTRY.setdefault(estimator, ADV_ESTIMATOR_REGISTRY[f"{ESTIMATORS}grpo"])
         with open_dict(config):
             # verl's trainers and buffers ask which of them they are.
             config.trainer.v1.trainer_mode = self.stock_mode
@@ -109,9 +98,7 @@ class MicroCoder(PPOTrainer):
                 self.config.trainer.val_before_train = False  # what a resumed run begins with was evaluated then
 
     def on_train_begin(self) -> None:
-        """Choose the temperature where it is left to a probe, before anything is sampled with it."""
-        if isinstance(self.settings.temperature, DiversityTemperature):
-            self._probe(self.settings.temperature)
+        """Sample the first step as its schedules say."""
         self._use_step_sampling()
         super().on_train_begin()
 
@@ -201,17 +188,11 @@ class MicroCoder(PPOTrainer):
         """Write each response's reward where verl keeps it; an unscored one's is the mean of those that were scored.
 
         So the means that verl reports are those of what was scored. No gradient comes from it: our advantages leave
-        unscored responses out of their group, and verl's own estimators are refused with them.
+        unscored responses out of their group.
         """
         known = [sample.reward for sample in scored.values() if sample.reward is not None]
         if not known:
             raise TrainingError("the sandbox failed on every response of this batch; type: microcoder doctor")
-        if len(known) < len(scored) and not self._is_ours:
-            raise TrainingError(
-                f"{len(scored) - len(known)} responses are unscored, and algorithm.adv_estimator = "
-                f"{self.config.algorithm.adv_estimator} cannot leave them out of their groups; use "
-                "algorithm.adv_estimator=microcoder_grpo"
-            )
         mean = sum(known) / len(known)
         rows = read_rows(batch, ["rm_scores"])["rm_scores"]
         for place, key in enumerate(batch.keys):
@@ -221,7 +202,7 @@ class MicroCoder(PPOTrainer):
         write_columns(batch, {"rm_scores": rows})
 
     def _write_decisions(self, batch: Any, scored: Mapping[str, ScoredRollout], *, leaves: bool) -> None:
-        """Write the advantages that were decided; of another's estimator, the zeros of the mask alone."""
+        """Write the advantages that were decided."""
         data = read_rows(batch, ["advantages", "response_mask"])
         advantages, masks = data["advantages"], data["response_mask"]
         # A step of which nothing counts has a loss of zero whatever it is divided by; verl would divide it by zero.
@@ -229,10 +210,7 @@ class MicroCoder(PPOTrainer):
         for place, key in enumerate(batch.keys):
             if (sample := scored.get(session_of(key))) is None:
                 continue
-            if self._is_ours:
-                advantages[place] = masks[place].to(torch.float32) * sample.advantage
-            elif sample.masked_why:
-                advantages[place] = torch.zeros_like(advantages[place])
+            advantages[place] = masks[place].to(torch.float32) * sample.advantage
             if leaves and not sample.counts:
                 masks[place] = torch.zeros_like(masks[place])
         columns = {"advantages": advantages, "returns": [row.clone() for row in advantages]}
@@ -257,30 +235,19 @@ class MicroCoder(PPOTrainer):
         )
         return {session_of(key): seen for key, seen in zip(batch.keys, corrected.rows, strict=True)}
 
-    # --- held-out problems, and the probe ----------------------------------------------------------------------
+    # --- held-out problems ----------------------------------------------------------------------------------
 
     def _validate(self) -> dict[str, Any]:
-        """Validate as verl does, and record it."""
-        asked, start = self.config.actor_rollout_ref.rollout.val_kwargs, time.perf_counter()
-        metrics, scored_P_G = self._sample_apart(temperature=asked.temperature, num_samples=asked.n)
-        seconds = time.perf_counter() - start
-        self.recorder.record_evaluation(
-            scored_P_G, step=self.global_steps, temperature=asked.temperature, seconds=seconds
-        )
-        return metrics
-
-    def _sample_apart(
-        self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
-    ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
-        """Run verl's validation, sampled so; return its metrics and what was sampled."""
-        settings, seen = self.settings, []
-        longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
+        """Validate as verl does, under the limit of validation, and record what was sampled."""
+        settings, start, seen = self.settings, time.perf_counter(), []
+        asked = self.config.actor_rollout_ref.rollout.val_kwargs
+        longest = settings.validation_response_tokens or self.config.data.max_response_length
         self.agent_loop_manager.sampling = Sampling(
-            temperature=temperature,
+            temperature=asked.temperature,
             max_response_tokens=longest,
             step=0,
-            num_samples=num_samples,
-            seed=settings.evaluation_seed + offset if settings.seeded_sampling else None,
+            num_samples=asked.n,
+            seed=settings.evaluation_seed if settings.seeded_sampling else None,
         )
         take = self.replay_buffer.sample
 
@@ -294,39 +261,11 @@ class MicroCoder(PPOTrainer):
             metrics = super()._validate()
         finally:
             self.replay_buffer.sample = take
-        return metrics, score_sessions(seen)
-
-    def _probe(self, settings: DiversityTemperature) -> None:
-        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
-        if self.run.probe.exists():
-            return
-        num_samples = self.config.actor_rollout_ref.rollout.n
-        limit = self.settings.max_response_tokens or self.config.data.max_response_length
-
-        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
-            asked = {"temperature": temperature, "num_samples": num_samples, "offset": 1 + number, "limit": limit}
-            return self._sample_apart(**asked)[1]
-
-        with self._asking_training_problems(settings.num_problems):
-            points = measure_grid(settings, sample)
-        write_probe(self.run, settings, points)
-
-    @contextmanager
-    def _asking_training_problems(self, number: int) -> Any:
-        """Let validation ask some of the training problems, the same for the same seed."""
-        chosen = choose_rows(self.train_dataset, number=number, seed=self.settings.seed)
-        usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
-        self.val_dataloader = DataLoader(
-            Subset(self.train_dataset, chosen), batch_size=len(chosen), collate_fn=collate_fn
+        seconds = time.perf_counter() - start
+        self.recorder.record_evaluation(
+            score_sessions(seen), step=self.global_steps, temperature=asked.temperature, seconds=seconds
         )
-        with open_dict(self.config):
-            self.config.trainer.validation_data_dir = None
-        try:
-            yield
-        finally:
-            self.val_dataloader = usual
-            with open_dict(self.config):
-                self.config.trainer.validation_data_dir = sources
+        return metrics
 
     # --- what is written ---------------------------------------------------------------------------------------
 
@@ -382,14 +321,6 @@ OPTIMIZER_METRICS = {
 }
 FILTERED = "training/filter_groups/evicted_samples"
 UPDATE_PHASES = ("reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor", "update_weights")
-
-
-def choose_rows(dataset: Any, *, number: int, seed: int) -> list[int]:
-    """Return rows of different problems, the same for the same seed: a run's data may ask a problem many times."""
-    first: dict[Any, int] = {}
-    for place in range(len(dataset)):
-        first.setdefault(dataset.dataframe[place]["extra_info"].get("index", place), place)
-    return random.Random(f"probe-{seed}").sample(list(first.values()), min(number, len(first)))
 
 
 def describe(scored_P_G: Groups, *, temperature: float, limit: int) -> dict[str, float]:

@@ -9,12 +9,9 @@ verl's own words mislead in two places. Its CISPO has a lower clip, which the pa
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 from collections.abc import Mapping
-from contextlib import redirect_stdout
-from importlib.resources import files
 from operator import attrgetter
 from typing import Any
 
@@ -25,7 +22,6 @@ from microcoder.train.algorithm.config import (
     ClippedLoss,
     DrGrpoLoss,
     DynamicFiltering,
-    EntropyBonus,
     SapoLoss,
     TwoSidedLoss,
 )
@@ -33,7 +29,7 @@ from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import AGENT_LOOP, REWARD_MANAGER, SEPARATE_ASYNC, TRAINER_MODE, TRAINER_MODES
-from microcoder.train.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, read_settings, refuse_uncorrected
+from microcoder.train.verl.settings import ESTIMATORS, PluginSettings
 
 MODEL, ACTOR, ROLLOUT = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout"))
 MODE = "trainer.v1.trainer_mode"
@@ -106,16 +102,6 @@ WITHOUT_EFFECT = {
     "reward.sandbox_fusion": "[evaluator]",
 }
 """verl's options that our advantages and our judge leave nothing to do; with what to use instead."""
-OPTIMIZERS = {
-    "adamw_torch_fused": ("torch.optim", "AdamW"),
-    "adamw_torch": ("torch.optim", "AdamW"),
-    "adamw_8bit": ("bitsandbytes.optim", "AdamW8bit"),
-    "paged_adamw_8bit": ("bitsandbytes.optim", "PagedAdamW8bit"),
-    "paged_adamw_32bit": ("bitsandbytes.optim", "PagedAdamW32bit"),
-    "adamw_torch_8bit": ("torchao.optim", "AdamW8bit"),
-    "adamw_torch_4bit": ("torchao.optim", "AdamW4bit"),
-}
-"""Ours -> module and class; verl runs torch's AdamW without its fused kernel."""
 NO_DUAL_CLIP = 1e9
 """verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not."""
 FUNCTIONS = {"dapo": "vanilla", "grpo": "vanilla", "dr_grpo": "vanilla", "luspo": "gspo"}
@@ -172,31 +158,11 @@ def describe_command(options: Mapping[str, Any]) -> str:
     return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))])
 
 
-def check(options: Mapping[str, Any]) -> Any:
-    """Let hydra and verl check options before anything is started; return verl's whole configuration."""
-    from hydra import compose, initialize_config_dir
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-    from verl.trainer.ppo.utils import need_reference_policy
-    from verl.utils.config import validate_config
-
-    try:
-        with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
-            composed = compose(config_name="ppo_trainer", overrides=as_words(options))
-        with redirect_stdout(io.StringIO()):
-            validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
-        refuse_uncorrected(composed, read_settings(composed))
-    except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:
-        raise ConfigError(f"verl refuses this recipe: {' '.join(str(error).split())[:300]}") from None
-    return composed
-
-
 def refuse_unmappable(config: TrainConfig) -> None:
     """Refuse what verl has no counterpart of, or computes otherwise than it is meant."""
     loss, lora, filtering = config.algorithm.loss, config.weights.lora, config.algorithm.group_filtering
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
     usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
-    schedules = ("constant", "constant_with_warmup", "cosine", "cosine_with_min_lr")
     mode = _mode(config)
     for is_wrong, message in (
         (
@@ -214,11 +180,6 @@ def refuse_unmappable(config: TrainConfig) -> None:
             f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}",
         ),
         (
-            mode == SEPARATE_ASYNC and not config.verl.get(f"{ROLLOUT}.nnodes"),
-            f"[verl] {MODE} = {mode} samples on GPUs of its own, beside those of [verl] trainer.nnodes; add [verl] "
-            f'"{ROLLOUT}.nnodes" = 1 and "{ROLLOUT}.n_gpus_per_node" = 1, or how many there are',
-        ),
-        (
             strategy not in ("dp", "fsdp", "fsdp2"),
             f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
             "command of your own instead (docs/verl.md)",
@@ -233,23 +194,13 @@ def refuse_unmappable(config: TrainConfig) -> None:
             "leave it out, or use --engine trl",
         ),
         (
-            config.rollout.backend == "transformers" and config.verl.get("trainer.device", "cuda") == "cuda",
-            'rollout.backend = "transformers" is engine trl\'s; on GPUs verl samples with --rollout.backend vllm',
-        ),
-        (
             isinstance(config.model, HuggingFaceModel) and config.model.revision,
             "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
             "folder",
         ),
         (
-            config.optimizer.schedule not in schedules,
-            f'optimizer.schedule = "{config.optimizer.schedule}" is not in verl 0.9.1; use constant_with_warmup, '
-            "cosine or cosine_with_min_lr, or --engine trl",
-        ),
-        (
-            config.optimizer.name not in OPTIMIZERS,
-            f'optimizer.name = "{config.optimizer.name}" cannot be had from verl 0.9.1; use one of '
-            f"{', '.join(OPTIMIZERS)}, or --engine trl",
+            config.optimizer.schedule == "linear",
+            'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl',
         ),
     ):
         if is_wrong:
@@ -308,22 +259,22 @@ def _model(config: TrainConfig) -> dict[str, Any]:
 
 
 def _optimizer(config: TrainConfig) -> dict[str, Any]:
-    optimizer, options = config.optimizer, config.optimizer.schedule_options
-    module, name = OPTIMIZERS[optimizer.name]
+    optimizer = config.optimizer
+    is_8bit = optimizer.name == "adamw_8bit"
     found: dict[str, Any] = {
-        "optimizer_impl": module,
-        "optimizer": name,
+        "optimizer_impl": "bitsandbytes.optim" if is_8bit else "torch.optim",
+        "optimizer": "AdamW8bit" if is_8bit else "AdamW",
         "betas": [0.9, optimizer.beta2],
-        "lr_scheduler_type": "cosine" if optimizer.schedule.startswith("cosine") else "constant",
-        "min_lr_ratio": options.get("min_lr_rate", options.get("min_lr", 0.0) / optimizer.learning_rate),
-        "num_cycles": options.get("num_cycles", 0.5),
+        "lr_scheduler_type": "cosine" if optimizer.schedule == "cosine" else "constant",
+        "min_lr_ratio": 0.0,
+        "num_cycles": 0.5,
     }
     return {f"{ACTOR}.optim.{key}": value for key, value in found.items()}
 
 
 def translate_loss(config: TrainConfig) -> dict[str, Any]:
     """Return the options of verl's actor that make a recipe's loss."""
-    algorithm, loss = config.algorithm, config.algorithm.loss
+    loss = config.algorithm.loss
     low, high = (loss.clip_low, loss.clip_high) if isinstance(loss, ClippedLoss) else (0.2, 0.2)
     if isinstance(loss, CispoLoss):
         low, high = 1.0, loss.max_ratio - 1
@@ -335,7 +286,6 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
         "policy_loss.loss_mode": FUNCTIONS.get(loss.kind, loss.kind),
         "loss_agg_mode": SUMS.get(loss.kind, "token-mean"),
         "loss_scale_factor": config.rollout.max_response_tokens if isinstance(loss, DrGrpoLoss) else None,
-        "entropy_coeff": algorithm.entropy.coefficient if isinstance(algorithm.entropy, EntropyBonus) else 0.0,
     }
     if isinstance(loss, SapoLoss):
         options |= {"tau_pos": loss.temperature_positive, "tau_neg": loss.temperature_negative}
@@ -389,7 +339,7 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
     )
     values, usual = settings.model_dump(mode="json"), PluginSettings()
     return {
-        "algorithm.adv_estimator": OWN_ESTIMATOR if is_own else f"{ESTIMATORS}{algorithm.advantage}",
+        "algorithm.adv_estimator": f"{ESTIMATORS}grpo" if is_own else f"{ESTIMATORS}{algorithm.advantage}",
         **{f"+microcoder.{key}": values[key] for key in values if getattr(settings, key) != getattr(usual, key)},
     }
 

@@ -7,15 +7,12 @@ judge's version. Those of other projects are written alike, in files such as `ex
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import inspect
-import io
 import json
 import math
 import os
-import signal
 import subprocess as processes
 import sys
 import types
@@ -31,7 +28,6 @@ REFERENCE = "module:attribute or file.py:function"
 JUDGES = {
     "microcoder": "",
     "subprocess": "",
-    "in-process": "",
     "function": REFERENCE,
     "lcb": REFERENCE,
     "http-v1": "its address",
@@ -96,45 +92,6 @@ def subprocess(path: str) -> tuple[Ask, str]:
         return all(is_right(case, given, expected) for given, expected in case["tests"])
 
     return ask, f"Python {sys.version.split()[0]}"
-
-
-def in_process(path: str) -> tuple[Ask, str]:
-    """`exec` in the judge's own process, under an alarm."""
-
-    def ask(case: dict[str, Any]) -> bool:
-        def stop(*_: object) -> None:
-            raise TimeoutError
-
-        signal.signal(signal.SIGALRM, stop)
-        try:
-            for given, expected in case["tests"]:
-                signal.alarm(max(1, math.ceil(case["time_limit_seconds"])))
-                if not _execute(case, given, expected):
-                    return False
-        except (Exception, SystemExit):
-            return False
-        finally:
-            signal.alarm(0)
-        return True
-
-    return ask, f"Python {sys.version.split()[0]}"
-
-
-def _execute(case: dict[str, Any], given: str, expected: str) -> bool:
-    names: dict[str, Any] = {"__name__": "__main__"}
-    if case.get("fn_name"):
-        exec(case["code"], names)
-        owner = names["Solution"]() if "Solution" in names else None
-        function = getattr(owner, case["fn_name"]) if owner is not None else names[case["fn_name"]]
-        return function(*map(json.loads, given.split("\n"))) == json.loads(expected)
-    output, stdin = io.StringIO(), sys.stdin
-    sys.stdin = io.StringIO(given)
-    try:
-        with contextlib.redirect_stdout(output):
-            exec(case["code"], names)
-    finally:
-        sys.stdin = stdin
-    return output.getvalue().strip() == expected.strip()
 
 
 def lcb(reference: str) -> tuple[Ask, str]:
