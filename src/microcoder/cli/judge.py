@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.cli.options import Flag, Json
 from microcoder.judge import Judge, JudgeOptions, judge_answers
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.environment import name_environment
@@ -177,7 +179,8 @@ def _judge_responses(
     if json:
         print(json_module.dumps({"output": str(folder), **results}))
     else:
-        print(f"{render_results(results)}\n\nwritten to {folder}; to read the answers, type: microcoder view {folder}")
+        needs = "" if find_spec("pyarrow") else f"{how_to_install('insights')}, then "
+        print(f"{render_results(results)}\n\nwritten to {folder}; to read the answers: {needs}microcoder view {folder}")
 
 
 def _explain(submissions: list[Submission], name: str, options: JudgeOptions) -> None:

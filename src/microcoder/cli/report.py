@@ -41,6 +41,8 @@ def report(
         return
     if pass_at:
         raise ConfigError(f"--pass-at is for evaluations, and {run_directory} is none; leave it out")
+    if missing := next((run for run in (run_directory, *against) if not run.is_dir()), None):
+        raise ConfigError(f"{missing} is no folder; pass a folder that `microcoder train` wrote")
     try:
         from microcoder.view import write_report
     except ImportError as error:

@@ -45,14 +45,16 @@ def view(
         raise ConfigError(f"--port {port}: use 1 to 65535, or 0 for a free one")
     if not runs:
         raise ConfigError("no run; type: microcoder view RUN [RUN...]")
+    if gone := next((path for path in problems if not path.exists()), None):
+        raise ConfigError(f"--problems {gone} does not exist; check the path")
+    for path in runs:
+        if not path.exists() and not path.with_name(path.name + ".partial").exists():
+            raise ConfigError(f"{path} is not a run: it does not exist; check the path")
     try:
         from microcoder.view import ViewerServer, open_collection, write_bundle
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; type: {how_to_install('insights')}") from None
 
-    for path in problems:
-        if not path.exists():
-            raise ConfigError(f"--problems {path} does not exist; check the path")
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
         written = write_bundle(collection, bundle)

@@ -181,6 +181,8 @@ def _read_answers(
             if field is None:
                 raise Malformed("missing_field", "response (or code)")
             texts = row.texts(field) if isinstance(row.get(field), list) else [row.text(field)]
+            # Half of a surrogate pair, which JSON can hold and no file can.
+            texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
             question = by_name.get(name)
         if name not in by_id and in_their_rows[name] > 1:
             raise DataError(
