@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from viewer_runs import (
     edit_rollouts,
     records_of,
@@ -57,25 +55,26 @@ def test_curves_have_every_quantity_and_its_steps(shelf: Path) -> None:
     assert (told["kind"], told["state"]) == ("training", "finished")
 
 
-def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studies(tmp_path: Path) -> None:
+def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = RunDirectory(write_training(tmp_path / "run", num_steps=1, evaluate_every=1))
-    printed = io.StringIO()
     for kind, path in ((StepMetrics, run.metrics), (EvaluationMetrics, run.evaluations)):
         row = json.loads(path.read_text().splitlines()[-1])
         for shown in shown_metrics(kind):
             # A metric of zeros and an unknown one may be left out.
             row[shown.name] = {"kept_apart": 0.25} if "{}" in shown.title else 0.5 if shown.unit == "share" else 3
         path.write_text(json.dumps(row) + "\n")
-        with Progress(console=Console(file=printed)) as progress:
-            if kind is StepMetrics:
-                progress.step(StepMetrics(**row), num_steps=1)
-            else:
-                progress.evaluation(EvaluationMetrics(**row))
+        if kind is StepMetrics:
+            Progress().step(StepMetrics(**row), num_steps=1)
+        else:
+            Progress().evaluation(EvaluationMetrics(**row))
+    printed = capsys.readouterr().err
     (told,) = list_runs(open_collection([run.root]), {})
     charts = {chart["id"]: chart for chart in told["charts"]}
     for kind, label in ((StepMetrics, "training"), (EvaluationMetrics, "held out")):
         for shown in shown_metrics(kind):
-            assert shown.line.partition("{")[0] in printed.getvalue()
+            assert shown.line.partition("{")[0] in printed
             if not shown.chart:
                 continue
             chart = charts[f"{shown.chart}-kept_apart" if "{}" in shown.title else shown.chart]

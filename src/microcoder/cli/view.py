@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.options import Json
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
 
@@ -21,7 +19,6 @@ def view(
     problems: Annotated[tuple[Path, ...], Parameter(name=["--problems"], negative="")] = (),
     bundle: Path | None = None,
     port: int = DEFAULT_PORT,
-    json: Json = False,
 ) -> None:
     """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
 
@@ -58,12 +55,10 @@ def view(
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
         written = write_bundle(collection, bundle)
-        record = {"page": str(written.page), "num_rollouts": written.num_rollouts, "num_bytes": written.num_bytes}
-        text = f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB"
-        print(json_module.dumps(record) if json else text)
+        print(f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB")
         return
     with ViewerServer(collection, port=port) as server:
-        print(json_module.dumps({"url": server.url}) if json else f"{server.url}  (Ctrl-C ends)", flush=True)
+        print(f"{server.url}  (Ctrl-C ends)", flush=True)
         server.warm()
         try:
             server.serve_forever()

@@ -182,12 +182,12 @@ class Language(Record):
 
     def read_version(self) -> str:
         """Return what its compiler or runtime says that its version is; empty where it says none."""
-        command = self.find_compiler() or (self.runtime and self.runtime.find_command())
+        command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
         try:
-            said = command and subprocess.run([command, "--version"], capture_output=True, text=True, timeout=20).stdout
+            said = subprocess.run([command or "false", "--version"], capture_output=True, text=True, timeout=20).stdout
         except (OSError, subprocess.TimeoutExpired):
             return ""
-        found = re.search(r"\d+(\.\d+)+", said or "")
+        found = re.search(r"\d+(\.\d+)+", said)
         return found[0] if found else ""
 
     def _missing(self, what: str, names: Iterable[str]) -> str:
