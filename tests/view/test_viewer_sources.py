@@ -15,7 +15,6 @@ from viewer_runs import (
     write_evaluation,
     write_lines,
     write_training,
-    write_verdicts,
 )
 
 from microcoder.cli.progress import Progress
@@ -165,16 +164,6 @@ def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> No
     assert shown["facts"] == {"isolation": "full"}
     alone = open_collection([shelf / "judged.jsonl"])
     assert "--problems" in list_runs(alone, {})[0]["notices"][0]
-
-
-@pytest.mark.usefixtures("look_always")
-def test_verdicts_that_are_still_written_are_followed(tmp_path: Path) -> None:
-    partial = write_verdicts(tmp_path / "v.jsonl.partial", num=2)
-    collection = open_collection([tmp_path / "v.jsonl"])
-    assert len(ids(collection, run="v")) == 2
-    partial.unlink()
-    write_verdicts(tmp_path / "v.jsonl", num=4)
-    assert len(ids(collection, run="v")) == 4
 
 
 def test_long_texts_are_cut_with_their_length_and_had_whole_on_request(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def view(
     if gone := next((path for path in problems if not path.exists()), None):
         raise ConfigError(f"--problems {gone} does not exist; check the path")
     for path in runs:
-        if not path.exists() and not path.with_name(path.name + ".partial").exists():
+        if not path.exists():
             raise ConfigError(f"{path} is not a run: it does not exist; check the path")
     try:
         from microcoder.view import ViewerServer, open_collection, write_bundle
@@ -59,7 +59,6 @@ def view(
         return
     with ViewerServer(collection, port=port) as server:
         print(f"{server.url}  (Ctrl-C ends)", flush=True)
-        server.warm()
         try:
             server.serve_forever()
         except KeyboardInterrupt:
