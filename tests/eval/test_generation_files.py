@@ -46,6 +46,13 @@ def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]
     assert found.num_ignored == 2
 
 
+def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, questions: list[Question]) -> None:
+    found = read(tmp_path / "out.json", [["1"], ["2", "3"]], questions)
+    assert [(s.problem_id, s.program) for s in found.samples] == [("a", "1"), ("b", "2"), ("b", "3")]
+    with pytest.raises(DataError, match="holds 1 lists for 2 problems"):
+        read(tmp_path / "out.json", [["1"]], questions)
+
+
 def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions: list[Question]) -> None:
     lines = [
         {"task_id": "a", "solution": CODE},

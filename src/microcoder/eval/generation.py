@@ -152,6 +152,14 @@ def _read_answers(
     in_rows = [(name, one) for one in questions for name in {one.id.partition("/")[2], *one.names}]
     in_their_rows = Counter(name for name, _ in in_rows)
     by_name = dict(in_rows) | by_id
+    if rows and all(isinstance(row, list) for row in rows):
+        # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
+        if len(rows) != len(by_id):
+            raise DataError(
+                f"{config.path} holds {len(rows)} lists for {len(by_id)} problems; lists without question_id must "
+                "answer exactly the selected problems, in the order of their ids"
+            )
+        rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
     steps = {row.get("step") for row in rows if isinstance(row, Mapping)}
     if config.step is None and len(steps) > 1:
         raise ConfigError(f"{config.path} holds rollouts of {len(steps)} steps; choose one by --generation.step")
