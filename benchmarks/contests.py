@@ -1,6 +1,6 @@
 """Known verdicts: the jury's submissions of problem packages, judged again, and every disagreement explained.
 
-    python benchmarks/contests.py FOLDER [--every 8] [--limit 20] [--languages python cpp] [--plain]
+    python benchmarks/contests.py FOLDER [--every 8] [--languages python cpp] [--plain]
 
 FOLDER holds packages in the layout of Kattis, problemtools or ICPC at any depth. Accepted submissions must be accepted;
 those of the folders for wrong answers, crashes, time and memory must be refused, for any reason. A time limit is the
@@ -19,7 +19,6 @@ import argparse
 import json
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,10 +57,10 @@ class Judged:
         return self.verdict.is_scorable and self.verdict.is_accepted == self.should_pass
 
 
-def read_packages(folder: Path, *, every: int = 1, limit: int | None = None) -> Iterator[Candidate | Rejection]:
+def read_packages(folder: Path, *, every: int = 1) -> Iterator[Candidate | Rejection]:
     """Yield every n-th package below a folder, or why it is none."""
     source = open_source(folder, "kattis", name="contests")
-    for shard in list_shards(source, 1)[::every][:limit]:
+    for shard in list_shards(source, 1)[::every]:
         for row in read_shard(source, shard):
             yield collect_row(source, row)
 
@@ -155,19 +154,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every n-th problem only")
-    parser.add_argument("--limit", type=int, help="take so many problems at most")
     parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=list(LANGUAGES))
     parser.add_argument("--workers", type=int)
     parser.add_argument("--plain", action="store_true", help="run disagreements outside the sandbox, too; unsafe")
-    parser.add_argument("--all", action="store_true", help="print every submission, not only the disagreements")
     arguments = parser.parse_args()
     seen: Counter[tuple[str, str]] = Counter()
     right: Counter[tuple[str, str]] = Counter()
     skipped: Counter[str] = Counter()
     labels: Counter[bool | None] = Counter()
-    num_crashes = 0
     with Judge(workers=arguments.workers, stop="first_failure") as judge:
-        for package in read_packages(arguments.folder, every=arguments.every, limit=arguments.limit):
+        for package in read_packages(arguments.folder, every=arguments.every):
             obstacle = find_obstacle(package)
             if obstacle or isinstance(package, Rejection):
                 skipped[obstacle.partition(":")[0]] += 1
@@ -180,9 +176,6 @@ def main() -> None:
                     reasons = explain(judged, plain=arguments.plain)
                     labels[reasons["label_confirmed"]] += 1
                     show({**describe(judged), **reasons})
-                elif arguments.all:
-                    show(describe(judged))
-            print(f"{seen.total()} submissions", file=sys.stderr, flush=True)
         num_crashes = judge.statistics.checker_crashes
     for language, known in sorted(seen):
         key = (language, known)

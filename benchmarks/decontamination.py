@@ -15,8 +15,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from microcoder.data.clean.sections import normalise
 from microcoder.data.filter import ContaminationIndex, build_index, find_hits
@@ -24,23 +24,6 @@ from microcoder.data.filter.contamination import source_keys
 from microcoder.data.formats.candidates import Candidate
 
 READERS = Path(__file__).resolve().parents[1] / "tests" / "data" / "clean"
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What was found among the rows of one set."""
-
-    num_rows: int
-    num_copies: int
-    """Rows that are known to be copies."""
-    num_found: int
-    """Copies of which the right problem was named."""
-    found_by: dict[str, int]
-    """The right problem's strongest evidence."""
-    missed: list[str]
-    other_hits: list[str]
-    """Rows that are not known to be copies, with the problem that they were taken for, and why."""
-    seconds: float
 
 
 def known_copies(rows: Sequence[Candidate], benchmark: Sequence[Candidate]) -> dict[str, str]:
@@ -61,8 +44,8 @@ def arranged(row: Candidate) -> Candidate:
 
 def measure(
     rows: Sequence[Candidate], index: ContaminationIndex, copies: Mapping[str, str], *, text_only: bool = False
-) -> Figures:
-    """Return how many of the known copies are found, and what else is."""
+) -> dict[str, Any]:
+    """Return how many of the known copies are found, by the right problem's strongest evidence, and what else is."""
     found_by: Counter[str] = Counter()
     missed, other_hits = [], []
     start = time.perf_counter()
@@ -75,15 +58,15 @@ def measure(
             missed.append(f"{row.id}: is {copies[row.id]}")
         elif hits:
             other_hits.append(f"{row.id}: {hits[0].problem_id} by {hits[0].by} ({hits[0].detail})")
-    return Figures(
-        num_rows=len(rows),
-        num_copies=sum(row.id in copies for row in rows),
-        num_found=found_by.total(),
-        found_by=dict(found_by.most_common()),
-        missed=missed,
-        other_hits=other_hits,
-        seconds=round(time.perf_counter() - start, 2),
-    )
+    return {
+        "num_rows": len(rows),
+        "num_copies": sum(row.id in copies for row in rows),
+        "num_found": found_by.total(),
+        "found_by": dict(found_by.most_common()),
+        "missed": missed,
+        "other_hits": other_hits,
+        "seconds": round(time.perf_counter() - start, 2),
+    }
 
 
 def main() -> None:
@@ -103,22 +86,12 @@ def main() -> None:
         "doocs, English": real_texts.doocs("en"),
         "doocs, Chinese": real_texts.doocs("zh"),
     }
-    bars: dict[bool, list[Figures]] = {False: [], True: []}
     for name, found in sets.items():
         rows = [arranged(row) for row in found]
         copies = known_copies(rows, benchmark)
         for text_only in (False, True):
             figures = measure(rows, index, copies, text_only=text_only)
-            print(json.dumps({"set": name, "seen": "text_only" if text_only else "as_found", **asdict(figures)}))
-            bars[text_only].append(figures)
-    for text_only, (english, chinese, kodsport, *_) in bars.items():
-        print("Without titles and addresses:" if text_only else "With titles and addresses:")
-        print(f"  English copies found    {english.num_found} of {english.num_copies}   (bar: 126 of 128)")
-        print(f"  Chinese copies found    {chinese.num_found} of {chinese.num_copies}   (bar: 126 of 128)")
-        share = len(kodsport.other_hits) / kodsport.num_rows
-        print(f"  False hits on kodsport  {len(kodsport.other_hits)} of {kodsport.num_rows}, {share:.1%}   (bar: 1 %)")
-        for missed in (*english.missed, *chinese.missed, *kodsport.other_hits):
-            print(f"    {missed}")
+            print(json.dumps({"set": name, "seen": "text_only" if text_only else "as_found", **figures}))
 
 
 if __name__ == "__main__":

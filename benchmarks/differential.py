@@ -21,7 +21,6 @@ and `--part 2/2` into files of their own; `--report` adds files up. Ends with st
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 import json
 import random
@@ -36,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import contests
 import livecodebench
+from evaluator_step import mutate_program
 
 from judge import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
 from microcoder.data.benchmarks import LiveCodeBench
@@ -43,7 +43,6 @@ from microcoder.data.formats.candidates import Rejection
 from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.run.reference import judge_by_reference
 
@@ -52,7 +51,6 @@ LIMIT_SECONDS = 2.0
 MOST_TESTS, REPEATED, AGAIN = 12, 4, 2
 CLOSE = 0.4
 """Share of a limit beyond which a test came close to it: this machine has neighbours."""
-_OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 
 
 def read_contests(folder: Path, language: str) -> Iterator[Case]:
@@ -128,30 +126,8 @@ def read_suites() -> Iterator[Case]:
 
 
 def mutate(code: str) -> str:
-    """Return a program with one operator, or one number, changed: always the same one."""
-    try:
-        tree = parse_source(code)
-    except (SyntaxError, ValueError):
-        return code + "\nraise ValueError"
-    places = [node for node in ast.walk(tree) if _is_changeable(node)]
-    if not places:
-        return code + "\nraise ValueError"
-    node = random.Random(code).choice(places)
-    if isinstance(node, ast.Constant):
-        node.value += 1  # pyrefly: ignore[unsupported-operation]
-    elif isinstance(node, ast.BinOp):
-        node.op = _OPERATORS[type(node.op)]()  # pyrefly: ignore[bad-assignment, bad-index]
-    elif isinstance(node, ast.Compare):
-        node.ops[0] = _OPERATORS[type(node.ops[0])]()  # pyrefly: ignore[unsupported-operation, bad-index]
-    return ast.unparse(tree)
-
-
-def _is_changeable(node: ast.AST) -> bool:
-    if isinstance(node, ast.Constant):
-        return type(node.value) is int
-    if isinstance(node, ast.BinOp):
-        return type(node.op) in _OPERATORS
-    return isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS
+    """Return a program with one fault in it: always the same one."""
+    return mutate_program(code, random.Random(code))
 
 
 def outcomes_of(verdict: Verdict) -> list[str]:
@@ -227,8 +203,6 @@ def main() -> None:
     parser.add_argument("--contests", type=Path)
     parser.add_argument("--leetcode", type=Path, nargs="+", default=[])
     parser.add_argument("--livecodebench", type=Path, help="the folder of lcb_eval")
-    parser.add_argument("--skip-suites", action="store_true")
-    parser.add_argument("--most", type=int, help="programs of each kind at most")
     parser.add_argument("--part", default="1/1", help="such as 1/2: every second program, from the first")
     parser.add_argument("--stop", default="first_limit", choices=("first_failure", "first_limit", "never"))
     parser.add_argument("--report", action="store_true")
@@ -240,7 +214,7 @@ def main() -> None:
     done = {json.loads(line)["name"] for line in out.read_text().splitlines()} if out.exists() else set()
     first, every = map(int, arguments.part.split("/"))
     kinds = {
-        "suites": iter(()) if arguments.skip_suites else read_suites(),
+        "suites": read_suites(),
         "livecodebench": read_answers(arguments.livecodebench) if arguments.livecodebench else iter(()),
         "leetcode": read_leetcode(arguments.leetcode),
         "contests": read_contests(arguments.contests, "python") if arguments.contests else iter(()),
@@ -248,7 +222,7 @@ def main() -> None:
     builds = {"built": read_contests(arguments.contests, "cpp") if arguments.contests else iter(())}
     with Judge(stop=arguments.stop, workers=1, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
         for some in (kinds, builds):  # Programs that are built take most of the time.
-            parts = {kind: islice(cases, first - 1, arguments.most, every) for kind, cases in some.items()}
+            parts = {kind: islice(cases, first - 1, None, every) for kind, cases in some.items()}
             compare(judge, mix(parts), done, out)
     sys.exit(1 if report([out]) else 0)
 

@@ -9,15 +9,14 @@ so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a t
 
     tiny          200 right programs x 10 tests
     half_calls    the same, every other one a function that is called
-    mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled. Its floor is endless programs x limit /
-                  processors
-    tests50, tests400, calls50, calls400, threads50   so many tests; of functions that are called; of programs whose
-                  work is done in a thread that they start last
+    mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled
+    calls50, calls400, threads50   so many tests of functions that are called; of programs whose work is done in a
+                  thread that they start last
     step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`); left out
                   where --data does not hold what it is made of
     sleepers      six programs that sleep
     cpp           new C++ programs; no peer judges them
-    costs         CPU of one test, of a start, and the floor below both: ours alone
+    costs         CPU of one test and of a start: ours alone
 
 With `--runs 20000` as many programs are judged one after the other by one judge, and what it holds (memory,
 descriptors, processes, temporary files) is looked at on the way.
@@ -29,24 +28,24 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import os
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from evaluator_costs import measure_floor, measure_leaks, measure_starts, measure_tests
+from evaluator_costs import measure_leaks, measure_starts, measure_tests
 from evaluator_judges import JUDGES, OURS, JudgeProcess, find_judges
 from evaluator_step import build_step, count_kinds, has_data
-from evaluator_table import write_table
 from evaluator_workloads import SETS, Workload, build_workload
 
 Row = dict[str, Any]
 STEP, COSTS = "step", "costs"
 USUAL = [*SETS, STEP, COSTS]
+_COST_COLUMNS = ("wall_ms", "cpu_ms", "cpu_ms_judge", "cpu_ms_fork_server", "cpu_ms_tests")
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -98,15 +97,8 @@ def count_agreements(outcomes: Sequence[str], reference: Sequence[str]) -> int:
 
 
 def measure_costs(arguments: argparse.Namespace) -> Iterator[Row]:
-    yield measure_floor()
     yield from measure_tests(is_quick=arguments.quick)
     yield from measure_starts(1 if arguments.quick else arguments.rounds)
-
-
-def find_floor_seconds(workload: Workload, workers: int) -> float:
-    """Return how long endless programs keep the processors busy, whoever judges them; sleeping ones keep none."""
-    processors = min(workers, len(os.sched_getaffinity(0)))
-    return workload.num_endless * workload.limit_seconds / processors
 
 
 def build(name: str, arguments: argparse.Namespace) -> Workload | None:
@@ -137,14 +129,48 @@ def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
                 continue
             workload = build(name, arguments)
             if workload is not None:
-                floor = find_floor_seconds(workload, arguments.workers) if name == "mixed" else None
                 options: dict[str, Row] = {OURS: {"workers": arguments.workers, "stop": arguments.stop}}
                 if name != "cpp":
                     options |= {judge: {"workers": arguments.workers} for judge in judges if judge != OURS}
-                for row in measure_set(workload, options, processes, arguments.rounds):
-                    yield row if floor is None else row | {"floor_seconds": round(floor, 2)}
+                yield from measure_set(workload, options, processes, arguments.rounds)
     if COSTS in arguments.only:
         yield from measure_costs(arguments)
+
+
+def write_table(rows: Sequence[Row]) -> str:
+    """Return medians as text: a line a set and judge, with how many times as fast ours is."""
+    measured = [row for row in rows if "set" in row]
+    heading = ("set", "judge", "wall s", "CPU s", "ours is, wall", "CPU", "ending by s", "CPU ms/program", "as known")
+    lines: list[Sequence[str]] = [heading]
+    for name, label in dict.fromkeys((row["set"], row["judge"]) for row in measured):
+        of_both = {each: _medians(measured, name, each) for each in (OURS, label)}
+        ours, this = of_both[OURS], of_both[label]
+        times = ("wall_seconds", "cpu_seconds")
+        ratios = ["" if label == OURS else f"{this[key] / max(0.01, ours[key]):.2f} x" for key in times]
+        figures = [f"{this[key]:.2f}" for key in times]
+        others = [f"{this['ending_landed_seconds']:.2f}", f"{this['cpu_ms_per_program']:.1f}"]
+        last = [row for row in measured if row["set"] == name and row["judge"] == label][-1]
+        lines.append((name, label, *figures, *ratios, *others, f"{last['as_known']}/{last['programs']}"))
+    tables = [lines] if measured else []
+    costs = [row for row in rows if "cost" in row]
+    if costs:
+        heading = ("cost, ms (starts: the least)", *(key.replace("_ms", "") for key in _COST_COLUMNS))
+        figures = [[f"{row[key]:.2f}" if key in row else "" for key in _COST_COLUMNS] for row in costs]
+        tables.append([heading, *((row["cost"], *each) for row, each in zip(costs, figures, strict=True))])
+    return "\n\n".join(map(_align, tables))
+
+
+def _medians(rows: Sequence[Row], name: str, label: str) -> dict[str, float]:
+    found = [row for row in rows if row["set"] == name and row["judge"] == label]
+    keys = ("wall_seconds", "cpu_seconds", "ending_landed_seconds", "cpu_ms_per_program")
+    return {key: median(row[key] for row in found) for key in keys} if found else {}
+
+
+def _align(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
 
 
 def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:

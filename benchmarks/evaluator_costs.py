@@ -1,4 +1,4 @@
-"""What judging costs beside the programs: a test, a start, the floor below both, and what a judge holds in the end."""
+"""What judging costs beside the programs: a test, a start, and what a judge holds in the end."""
 
 from __future__ import annotations
 
@@ -11,37 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluator_judges import OURS, JudgeProcess
-from evaluator_processes import look_around, read_own_cpu_seconds
+from evaluator_judges import OURS, JudgeProcess, look_around, read_own_cpu_seconds
 from evaluator_workloads import SOURCES, Task, Workload, build_small, build_squares
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program, TestCase
-from microcoder.judge.languages.interpreter import STANDARD_PRELOAD
 
-FLOOR = """
-import gc, importlib, os, sys, time
-for name in sys.argv[2].split(): importlib.import_module(name)
-os.register_at_fork = lambda **hooks: None
-gc.collect(); gc.freeze()
-start = time.perf_counter()
-for _ in range(int(sys.argv[1])):
-    pid = os.fork()
-    if pid == 0: os._exit(0)
-    os.wait4(pid, 0)
-print(time.perf_counter() - start)
-"""
-FORKS = 2000
 _CALLED = "class Solution:\n    def sumSquares(self, n: int) -> int:\n        return sum(i * i for i in range(n))\n"
-
-
-def measure_floor() -> dict[str, Any]:
-    """Fork, exit and wait: what no judge with a process for every test can be faster than."""
-    before = read_own_cpu_seconds()
-    command = [sys.executable, "-I", "-S", "-c", FLOOR, str(FORKS), " ".join(STANDARD_PRELOAD)]
-    wall = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    cpu = read_own_cpu_seconds() - before
-    return {"cost": "fork, exit, wait", "wall_ms": 1000 * wall / FORKS, "cpu_ms": 1000 * cpu / FORKS}
 
 
 def measure_tests(*, is_quick: bool) -> Iterator[dict[str, Any]]:

@@ -16,15 +16,16 @@ import importlib.util
 import json
 import os
 import pickle
+import resource
 import subprocess
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from evaluator_processes import CpuUse, read_cpu_use
+import psutil
 from evaluator_workloads import Workload, build_small, write_peer_tests
 
 from microcoder.judge import Judge
@@ -37,18 +38,7 @@ Verdicts = tuple[list[str], list[float]]
 """What became of each program, and after how many seconds it was known."""
 
 
-class Judging(ABC):
-    """One judge: our own or a peer's."""
-
-    module: ClassVar[str]
-    """What it is imported from; the first part must be importable where the benchmark is to include it."""
-
-    @abstractmethod
-    def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
-        """Return what judges the programs; only calling it is timed."""
-
-
-class Ours(Judging):
+class Ours:
     """A `Judge` that lives as long as its options stay the same."""
 
     module = "microcoder.judge"
@@ -58,6 +48,7 @@ class Ours(Judging):
         self._options: dict[str, Any] = {}
 
     def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
+        """Return what judges the programs; only calling it is timed."""
         chosen: dict[str, Any] = {"time_scale": 1.0, "cache_size": 0, **options}
         if self._judge is None or chosen != self._options:
             if self._judge is not None:
@@ -82,7 +73,7 @@ class Ours(Judging):
         return work
 
 
-class LiveCodeBench(Judging):
+class LiveCodeBench:
     """Its checker as its runner calls it: a sample a program, one pool of processes."""
 
     module = "lcb_runner.evaluation.compute_code_generation_metrics"
@@ -126,7 +117,7 @@ class LiveCodeBench(Judging):
 
 
 OURS = "microcoder"
-JUDGES: dict[str, type[Judging]] = {OURS: Ours, "livecodebench": LiveCodeBench}
+JUDGES: dict[str, type[Ours | LiveCodeBench]] = {OURS: Ours, "livecodebench": LiveCodeBench}
 
 
 def find_judges() -> list[str]:
@@ -207,6 +198,65 @@ def serve(name: str, answers: int) -> None:
 
 def describe_cpu(used: CpuUse) -> dict[str, float]:
     return {"cpu": used.total, "cpu_root": used.root, "cpu_descendants": used.descendants, "cpu_ended": used.ended}
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """CPU seconds of a tree of processes, to a hundredth of a second for each of them."""
+
+    root: float
+    """The process itself: in a judge's process, what the judge uses."""
+    descendants: float
+    """Those that run now: fork servers and pools."""
+    ended: float
+    """Those that ended and were waited for: the tests' processes."""
+
+    @property
+    def total(self) -> float:
+        return self.root + self.descendants + self.ended
+
+    def __sub__(self, before: CpuUse) -> CpuUse:
+        return CpuUse(self.root - before.root, self.descendants - before.descendants, self.ended - before.ended)
+
+
+def read_cpu_use(pid: int) -> CpuUse:
+    """Return what a process and all below it have used; the sum never loses what an ended child used."""
+    root = psutil.Process(pid)
+    own = root.cpu_times()
+    descendants, ended = 0.0, own.children_user + own.children_system
+    for process in root.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            descendants += times.user + times.system
+            ended += times.children_user + times.children_system
+    return CpuUse(own.user + own.system, descendants, ended)
+
+
+def read_own_cpu_seconds() -> float:
+    """CPU time of this process and of all its ended children."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def look_around() -> dict[str, int]:
+    """Return what this process and its descendants hold."""
+    own = psutil.Process()
+    family = own.children(recursive=True)
+    return {
+        "own_memory_kib": own.memory_info().rss // 1024,
+        "sandbox_memory_kib": sum(_memory_of(process) for process in family) // 1024,
+        "descriptors": own.num_fds(),
+        "threads": own.num_threads(),
+        "processes": len(family),
+        "temporary_files": len(os.listdir("/tmp")) + len(os.listdir("/dev/shm")),
+    }
+
+
+def _memory_of(process: psutil.Process) -> int:
+    """Return resident bytes; 0 where it ended meanwhile."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.memory_info().rss
+    return 0
 
 
 if __name__ == "__main__":

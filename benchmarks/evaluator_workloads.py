@@ -58,10 +58,6 @@ class Workload:
     tasks: tuple[Task, ...]
     limit_seconds: float
 
-    @property
-    def num_endless(self) -> int:
-        return sum(task.kind == "endless" for task in self.tasks)
-
     def renew(self, mark: str) -> Workload:
         """Return it with each source made new by a comment: identical programs are judged, and built, once."""
         tasks = (
@@ -161,10 +157,6 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
         case "threads50":
             task = Task(THREADED, build_squares(50, limit_seconds), "right")
             return Workload(name, (task,) * (1 if is_quick else 12), limit_seconds)
-        case "tests50":
-            return build_small(name, {"right": 2 if is_quick else 32}, num_tests=50, limit_seconds=limit_seconds)
-        case "tests400":
-            return build_small(name, {"right": 1 if is_quick else 8}, num_tests=400, limit_seconds=limit_seconds)
         case "sleepers":
             return build_sleepers(1 if is_quick else 6, 1.0 if is_quick else 2.0)
         case "cpp":
@@ -172,5 +164,4 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
     raise ValueError(f"set {name!r}; use one of {', '.join(SETS)}")
 
 
-_MANY_TESTS = ("tests50", "tests400", "calls50", "calls400", "threads50")
-SETS: Sequence[str] = ("tiny", "half_calls", "mixed", *_MANY_TESTS, "sleepers", "cpp")
+SETS: Sequence[str] = ("tiny", "half_calls", "mixed", "calls50", "calls400", "threads50", "sleepers", "cpp")

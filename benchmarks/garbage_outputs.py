@@ -1,6 +1,6 @@
 """Validators under garbage: every checker program of a folder of packages must give a verdict on any output.
 
-    python benchmarks/garbage_outputs.py FOLDER [--tests 3] [--limit 20]
+    python benchmarks/garbage_outputs.py FOLDER [--tests 3]
 
 For each package with a validator of its own, in Python or C++, fifteen kinds of garbage on its first tests: no verdict
 may be unscored, unless the validator fails on the package's own answer as well. One JSON object a line: what is
@@ -55,14 +55,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tests", type=int, default=3, help="tests of each package")
-    parser.add_argument("--limit", type=int, help="take so many packages at most")
     parser.add_argument("--workers", type=int)
     arguments = parser.parse_args()
     outcomes: Counter[str] = Counter()
     answers: Counter[str] = Counter()
     by_language: Counter[str] = Counter()
     with Judge(workers=arguments.workers) as judge:
-        for package in read_packages(arguments.folder, limit=arguments.limit):
+        for package in read_packages(arguments.folder):
             if isinstance(package, Rejection) or find_obstacle(package) or package.checker.type != "program":
                 continue
             by_language[package.checker.language] += 1

@@ -4,23 +4,18 @@
     python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K tokens
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
 
-Ours and TRL's own GRPOTrainer run one after the other, each in a process of its own, with the same arguments and
-problems: 64 problems x 8 samples at 4K tokens, ten steps or as many as the minutes allow. Without --model a Qwen3-1.7B
-with random weights is made, whose responses nearly all run to the limit: the worst case for length, and no case at all
-for accuracy. Such responses hold no program and earn nothing, and ours leaves out responses without an advantage: there
-would be nothing to judge and nothing to update. So each counts as a small program of its own, which is judged; half of
-them, drawn by lot, are rewarded; nothing is masked. The first step of each is left out, since it warms up.
+It trains on 64 problems x 8 samples at 4K tokens, ten steps or as many as the minutes allow. Without --model a
+Qwen3-1.7B with random weights is made, whose responses nearly all run to the limit: the worst case for length, and no
+case at all for accuracy. Such responses hold no program and earn nothing, and responses without an advantage are left
+out: there would be nothing to judge and nothing to update. So each counts as a small program of its own, which is
+judged; half of them, drawn by lot, are rewarded; nothing is masked. The first step is left out, since it warms up.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import platform
-import random
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 import zlib
@@ -165,105 +160,12 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     }
 
 
-def run_trl(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[str, float]:
-    """Train by TRL's own trainer, with the same arguments and judge."""
-    from datasets import Dataset
-    from transformers import PrinterCallback, TrainerCallback
-    from trl import GRPOTrainer
-
-    from microcoder.judge import Judge
-    from microcoder.judge.core.types import Program
-    from microcoder.train.algorithm.schedules import order_problems
-    from microcoder.train.recipe.batching import cut_batches
-    from microcoder.train.run.checkpoints import Observer
-    from microcoder.train.run.tasks import load_tasks
-    from microcoder.train.trl.arguments import build_arguments
-    from microcoder.train.trl.engine import load_policy
-
-    batches, tasks, end = cut_batches(config, num_processes=1), load_tasks(config), time.monotonic() + 60 * minutes
-    updates, drawn = _updates_per_step(config), random.Random(0)
-    policy = load_policy(config, observer=Observer())
-    steps: list[dict[str, float]] = []
-    now: dict[str, float] = {}
-
-    class Timed(GRPOTrainer):
-        def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
-            start = time.perf_counter()
-            peaks.begin("generate")
-            responses, *rest = super()._generate_single_turn(*args, **kwargs)
-            peaks.begin("update")
-            now["generate"] = time.perf_counter() - start
-            now["tokens"] = float(sum(map(len, responses)))
-            return (responses, *rest)
-
-    class Marks(TrainerCallback):
-        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if not state.global_step % updates:
-                now["start"] = time.perf_counter()
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.global_step % updates:
-                return
-            steps.append({**now, "total": time.perf_counter() - now["start"]})
-            is_last = len(steps) == config.num_steps - 1
-            control.should_training_stop = control.should_training_stop or is_last or time.monotonic() > end
-
-    problems = {task.problem.id: task.problem for task in tasks.train}
-    with Judge(workers=2, stop="first_failure") as judge:
-
-        def reward(completions: list[Any], problem_id: list[str], **_: Any) -> list[float | None]:
-            start = time.perf_counter()
-            texts = [c if isinstance(c, str) else c[0]["content"] for c in completions]
-            programs = [Program(program(text, is_truncated=False)) for text in texts]
-            judge.judge(programs, [problems[name] for name in problem_id])
-            now["judge"] = time.perf_counter() - start
-            return [float(drawn.random() < 0.5) for _ in completions]
-
-        is_chat = policy.tokenizer.chat_template is not None
-        rows = [
-            {
-                "prompt": [{"role": "user", "content": t.prompt.text}] if is_chat else t.prompt.text,
-                "problem_id": t.problem.id,
-            }
-            for t in tasks.train
-        ]
-        order = order_problems(
-            len(rows), num_steps=config.num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
-        )
-        trainer = Timed(
-            model=policy.model,
-            args=build_arguments(config, batches, output_dir=folder / "scratch"),
-            reward_funcs=reward,
-            train_dataset=Dataset.from_list([rows[index] for index in order]),
-            processing_class=policy.tokenizer,
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(Marks())
-        trainer.train()
-    peaks.begin("end")
-    kept = steps[1:] or steps
-    rollouts = config.batch.train_batch_size * config.rollout.num_samples
-    return {
-        "steps": len(steps),
-        "sampled_per_second": median(step["tokens"] / step["generate"] for step in kept),
-        "trained_per_second": median(step["tokens"] / _update_seconds(step) for step in kept),
-        "judge_share": median(step["judge"] / step["total"] for step in kept),
-        "step_seconds": median(step["total"] for step in kept),
-        "mean_length": median(step["tokens"] for step in kept) / rollouts,
-    }
-
-
 def _updates_per_step(config: Any) -> int:
     return config.batch.train_batch_size // config.batch.ppo_mini_batch_size
 
 
-def _update_seconds(step: dict[str, float]) -> float:
-    """Return a step's time less sampling and judging, which TRL does within it."""
-    return step["total"] - step["generate"] - step["judge"]
-
-
-def work(arguments: argparse.Namespace) -> None:
-    """Run one of the two trainers, and print its figures as JSON."""
+def measure(arguments: argparse.Namespace, model: str) -> dict[str, Any]:
+    """Train, and return the figures."""
     import torch
 
     from microcoder.judge.core.config import load_config
@@ -271,10 +173,10 @@ def work(arguments: argparse.Namespace) -> None:
     from microcoder.train.run.estimate import count_memory, count_model
 
     has_gpu = torch.cuda.is_available()
-    config = load_config(TrainConfig, overrides=recipe(arguments.model, arguments))
+    config = load_config(TrainConfig, overrides=recipe(model, arguments))
     peaks = Peaks()
     with tempfile.TemporaryDirectory() as folder:
-        figures = (run_ours if arguments.worker == "ours" else run_trl)(config, Path(folder), arguments.minutes, peaks)
+        figures = run_ours(config, Path(folder), arguments.minutes, peaks)
     device_gib = torch.cuda.get_device_properties(0).total_memory / 2**30 if has_gpu else None
     table = count_memory(config, device_memory_gib=device_gib)
     name = torch.cuda.get_device_name(0) if has_gpu else f"CPU ({platform.machine()})"
@@ -282,26 +184,19 @@ def work(arguments: argparse.Namespace) -> None:
     assert table is not None
     parameters = count_model(config.model)
     assert parameters is not None
-    print(
-        json.dumps(
-            {
-                **figures,
-                "peak_gib": peaks.reserved / 2**30,
-                "sampling_gib": peaks.bytes["generate"] / 2**30,
-                "update_gib": peaks.bytes["update"] / 2**30,
-                "counted_gib": table.total,
-                "mfu": None if flops is None else 6 * parameters * figures["trained_per_second"] / flops,
-                "device": name,
-                "parameters": parameters,
-                "counted_parts_gib": dict(table.parts),
-            }
-        )
-    )
+    return {
+        **figures,
+        "peak_gib": peaks.reserved / 2**30,
+        "sampling_gib": peaks.bytes["generate"] / 2**30,
+        "update_gib": peaks.bytes["update"] / 2**30,
+        "counted_gib": table.total,
+        "mfu": None if flops is None else 6 * parameters * figures["trained_per_second"] / flops,
+        "device": name,
+    }
 
 
-def describe(figures: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> str:
+def describe(figures: dict[str, Any], arguments: argparse.Namespace) -> str:
     """Return the section that `--write` appends."""
-    ours, plain = figures["ours"], figures["trl"]
     shape = "tiny, random weights" if arguments.tiny else f"{arguments.model or NAME + ' shape, random weights'}"
     rows = [
         ("steps measured", "steps", "{:.0f}"),
@@ -317,17 +212,16 @@ def describe(figures: dict[str, dict[str, Any]], arguments: argparse.Namespace) 
         ("memory counted by the dry run, GiB", "counted_gib", "{:.2f}"),
     ]
     lines = [
-        f"## {ours['device']}, {shape}, backend {arguments.backend}",
+        f"## {figures['device']}, {shape}, backend {arguments.backend}",
         "",
         f"{arguments.problems} problems x {arguments.samples} samples a step, {arguments.mini or arguments.problems} "
         f"problems an update, at most {arguments.limit:,} tokens, {arguments.micro} responses a pass.",
         "",
-        "| | microcoder | TRL's GRPOTrainer |",
-        "| --- | ---: | ---: |",
+        "| | |",
+        "| --- | ---: |",
     ]
     for label, key, form in rows:
-        cells = ["-" if run[key] is None else form.format(run[key]) for run in (ours, plain)]
-        lines.append(f"| {label} | {cells[0]} | {cells[1]} |")
+        lines.append(f"| {label} | {'-' if figures[key] is None else form.format(figures[key])} |")
     return "\n".join([*lines, ""])
 
 
@@ -342,34 +236,20 @@ def main() -> None:
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, help=text)
     parser.add_argument(
-        "--minutes", type=float, default=12.0, help="of each trainer, after loading; looked at between steps"
+        "--minutes", type=float, default=12.0, help="of training, after loading; looked at between steps"
     )
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--write", type=Path, help="append the section to this file")
-    parser.add_argument("--worker", choices=("ours", "trl"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     for name, size in (TINY_SIZES if arguments.tiny else SIZES).items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, size)
     if arguments.backend is None:
         arguments.backend = "vllm" if find_spec("vllm") is not None and not arguments.tiny else "transformers"
-    if arguments.worker:
-        work(arguments)
-        return
     with tempfile.TemporaryDirectory() as folder:
         if arguments.model is None:
             make_model(Path(folder), tiny=arguments.tiny)
-        figures = {}
-        for name in ("ours", "trl"):
-            command = [
-                sys.executable, __file__, "--worker", name, "--model", arguments.model or folder,
-                "--backend", arguments.backend, "--steps", str(arguments.steps), "--minutes", str(arguments.minutes),
-                *(["--tiny"] if arguments.tiny else []),
-                *(f"--{size}={getattr(arguments, size)}" for size in SIZES),
-            ]  # fmt: skip
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            figures[name] = json.loads(done.stdout.splitlines()[-1])
-    section = describe(figures, arguments)
+        section = describe(measure(arguments, arguments.model or folder), arguments)
     print(section)
     if arguments.write is not None:
         with arguments.write.open("a", encoding="utf-8") as file:

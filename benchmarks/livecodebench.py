@@ -31,14 +31,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import plain_execution
+
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.judge import Judge
-from microcoder.judge.core.extract import extract_program
-from microcoder.judge.core.types import Program, Verdict
+from microcoder.judge.core.types import Checker, Program, Verdict
 
 Row = dict[str, Any]
 ABRIDGED = "...(truncated) ..."
 TIMEOUT_SECONDS = 6
+TO_A_MILLIONTH = Checker(type="float", tolerance=1e-6, case_sensitive=True)
 FIELDS = (
     "question_title",
     "question_content",
@@ -165,22 +167,9 @@ def ask_plain_python(question: Question, code: str) -> bool | None:
     for test in question.load().tests:
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, input=test.input, capture_output=True, text=True, timeout=120)
-        if not same_tokens(done.stdout.split(), test.output.split()):
+        if not plain_execution.agree(done.stdout.encode(), test.output.encode(), TO_A_MILLIONTH):
             return False
     return True
-
-
-def same_tokens(found: list[str], wanted: list[str]) -> bool:
-    return len(found) == len(wanted) and all(map(same_token, found, wanted))
-
-
-def same_token(token: str, wanted: str) -> bool:
-    if token == wanted or "." not in wanted:
-        return token == wanted
-    try:
-        return abs(float(token) - float(wanted)) <= 1e-6 * max(1.0, abs(float(wanted)))
-    except ValueError:
-        return False
 
 
 def compare(judge: Judge, questions: list[Question], answers: dict[str, Row]) -> Iterator[tuple[str, Verdict, Row]]:
@@ -220,16 +209,7 @@ def main() -> None:
                     if kind == "disagree":
                         counts[f"disagree, plain Python is right: {record['plain_python']}"] += 1
                         print(json.dumps({"model": model, **record}), flush=True)
-    outputs = [pair for answers in models.values() for row in answers.values() for pair in extractions(row)]
-    counts["same code extracted"] = sum(ours == theirs for ours, theirs in outputs)
-    counts["responses"] = len(outputs)
     print(json.dumps({"problems": len(questions), **counts}))
-
-
-def extractions(row: Row) -> Iterator[tuple[str, str]]:
-    """Return the program of each response, by our rule and by theirs."""
-    for output, code in zip(row["output_list"], row["code_list"], strict=True):
-        yield (extract_program(output).code or "").strip(), code.strip()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the service does under load and what HTTP costs: `python benchmarks/serving.py [load|overhead|large]`.
+"""What the service does under load and what HTTP costs: `python benchmarks/serving.py [load|overhead]`.
 
 `load` starts `microcoder serve` and has clients ask it without a pause, in all three dialects, with programs whose
 verdicts are known; one JSON object every few seconds and one at the end:
@@ -13,11 +13,6 @@ size). With `--kill-every` a process of a sandbox is killed that often.
 median of each and the ratio:
 
     python benchmarks/serving.py overhead --rounds 15
-
-`large` sends requests of 28 MiB, and prints for each its status, the slowest of the answers that `/healthz` gave
-meanwhile, and what the service's memory was at most:
-
-    python benchmarks/serving.py large
 """
 
 from __future__ import annotations
@@ -37,7 +32,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -248,53 +242,9 @@ def measure_overhead(url: str, *, workers: int, rounds: int, num_tests: int) -> 
     }
 
 
-def large_requests() -> Iterator[tuple[str, bytes]]:
-    """Yield requests of 28 MiB: of tiny tests, of tests of 26 KiB, of escapes, and of values that are no tests."""
-    tiny = json.dumps({"id": "tiny", "tests": [{"input": "1", "output": "2"}] * 900})
-    program = json.dumps([{"problem": 0, "code": "print(2)"}])
-    yield "tiny_tests", f'{{"problems": [{", ".join([tiny] * 900)}], "programs": {program}}}'.encode()
-    for name, text in (("long_tests", "7 " * 26_000), ("escaped_tests", "\n" * 26_000)):
-        tests = [{"input": text, "output": "2"}] * 20
-        problems = [{"id": str(number), "tests": tests} for number in range(28)]
-        programs = [{"problem": number, "code": f"print({number})"} for number in range(28)]
-        yield name, json.dumps({"problems": problems, "programs": programs}).encode()
-    yield "no_tests", b'{"problems": [' + b"{}," * (9 << 20) + b"{}]}"
-
-
-async def measure_large(url: str, pid: int) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    async with httpx.AsyncClient(base_url=url, timeout=120, trust_env=False) as http:
-        for _ in range(20):
-            await http.get("/healthz")
-        for name, content in large_requests():
-            # In a process of its own, so that what sends does not slow what looks.
-            sender = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", _SEND, url, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-            )
-            sending = asyncio.ensure_future(sender.communicate(content))
-            slowest = 0.0
-            while not sending.done():
-                started = time.monotonic()
-                await http.get("/healthz")
-                slowest = max(slowest, time.monotonic() - started)
-                await asyncio.sleep(0.02)
-            status = int(sending.result()[0])
-            peak = int(next(s for s in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmHWM" in s).split()[1])
-            sizes = {"mib": round(len(content) / (1 << 20), 1), "peak_memory_mib": peak >> 10}
-            rows.append({"request": name, "status": status, "slowest_healthz_seconds": round(slowest, 3), **sizes})
-    return rows
-
-
-_SEND = """
-import sys, httpx
-content, headers = sys.stdin.buffer.read(), {"Content-Type": "application/json"}
-print(httpx.post(sys.argv[1] + "/v1/judge", content=content, headers=headers, timeout=120, trust_env=False).status_code)
-"""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["load", "overhead", "large"])
+    parser.add_argument("what", choices=["load", "overhead"])
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--kill-every", type=float, default=0, help="seconds between kills of a sandbox; 0: none")
@@ -308,9 +258,6 @@ def main() -> None:
         if given.what == "load":
             run = load(url, process.pid, clients=given.clients, seconds=given.seconds, kill_every=given.kill_every)
             print(json.dumps(asyncio.run(run)))
-        elif given.what == "large":
-            for row in asyncio.run(measure_large(url, process.pid)):
-                print(json.dumps(row))
         else:
             print(json.dumps(measure_overhead(url, workers=given.workers, rounds=given.rounds, num_tests=given.tests)))
 

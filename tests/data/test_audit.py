@@ -112,8 +112,9 @@ benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]
 """
     )
     recipe = str(tmp_path / "corpus.toml")
-    main(["data", "audit", "mine", "-c", recipe, "--static", "-o", str(tmp_path / "audit"), "--json"])
-    shares = {one["kind"]: one["num"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    main(["data", "audit", "mine", "-c", recipe, "--static", "-o", str(tmp_path / "audit")])
+    summary = json.loads((tmp_path / "audit" / "summary.json").read_text())
+    shares = {one["kind"]: one["num"] for one in summary["findings"]}
     assert shares["contaminated"] == 2
     with pytest.raises(SystemExit):
         main(["data", "audit", "yours", "-c", recipe])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,14 +17,10 @@ from published import make_call_row, make_row, write_rows
 
 from microcoder.cli import main
 from microcoder.cli.display import StepDisplay
-from microcoder.data import write_problems
-from microcoder.data.micro import generate_problems
 from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation, summarise
 from microcoder.eval.generation import build_asker, build_messages, load_questions
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.prompts import instruct
-from microcoder.judge.core.types import Problem
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
 WRONG = "print(3)"
@@ -125,8 +120,6 @@ def test_two_runs_are_compared_problem_by_problem_and_shown(
     shown = capsys.readouterr().out
     assert "old -> new: 3 problems of both, paired" in shown
     assert "+33.3" in shown
-    main(["report", str(tmp_path / "new"), "--against", str(tmp_path / "old"), "--json"])
-    assert json.loads(capsys.readouterr().out)["difference"]["num_problems"] == 3
     with pytest.raises(SystemExit, match="2"):
         main(["report", str(tmp_path / "new"), "--pass-at", "0"])
     assert "--pass-at 0: use 1 or more" in capsys.readouterr().err
@@ -146,9 +139,7 @@ def endpoint_words(server: Server, benchmark: Path, folder: Path) -> list[str]:
     ]
 
 
-def test_a_killed_run_resumes_where_it_stopped(
-    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, benchmark: Path) -> None:
     folder = EvaluationFolder(tmp_path / "run")
     with serve(answer_right, seconds=0.3) as server:
         words = endpoint_words(server, benchmark, folder.root)
@@ -168,9 +159,9 @@ def test_a_killed_run_resumes_where_it_stopped(
         recorded = json.loads(folder.manifest.read_text())
         recorded["config"]["generation"]["base_url"] = server.url
         folder.manifest.write_text(json.dumps(recorded))
-        main([*endpoint_words(server, benchmark, folder.root), "--json"])
+        main(endpoint_words(server, benchmark, folder.root))
         assert len(server.requests) == 9 - num_kept
-        results = json.loads(capsys.readouterr().out)
+        results = json.loads(folder.results.read_text())
     assert folder.samples.read_bytes().startswith(kept)
     assert len(folder.read_samples()) == len(folder.samples.read_text().splitlines()) == 9
     assert (results["num_samples"], cell(results)["value"], results["is_complete"]) == (9, 1.0, True)
@@ -230,56 +221,6 @@ def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_ow
 def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], message: str) -> None:
     keys = {"benchmark.path": "b.jsonl", **changes}
     if "generation.kind" not in changes:
-        keys["generation.model"] = "m"
+        keys |= {"generation.model": "m", "generation.base_url": "http://localhost/v1"}
     with pytest.raises(ConfigError, match=message):
         load_config(EvalConfig, (), keys)
-
-
-def model_config(folder: Path, model: Path, problems: list[Problem], **changes: str) -> EvalConfig:
-    write_problems(folder / "problems.jsonl", problems)
-    keys = {"benchmark.kind": "problems", "benchmark.path": str(folder / "problems.jsonl")}
-    given = {"generation.model": str(model), "generation.dtype": "float32", "generation.batch_size": "24"}
-    return load_config(EvalConfig, (), {**keys, **given, **changes})
-
-
-EASY = generate_problems(split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",))
-
-
-@pytest.mark.slow
-def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    sampling = {"sampling.num_samples": "4", "sampling.max_tokens": "96", "sampling.temperature": "0.5"}
-    config = model_config(tmp_path, tiny_checkpoint, EASY, **sampling, **{"prompt.style": "bare"})
-    results = run(config, tmp_path / "run")
-    assert (results["num_samples"], results["is_complete"]) == (48, True)
-    assert results["outcomes"].get("accepted", 0) > 0
-    samples = EvaluationFolder(tmp_path / "run").read_samples().values()
-    assert all(sample.num_tokens and sample.num_tokens <= 96 for sample in samples)
-    assert all(sample.num_tokens == 96 for sample in samples if sample.is_truncated)
-    assert run(config, tmp_path / "again")["outcomes"] == results["outcomes"]
-
-
-def test_a_base_model_is_asked_in_plain_text_as_in_training(
-    tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from microcoder.train.run.weights import load_tokenizer, respond
-
-    base = tmp_path / "base"
-    shutil.copytree(tiny_checkpoint, base)
-    (base / "chat_template.jinja").unlink()
-    few = {"sampling.num_samples": "1", "sampling.max_tokens": "24", "sampling.temperature": "0"}
-    config = model_config(tmp_path, base, EASY[:2], **few)
-    assert run(config, tmp_path / "run")["is_complete"]
-    assert "has no chat template: prompts are plain text" in capsys.readouterr().err
-    # The template of this checkpoint only adds a separator: the same text with it is another question.
-    turn = {"role": "user", "content": instruct(EASY[0])}
-    tokenizer = load_tokenizer(str(tiny_checkpoint))
-    rendered = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
-
-    def ask(model: Path, text: object) -> Any:
-        chats = [[{"role": "user", "content": str(text)}]]
-        (found,) = respond(str(model), chats, seeds=[0], batch_size=1, temperature=0, top_p=1, max_tokens=24)
-        return found
-
-    assert ask(base, rendered) == ask(tiny_checkpoint, turn["content"])
-    sample = EvaluationFolder(tmp_path / "run").read_samples()[EASY[0].id, 0]
-    assert ask(base, turn["content"]).text == sample.completion

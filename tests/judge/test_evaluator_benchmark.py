@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from evaluator_judges import OURS
-from evaluator_processes import read_cpu_use
+from evaluator_judges import OURS, read_cpu_use
 from evaluator_step import mutate_program
 from evaluator_workloads import SETS, build_workload
 
@@ -39,7 +38,6 @@ def test_a_quick_run_knows_every_verdict_and_counts_cpu(tmp_path: Path) -> None:
     assert all(row["set"] in run.stderr for row in rows)
     mixed = rows[1]
     assert mixed["outcomes"] == {"accepted": 3, "wrong_answer": 2, "runtime_error": 1, "time_limit": 1}
-    assert mixed["floor_seconds"] > 0
     assert mixed["cpu_seconds"] >= 1.0, "an endless program uses its limit"
     assert mixed["ending_landed_seconds"] <= mixed["wall_seconds"]
 

@@ -19,7 +19,8 @@ BROKEN = {
     '{"id": "b", ': "line 2 is not JSON",
     '{"id": "b", "tests": []}': "line 2: tests",
     '{"id": "b"}': "key tests is missing",
-    '{"id": "b", "test": []}': "unknown key test; did you mean tests?",
+    '{"id": "b", "test": []}': "line 2: unknown key test; did you mean tests?.",
+    '{"id": "b", "tests": [{"input": 1, "output": ""}]}': "line 2: tests.0.input = 1: must be text.",
     '{"id": "b", "tests": [{"imput": "1", "output": ""}]}': "unknown key tests.0.imput; did you mean input?",
     GOOD: "id 'a' was already used on line 1",
     ANOTHER.replace('"s"', '" "'): "no statement",
@@ -34,7 +35,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         file.write_text(f"{GOOD}\n{line}\n")
         with pytest.raises(DataError) as caught:
             read_problems(file)
-        assert message in str(caught.value)
+        assert message in f"{caught.value}."
         assert str(file) in str(caught.value)
         assert "\n" not in str(caught.value)
 

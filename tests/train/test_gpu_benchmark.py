@@ -20,6 +20,6 @@ def test_the_gpu_benchmark_runs_whole_on_a_cpu(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in section.read_text().splitlines() if " | " in line}
-    assert [cell.strip(" |") for cell in rows["| steps measured"]] == ["2", "2"]
+    assert [cell.strip(" |") for cell in rows["| steps measured"]] == ["2"]
     for name in ("| sampling, tokens a second", "| updates, tokens a second"):
         assert all(float(cell.strip(" |").replace(",", "")) > 0 for cell in rows[name])

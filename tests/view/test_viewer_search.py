@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,8 @@ import pytest
 from viewer_runs import records_of, write_training
 
 from microcoder.judge.core.errors import DataError
-from microcoder.train.runs import RunDirectory
 from microcoder.view import open_collection
-from microcoder.view.index import IndexPart, Needle, Searcher, list_matches
+from microcoder.view.index import IndexPart, Needle, find_texts, list_matches, quote_texts
 
 TEXTS: list[dict[str, str | None]] = [
     {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},
@@ -23,10 +21,10 @@ TEXTS: list[dict[str, str | None]] = [
 ]  # fmt: skip
 
 
-def part(rows: list[dict[str, str | None]], key: str = "file") -> IndexPart:
+def part(rows: list[dict[str, str | None]]) -> IndexPart:
     texts = {name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]}
     texts["prompt"] = texts["prompt"].dictionary_encode()
-    return IndexPart(key, 0, len(rows), lambda: texts)
+    return IndexPart(len(rows), lambda: texts)
 
 
 @pytest.mark.parametrize(
@@ -47,17 +45,17 @@ def part(rows: list[dict[str, str | None]], key: str = "file") -> IndexPart:
     ],
 )
 def test_a_needle_is_found_where_it_stands(needle: Needle, found: list[int]) -> None:
-    mask = Searcher().find([part(TEXTS[:2], "a"), part(TEXTS[2:], "b")], needle)
+    mask = find_texts([part(TEXTS[:2]), part(TEXTS[2:])], needle)
     assert list(np.flatnonzero(mask)) == found
 
 
 def test_a_quote_stands_between_what_is_around_it() -> None:
-    parts = [part(TEXTS[:2], "a"), part(TEXTS[2:], "b")]
-    quotes = Searcher().quote(parts, Needle(r"(caf)(é)", is_regex=True), [0, 1, 2, 9])
+    parts = [part(TEXTS[:2]), part(TEXTS[2:])]
+    quotes = quote_texts(parts, Needle(r"(caf)(é)", is_regex=True), [0, 1, 2, 9])
     quote = {"field": "response", "before": "naïve ", "found": "café", "after": " 🙂 (a+b)"}
     assert quotes == [None, quote, None, None]
     with pytest.raises(DataError, match="not a regular expression"):
-        Searcher().find(parts, Needle("(", is_regex=True))
+        find_texts(parts, Needle("(", is_regex=True))
 
 
 def test_matches_are_the_distinct_strings_of_the_texts() -> None:
@@ -68,35 +66,18 @@ def test_matches_are_the_distinct_strings_of_the_texts() -> None:
     assert not re.search(r"\(\?P", named.pattern)
 
 
-def test_texts_are_read_again_where_they_are_too_large_to_hold_or_changed() -> None:
-    reads = []
-
-    def read(word: str) -> dict[str, pa.Array]:
-        reads.append(word)
-        return {"response": pa.array([word])}
-
-    searcher, parts = Searcher(held_bytes=0), [IndexPart("one", 0, 1, partial(read, "abc"))]
-    # What was found is remembered.
-    assert [searcher.find(parts, Needle(text))[0] for text in "bcc"] == [True, True, True]
-    assert len(reads) == 2
-    searcher = Searcher()
-    old, new = (IndexPart("file", state, 1, partial(read, word)) for state, word in enumerate("ab"))
-    found = [searcher.find([one], Needle(text))[0] for one, text in ((old, "a"), (new, "b"), (new, "a"))]
-    assert found == [True, True, False]
-    assert len(searcher._texts) == 1
+def test_a_run_that_changes_under_a_search_is_an_error() -> None:
     with pytest.raises(DataError, match="changed while it was searched"):
-        searcher.find([IndexPart("other", 0, 2, partial(read, "x"))], Needle("x"))
+        find_texts([IndexPart(2, lambda: {"response": pa.array(["x"])})], Needle("x"))
 
 
 def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:
     collection = open_collection([shelf / "one", shelf / "eval"])
     records = records_of(collection, "one")
     for text, verdicts in (("got '<2>'", {"wrong_answer", "runtime_error"}), ("map(int, input()", {"accepted"})):
-        mask = collection.searcher.find(collection["one"].parts(collection["one"].index()), Needle(text))
+        mask = find_texts(collection["one"].parts(collection["one"].index()), Needle(text))
         assert {record["verdict"] for record, hit in zip(records, mask, strict=True) if hit} == verdicts
-    mask = collection.searcher.find(
-        collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors")
-    )
+    mask = find_texts(collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors"))
     assert list(mask) == [False, True, False, True]
 
 
@@ -109,5 +90,3 @@ def test_the_parts_of_a_run_follow_its_files(tmp_path: Path) -> None:
     assert [part.num_rows for part in parts] == [24, 24, 24, 24, 24]
     steps = [(int(index.columns["step"][place]), index.record(place)["split"]) for place in range(0, 120, 24)]
     assert steps == [(0, "heldout"), (1, "train"), (1, "heldout"), (2, "train"), (2, "heldout")]
-    assert [Path(str(part.name)).parent.name for part in parts] == ["evaluations", "rollouts"] * 2 + ["evaluations"]
-    assert RunDirectory(run).rollout_file(2) == Path(str(parts[3].name))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from viewer_runs import (
     edit_rollouts,
     records_of,
@@ -17,7 +15,6 @@ from viewer_runs import (
     write_evaluation,
     write_lines,
     write_training,
-    write_verdicts,
 )
 
 from microcoder.cli.progress import Progress
@@ -56,25 +53,26 @@ def test_curves_have_every_quantity_and_its_steps(shelf: Path) -> None:
     assert (told["kind"], told["state"]) == ("training", "finished")
 
 
-def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studies(tmp_path: Path) -> None:
+def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = RunDirectory(write_training(tmp_path / "run", num_steps=1, evaluate_every=1))
-    printed = io.StringIO()
     for kind, path in ((StepMetrics, run.metrics), (EvaluationMetrics, run.evaluations)):
         row = json.loads(path.read_text().splitlines()[-1])
         for shown in shown_metrics(kind):
             # A metric of zeros and an unknown one may be left out.
             row[shown.name] = {"kept_apart": 0.25} if "{}" in shown.title else 0.5 if shown.unit == "share" else 3
         path.write_text(json.dumps(row) + "\n")
-        with Progress(console=Console(file=printed)) as progress:
-            if kind is StepMetrics:
-                progress.step(StepMetrics(**row), num_steps=1)
-            else:
-                progress.evaluation(EvaluationMetrics(**row))
+        if kind is StepMetrics:
+            Progress().step(StepMetrics(**row), num_steps=1)
+        else:
+            Progress().evaluation(EvaluationMetrics(**row))
+    printed = capsys.readouterr().err
     (told,) = list_runs(open_collection([run.root]), {})
     charts = {chart["id"]: chart for chart in told["charts"]}
     for kind, label in ((StepMetrics, "training"), (EvaluationMetrics, "held out")):
         for shown in shown_metrics(kind):
-            assert shown.line.partition("{")[0] in printed.getvalue()
+            assert shown.line.partition("{")[0] in printed
             if not shown.chart:
                 continue
             chart = charts[f"{shown.chart}-kept_apart" if "{}" in shown.title else shown.chart]
@@ -165,16 +163,6 @@ def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> No
     assert shown["facts"] == {"isolation": "full"}
     alone = open_collection([shelf / "judged.jsonl"])
     assert "--problems" in list_runs(alone, {})[0]["notices"][0]
-
-
-@pytest.mark.usefixtures("look_always")
-def test_verdicts_that_are_still_written_are_followed(tmp_path: Path) -> None:
-    partial = write_verdicts(tmp_path / "v.jsonl.partial", num=2)
-    collection = open_collection([tmp_path / "v.jsonl"])
-    assert len(ids(collection, run="v")) == 2
-    partial.unlink()
-    write_verdicts(tmp_path / "v.jsonl", num=4)
-    assert len(ids(collection, run="v")) == 4
 
 
 def test_long_texts_are_cut_with_their_length_and_had_whole_on_request(tmp_path: Path) -> None:

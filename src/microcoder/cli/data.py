@@ -40,7 +40,6 @@ def audit(
     workers: int | None = None,
     packages: str = STANDARD,
     unsafe_sandbox: Flag = False,
-    json: Json = False,
 ) -> None:
     """Report what a build would turn away of a published dataset, and why; turns nothing away. Resumes.
 
@@ -108,9 +107,6 @@ def audit(
     )  # fmt: skip
     with StepDisplay(unit="rows") as display:
         done = look(settings, limit=limit, seed=seed, runs_programs=not static, on_progress=display.show)
-    if json:
-        print((output / "summary.json").read_text(encoding="utf-8").strip())
-        return
     for one in done.findings:
         print(f"{one.stage:8} {one.kind:22} {one.num:>7,} {one.share:>8.1%}  {one.low:.1%} to {one.high:.1%}")
     print(f"{done.num_rows:,} rows; report: {done.report}")

@@ -55,6 +55,7 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
             name: language.find_problem() or language.find_compiler() or current_interpreter().executable
             for name, language in LANGUAGES.items()
         },
+        "tools": {name: language.read_version() for name, language in LANGUAGES.items()},
         "versions": {
             name: [version for version in language.versions if not find_language(name, version).find_problem()]
             for name, language in LANGUAGES.items()
@@ -102,7 +103,8 @@ def describe(found: dict[str, Any]) -> list[str]:
     lines += ["", "languages:"]
     for name, where in found["languages"].items():
         versions = ", ".join(found["versions"][name])
-        lines.append(f"  {name}: {where}{f' (versions {versions})' if versions else ''}")
+        line = f"  {name}: {where} {found['tools'][name]}".rstrip()
+        lines.append(f"{line}{f' (versions {versions})' if versions else ''}")
     if "environment" in found:
         packages = found["environment"]["packages"]
         pins, profile = ", ".join(packages["pins"]) or "none", f"{packages['profile']} {packages['digest']}"

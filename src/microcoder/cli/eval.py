@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from pathlib import Path
 
 from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import DryRun, Json, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.options import DryRun, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.eval.config import EvalConfig
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
@@ -18,7 +17,6 @@ def evaluate(
     config: Recipes = (),
     run_dir: Path | None = None,
     dry_run: DryRun = False,
-    json: Json = False,
 ) -> None:
     """Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.
 
@@ -42,19 +40,11 @@ def evaluate(
 
     target = run_dir or Path("runs") / f"eval-{digest_config(resolved)}"
     if dry_run:
-        record = resolved.model_dump(mode="json")
-        if json:
-            print(json_module.dumps({"run_dir": str(target), "config": record}))
-            return
-        print_resolved(record)
+        print_resolved(resolved.model_dump(mode="json"))
         print(f"the evaluation would be written to {target}")
         return
     with StepDisplay() as display:
         results = run_evaluation(
             resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
         )
-    if json:
-        print(json_module.dumps({"run_dir": str(target), **results}))
-    else:
-        print(render_results(results))
-        print(f"\nwritten to {target}; type `microcoder report {target}` to see this again")
+    print(f"{render_results(results)}\n\nwritten to {target}; type `microcoder report {target}` to see this again")

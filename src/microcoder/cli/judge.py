@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +19,9 @@ import microcoder
 from microcoder.cli.display import StepDisplay, describe_counts
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.cli.options import Flag, Json
-from microcoder.judge import Judge, JudgeOptions, judge_answers
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.environment import name_environment
@@ -103,7 +105,6 @@ def judge(
     started = time.monotonic()
     with verdicts:
         num_found = len(verdicts.done)
-        refusing: dict[str, str] = {}
         sharing: dict[str, int] = {}
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
@@ -116,10 +117,8 @@ def judge(
                     text += f"; CPU limits are multiplied by {judging.time_scale:g}"
                 print(f"microcoder: {text}", file=sys.stderr)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
-                refusing = _find_refusing_checkers(judging, todo, verdicts)
                 sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
-        summary["checkers_refusing_their_answer"] = refusing
         summary["shared_processes"] = sharing
         summary["suspicions"] = find_suspicions(
             [
@@ -177,7 +176,8 @@ def _judge_responses(
     if json:
         print(json_module.dumps({"output": str(folder), **results}))
     else:
-        print(f"{render_results(results)}\n\nwritten to {folder}; to read the answers, type: microcoder view {folder}")
+        needs = "" if find_spec("pyarrow") else f"{how_to_install('insights')}, then "
+        print(f"{render_results(results)}\n\nwritten to {folder}; to read the answers: {needs}microcoder view {folder}")
 
 
 def _explain(submissions: list[Submission], name: str, options: JudgeOptions) -> None:
@@ -224,19 +224,6 @@ def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *,
         judging.judge([submission.program for submission in todo], todo, on_verdict=keep)
 
 
-def _find_refusing_checkers(judging: Judge, judged: list[Submission], verdicts: VerdictFile) -> dict[str, str]:
-    """Return which checker programs do not accept the answers of their own problem, by the first submission to it.
-
-    Only those are asked that accepted something less than everything: the others have shown that they work.
-    """
-    problems: dict[object, Submission] = {}
-    for submission in judged:
-        if submission.checker.type == "program" and verdicts.done[submission.id]["verdict"] != Outcome.ACCEPTED:
-            problems.setdefault((submission.checker, submission.tests), submission)
-    found = {submission.id: judge_answers(judging.judge, submission) for submission in problems.values()}
-    return {name: verdict.detail for name, verdict in found.items() if not verdict.is_accepted}
-
-
 def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[str, Any]:
     rows = list(verdicts.done.values())
     counts = Counter(row["verdict"] for row in rows)
@@ -270,7 +257,5 @@ def _print_summary(output: Path, summary: dict[str, Any]) -> None:
         )
     if crashes := summary["checker_crashes"]:
         warnings.append(f"{crashes} wrong answers crashed the problem's checker, which accepts the reference answer")
-    for name, detail in summary["checkers_refusing_their_answer"].items():
-        warnings.append(f"the checker of {name} rejects the problem's reference answer: {detail}")
     for line in warnings:
         print(f"microcoder: {line}", file=sys.stderr)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json as json_module
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
@@ -35,7 +33,6 @@ def train(
     run_dir: Path | None = None,
     dry_run: Flag = False,
     gpu_memory_gib: float | None = None,
-    json: Json = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
 
@@ -57,7 +54,7 @@ def train(
     resolved = load_recipe(config, overrides)
     target = run_dir or default_run_directory(config)
     if dry_run:
-        _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib, as_json=json)
+        _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib)
         return
     if gpu_memory_gib is not None:
         raise ConfigError("--gpu-memory-gib applies to a dry run only; add --dry-run, or leave it out")
@@ -76,17 +73,12 @@ def train(
         # Under `accelerate launch` one process speaks for all.
         run_training(resolved, run_directory=target, observer=Observer(), command=command)
         return
-    with Progress() as progress:
-        summary = run_training(resolved, run_directory=target, observer=progress, command=command)
-        report = write_report(target)
-    if json:
-        print(json_module.dumps({"run_dir": str(target), "report": str(report), **summary}))
-    else:
-        print(
-            f"held-out accuracy {summary['accuracy_before']:.1%} -> {summary['accuracy_after']:.1%} "
-            f"({summary['num_problems']} problems x {summary['samples_per_problem']} samples), "
-            f"{summary['num_steps']} steps in {summary['wall_seconds']:.0f} s; report: {report}"
-        )
+    summary = run_training(resolved, run_directory=target, observer=Progress(), command=command)
+    print(
+        f"held-out accuracy {summary['accuracy_before']:.1%} -> {summary['accuracy_after']:.1%} "
+        f"({summary['num_problems']} problems x {summary['samples_per_problem']} samples), "
+        f"{summary['num_steps']} steps in {summary['wall_seconds']:.0f} s; report: {write_report(target)}"
+    )
 
 
 def load_recipe(config: Sequence[Path], overrides: tuple[str, ...]) -> TrainConfig:
@@ -105,7 +97,7 @@ def require_training() -> None:
         raise ConfigError(f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}")
 
 
-def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None, as_json: bool) -> None:
+def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None) -> None:
     from microcoder.train.run.session import find_extensions
 
     find_extensions(config)
@@ -123,27 +115,22 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
         command = describe_command(translate(config, RunDirectory(target)))
     device_gib = (detect_device_gib() if gpu_memory_gib is None else gpu_memory_gib) if is_on_gpu else None
     table = count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
-    missing, resolved = find_missing(config), config.model_dump(mode="json")
-    if as_json:
-        memory = None if table is None else {**asdict(table), "fits": table.fits}
-        record = {"run_dir": str(target), "config": resolved, "estimate": asdict(estimate), "memory": memory}
-        print(json_module.dumps({**record, "missing": missing, "command": command}))
+    missing = find_missing(config)
+    print_resolved(config.model_dump(mode="json"))
+    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *_describe(estimate)]))
+    if table is None:
+        print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
     else:
-        print_resolved(resolved)
-        print("\n".join(["", *describe_batches(config, num_processes=num_processes), *_describe(estimate)]))
-        if table is None:
-            print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
-        else:
-            counted_for = "each GPU" if num_shards > 1 else "one device"
-            print("\n".join(describe_memory(table, config, is_counted_for=counted_for)))
-            if table.device_gib is None and is_on_gpu:
-                print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
-        if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
-            print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
-        print(f"disk: {measure_room(config, target)[0]}")
-        if command:
-            print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
-        print(f"the run would be written to {target}")
+        counted_for = "each GPU" if num_shards > 1 else "one device"
+        print("\n".join(describe_memory(table, config, is_counted_for=counted_for)))
+        if table.device_gib is None and is_on_gpu:
+            print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
+    if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
+        print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
+    print(f"disk: {measure_room(config, target)[0]}")
+    if command:
+        print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
+    print(f"the run would be written to {target}")
     if missing:
         raise ConfigError(f"this cannot start: {'; '.join(missing)}")
     if table is not None and table.fits is False:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.options import Json
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
 
@@ -21,7 +19,6 @@ def view(
     problems: Annotated[tuple[Path, ...], Parameter(name=["--problems"], negative="")] = (),
     bundle: Path | None = None,
     port: int = DEFAULT_PORT,
-    json: Json = False,
 ) -> None:
     """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
 
@@ -45,24 +42,23 @@ def view(
         raise ConfigError(f"--port {port}: use 1 to 65535, or 0 for a free one")
     if not runs:
         raise ConfigError("no run; type: microcoder view RUN [RUN...]")
+    if gone := next((path for path in problems if not path.exists()), None):
+        raise ConfigError(f"--problems {gone} does not exist; check the path")
+    for path in runs:
+        if not path.exists():
+            raise ConfigError(f"{path} is not a run: it does not exist; check the path")
     try:
         from microcoder.view import ViewerServer, open_collection, write_bundle
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; type: {how_to_install('insights')}") from None
 
-    for path in problems:
-        if not path.exists():
-            raise ConfigError(f"--problems {path} does not exist; check the path")
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
         written = write_bundle(collection, bundle)
-        record = {"page": str(written.page), "num_rollouts": written.num_rollouts, "num_bytes": written.num_bytes}
-        text = f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB"
-        print(json_module.dumps(record) if json else text)
+        print(f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB")
         return
     with ViewerServer(collection, port=port) as server:
-        print(json_module.dumps({"url": server.url}) if json else f"{server.url}  (Ctrl-C ends)", flush=True)
-        server.warm()
+        print(f"{server.url}  (Ctrl-C ends)", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -13,7 +13,6 @@ from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import describe_report
 from microcoder.view.files import ProblemTests, tests_of_files
-from microcoder.view.index import Searcher
 from microcoder.view.sources import CorpusSource, EvaluationSource, RunSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
@@ -23,7 +22,6 @@ class Collection:
     """The opened runs by the key that links use."""
 
     sources: dict[str, RunSource] = field(default_factory=dict)
-    searcher: Searcher = field(default_factory=Searcher)
 
     def __getitem__(self, key: str) -> RunSource:
         """Return a run."""
@@ -61,7 +59,7 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
 
 
 def _open(path: Path, tests: ProblemTests | None) -> RunSource:
-    if path.is_file() or path.with_name(path.name + ".partial").is_file():
+    if path.is_file():
         return VerdictSource(path, tests)
     if not (path / "manifest.json").is_file():
         raise DataError(

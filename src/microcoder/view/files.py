@@ -53,66 +53,57 @@ def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in held]
 
 
-class LineFile:
-    """JSON lines, which may be growing: where each begins, and the line when it is asked for."""
+def read_lines(path: Path, *, is_foreign: bool = False) -> Iterator[tuple[int, Row]]:
+    """Yield the JSON lines of a file, which may be gzipped, each with the byte it begins at.
 
-    def __init__(self, path: Path, *, is_foreign: bool = False) -> None:
-        """Name a file.
+    Args:
+        path: the file; without it there are no lines.
+        is_foreign: whether others wrote it: lines that are no JSON object are passed over, and the last one may
+            lack its end. Of ours, a damaged line is an error, and an unfinished one is left for the next look.
+    """
+    if not path.exists():
+        return
+    begin = 0
+    with _open(path) as file:
+        for line in file:
+            if not line.endswith(b"\n") and not is_foreign:
+                return
+            try:
+                yield begin, _parse(line, path)
+            except DataError:
+                if not is_foreign:
+                    raise
+            begin += len(line)
 
-        Args:
-            path: the file; it may be gzipped.
-            is_foreign: whether others wrote it: lines that are no JSON object are passed over, and the last one may
-                lack its end. Of ours, a damaged line is an error, and an unfinished one is left for the next look.
-        """
-        self.path, self._is_foreign = path, is_foreign
-        self._read_to = 0
-        self._inode = 0
 
-    def was_replaced(self) -> bool:
-        """The file is another one than was read so far, or shorter: everything known of it is void."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            return self._read_to > 0
-        return self._read_to > 0 and (status.st_ino != self._inode or status.st_size < self._read_to)
+def line_at(path: Path, begin: int) -> Row:
+    """Return the line that begins at a byte."""
+    try:
+        with _open(path) as file:
+            file.seek(begin)
+            return _parse(file.readline(), path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror})") from None
 
-    def new_rows(self) -> Iterator[tuple[int, Row]]:
-        """Yield the lines that were added since the last call, each with the byte it begins at."""
-        if not self.path.exists():
-            return
-        with self._open() as file:
-            self._inode = self.path.stat().st_ino
-            file.seek(self._read_to)
-            for line in file:
-                if not line.endswith(b"\n") and not self._is_foreign:
-                    return
-                begin, self._read_to = self._read_to, self._read_to + len(line)
-                try:
-                    yield begin, self._parse(line)
-                except DataError:
-                    if not self._is_foreign:
-                        raise
 
-    def row_at(self, begin: int) -> Row:
-        """Return the line that begins at a byte."""
-        try:
-            with self._open() as file:
-                file.seek(begin)
-                return self._parse(file.readline())
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be read ({error.strerror})") from None
+def stamp_of(*paths: Path) -> list[tuple[int, int]]:
+    """Return what changes with files: when each was written, and its size; zeros where there is none."""
+    known = [path.stat() if path.exists() else None for path in paths]
+    return [(status.st_mtime_ns, status.st_size) if status else (0, 0) for status in known]
 
-    def _open(self) -> BinaryIO | gzip.GzipFile:
-        return gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb")
 
-    def _parse(self, line: bytes) -> Row:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{self.path} holds a line that is not JSON ({error}); it was edited or damaged") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{self.path} holds a line that is not an object; it was edited or damaged")
-        return row
+def _open(path: Path) -> BinaryIO | gzip.GzipFile:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _parse(line: bytes, path: Path) -> Row:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} holds a line that is not JSON ({error}); it was edited or damaged") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{path} holds a line that is not an object; it was edited or damaged")
+    return row
 
 
 _MICRO_KEYS = ("seed", "tiers", "styles")
@@ -254,13 +245,13 @@ def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
 
 def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
     """Lines by where they begin, so that a large file is not held."""
-    for begin, row in LineFile(path, is_foreign=True).new_rows():
+    for begin, row in read_lines(path, is_foreign=True):
         names = [row["id"]] if _is_own(row) else [name for name, _ in _recognise(row)]
         yield from ((name, partial(_read_line, path, begin)) for name in names)
 
 
 def _read_line(path: Path, begin: int) -> Asked:
-    row = LineFile(path).row_at(begin)
+    row = line_at(path, begin)
     return _submitted(row, path.name) if _is_own(row) else _asked(_recognise(row)[0][1], path.name)
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 import struct
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -153,9 +152,6 @@ class IndexBuilder:
 
 
 FIELDS = ("prompt", "response", "program", "errors")
-HELD_BYTES = 2 << 30
-"""Texts kept in memory; of a larger run, the rest is read from its files for each search."""
-_REMEMBERED = 20_000
 _AROUND = 60
 _MOST_MATCHES = 60
 _LONGEST_NEEDLE = 500
@@ -170,10 +166,6 @@ Texts = Mapping[str, Any]
 class IndexPart:
     """Rollouts that lie together, in the order of the index."""
 
-    name: object
-    """Which ones."""
-    state: object
-    """Of their file: as long as it is the same, so are the texts."""
     num_rows: int
     read: Callable[[], Texts]
 
@@ -200,70 +192,38 @@ class Needle:
         return _GROUPS.sub(lambda found: "(?:" if found[0].startswith("(") else found[0], self.text)
 
 
-class Searcher:
-    """Looks through the parts of runs."""
+def find_texts(parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
+    """Return for each rollout of some parts whether it holds the needle."""
+    if len(needle.text) > _LONGEST_NEEDLE:
+        raise DataError(f"the search has {len(needle.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
+    if needle.field and needle.field not in FIELDS:
+        raise DataError(f"field={needle.field!r} is not allowed; use one of {', '.join(FIELDS)}")
+    _matches(pa.array([""]), needle)  # A bad expression is an error before anything is read.
+    with ThreadPoolExecutor(count_processors()) as pool:
+        masks = list(pool.map(lambda part: _find_in(part, needle), parts))
+    return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
 
-    def __init__(self, *, held_bytes: int = HELD_BYTES) -> None:
-        self._held_bytes, self._num_bytes = held_bytes, 0
-        self._texts: dict[object, tuple[object, Texts]] = {}
-        self._found: OrderedDict[tuple[object, object, Needle], NDArray[np.bool_]] = OrderedDict()
-        self._lock = threading.Lock()
 
-    def find(self, parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
-        """Return for each rollout whether it holds the needle."""
-        if len(needle.text) > _LONGEST_NEEDLE:
-            raise DataError(f"the search has {len(needle.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
-        if needle.field and needle.field not in FIELDS:
-            raise DataError(f"field={needle.field!r} is not allowed; use one of {', '.join(FIELDS)}")
-        _matches(pa.array([""]), needle)  # A bad expression is an error before anything is read.
-        with ThreadPoolExecutor(count_processors()) as pool:
-            masks = list(pool.map(lambda part: self._find_in(part, needle), parts))
-        return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
+def _find_in(part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
+    mask = np.zeros(part.num_rows, dtype=bool)
+    for field, texts in part.read().items():
+        if len(texts) != part.num_rows:
+            raise DataError("the run changed while it was searched; search again")
+        if needle.field in ("", field):
+            mask |= _matches(texts, needle)
+    return mask
 
-    def quote(self, parts: Sequence[IndexPart], needle: Needle, places: Sequence[int]) -> list[dict[str, str] | None]:
-        """Return the first hit of each rollout with the text around it; None if there is none."""
-        ends = np.cumsum([part.num_rows for part in parts])
-        quotes = []
-        for place in places:
-            number = int(np.searchsorted(ends, place, side="right"))
-            if number >= len(parts):
-                quotes.append(None)
-                continue
-            row = place - int(ends[number]) + parts[number].num_rows
-            quotes.append(_quote(self._read(parts[number]), row, needle))
-        return quotes
 
-    def _find_in(self, part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
-        known = (part.name, part.state, needle)
-        with self._lock:
-            if known in self._found:
-                return self._found[known]
-        mask = np.zeros(part.num_rows, dtype=bool)
-        for field, texts in self._read(part).items():
-            if len(texts) != part.num_rows:
-                raise DataError("the run changed while it was searched; search again")
-            if needle.field in ("", field):
-                mask |= _matches(texts, needle)
-        with self._lock:
-            self._found[known] = mask
-            while len(self._found) > _REMEMBERED:
-                self._found.popitem(last=False)
-        return mask
-
-    def _read(self, part: IndexPart) -> Texts:
-        with self._lock:
-            state, texts = self._texts.get(part.name, (None, {}))
-            if state == part.state:
-                return texts
-            self._num_bytes -= sum(array.nbytes for array in texts.values())
-            self._texts.pop(part.name, None)
-        texts = part.read()
-        size = sum(array.nbytes for array in texts.values())
-        with self._lock:
-            if part.name not in self._texts and self._num_bytes + size <= self._held_bytes:
-                self._texts[part.name] = part.state, texts
-                self._num_bytes += size
-        return texts
+def quote_texts(parts: Sequence[IndexPart], needle: Needle, places: Sequence[int]) -> list[dict[str, str] | None]:
+    """Return the first hit of each rollout with the text around it; None if there is none."""
+    ends = np.cumsum([part.num_rows for part in parts])
+    read = cache(lambda number: parts[number].read())
+    quotes = []
+    for place in places:
+        number = int(np.searchsorted(ends, place, side="right"))
+        row = place - int(ends[number]) + parts[number].num_rows if number < len(parts) else 0
+        quotes.append(_quote(read(number), row, needle) if number < len(parts) else None)
+    return quotes
 
 
 def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:

@@ -26,7 +26,6 @@ import math
 import re
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -44,7 +43,7 @@ from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import check_alike
 from microcoder.view.collection import Collection, open_collection
 from microcoder.view.files import ProblemTests
-from microcoder.view.index import Index, Needle, list_matches
+from microcoder.view.index import Index, Needle, find_texts, list_matches, quote_texts
 from microcoder.view.sources import Row, RunSource
 from microcoder.view.training_source import TrainingSource
 
@@ -189,16 +188,16 @@ def search_texts(collection: Collection, words: Words) -> Row:
     """Return which rollouts hold a text: a bit each, in the order of the index of that version."""
     source = collection[words.get("run", "")]
     index = source.index()
-    mask = collection.searcher.find(source.parts(index), _read_needle(words))
+    mask = find_texts(source.parts(index), _read_needle(words))
     bits = base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
     return {"version": index.version, "num": len(mask), "bits": bits}
 
 
-def quote_texts(collection: Collection, words: Words) -> Row:
+def show_quotes(collection: Collection, words: Words) -> Row:
     """Return the first hit in each of some rollouts, named by their places in the index."""
     source = collection[words.get("run", "")]
     places = [int(place) for place in re.findall(r"\d{1,9}", words.get("places", ""))][:_MOST_QUOTES]
-    return {"quotes": collection.searcher.quote(source.parts(source.index()), _read_needle(words), places)}
+    return {"quotes": quote_texts(source.parts(source.index()), _read_needle(words), places)}
 
 
 def show_rollout(collection: Collection, words: Words) -> Row:
@@ -283,7 +282,7 @@ ANSWERS: dict[str, Answer] = {
     "/api/pulse": show_pulse,
     "/api/index": send_index,
     "/api/search": search_texts,
-    "/api/quotes": quote_texts,
+    "/api/quotes": show_quotes,
     "/api/rollout": show_rollout,
     "/api/test": show_test,
     "/api/text": show_text,
@@ -361,16 +360,6 @@ class ViewerServer(ThreadingHTTPServer):
     def url(self) -> str:
         """Where the page is."""
         return f"http://{ADDRESS}:{self.server_address[1]}/"
-
-    def warm(self) -> None:
-        """Begin to read the indexes, so that the first list need not wait."""
-
-        def read() -> None:
-            for source in self.collection.sources.values():
-                source.index()
-                source.tests.names()
-
-        threading.Thread(target=read, daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a browser that hung up; anything else is a bug and is printed."""

@@ -30,10 +30,12 @@ from microcoder.judge.core.files import read_json, read_rows
 from microcoder.judge.core.types import Outcome
 from microcoder.view.files import (
     ROWS_AT_ONCE,
-    LineFile,
     ProblemTests,
+    line_at,
     present,
+    read_lines,
     read_row,
+    stamp_of,
     tests_of_evaluation,
     tests_of_files,
 )
@@ -122,14 +124,16 @@ class LineSource(RunSource):
     def __init__(self) -> None:
         super().__init__()
         self._lights: list[Row] = []
+        self._stamp: object = None
+
+    def _is_unchanged(self, *paths: Path) -> bool:
+        before, self._stamp = self._stamp, stamp_of(*paths)
+        return self._stamp == before
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, some lines a part."""
         num, read = len(index), functools.partial(self._read_texts, index)
-        return [
-            IndexPart((id(self), i), index.version, min(_ROWS_A_PART, num - i), functools.partial(read, i))
-            for i in range(0, num, _ROWS_A_PART)
-        ]
+        return [IndexPart(min(_ROWS_A_PART, num - i), functools.partial(read, i)) for i in range(0, num, _ROWS_A_PART)]
 
     def _read_texts(self, index: Index, start: int) -> Texts:
         rows = [self.read(index.record(place)) for place in range(start, min(start + _ROWS_A_PART, len(index)))]
@@ -279,20 +283,16 @@ class EvaluationSource(LineSource):
         self._root, self._manifest = root, manifest
         self.name = str(manifest.get("name") or root.resolve().name)
         self.tests = tests or tests_of_evaluation((manifest.get("config") or {}).get("benchmark") or {})
+        self._samples, self._verdicts = (root / f"{name}.jsonl" for name in ("samples", "verdicts"))
         self._questions: dict[str, Row] = {}
-        self._start()
-
-    def _start(self) -> None:
-        """Begin at the first lines."""
-        self._samples, self._verdicts = (LineFile(self._root / f"{name}.jsonl") for name in ("samples", "verdicts"))
-        self._lights, self._sample_begins = list[Row](), list[int]()
-        self._places, self._verdict_begins = dict[tuple[Any, Any], int](), dict[int, int]()
+        self._sample_begins: list[int] = []
+        self._verdict_begins: dict[int, int] = {}
 
     def read(self, record: Row) -> Row:
         """Return a sample's response, program and tests; the prompt is the statement, if the benchmark is here."""
-        sample = self._samples.row_at(self._sample_begins[record["row"]])
+        sample = line_at(self._samples, self._sample_begins[record["row"]])
         begin = self._verdict_begins.get(record["row"])
-        verdict = self._verdicts.row_at(begin) if begin is not None else {}
+        verdict = line_at(self._verdicts, begin) if begin is not None else {}
         question = self._questions.get(record["problem_id"], {})
         facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
         asked = self.tests.find(record["problem_id"])
@@ -318,32 +318,27 @@ class EvaluationSource(LineSource):
         return RunInfo("finished" if results else "not finished", shown, notices, (), tables)
 
     def _take_lines(self) -> bool:
-        if self._samples.was_replaced() or self._verdicts.was_replaced():
-            self._start()
-        if not self._questions:
-            rows = read_rows(self._root / "questions.jsonl")
-            self._questions = {row["problem_id"]: row for row in rows if "problem_id" in row}
-        before, is_judged = len(self._lights), False
-        for begin, row in self._samples.new_rows():
-            self._add_sample(begin, row)
-        for begin, row in self._verdicts.new_rows():
-            place = self._places.get((row.get("problem_id"), row.get("sample_index")))
+        if self._is_unchanged(self._samples, self._verdicts):
+            return False
+        rows = read_rows(self._root / "questions.jsonl")
+        self._questions = {row["problem_id"]: row for row in rows if "problem_id" in row}
+        self._lights, self._sample_begins, self._verdict_begins = [], [], {}
+        places: dict[tuple[Any, Any], int] = {}
+        for place, (begin, row) in enumerate(read_lines(self._samples)):
+            if not {"problem_id", "sample_index"} <= row.keys():
+                raise DataError(f"{self._samples} was edited or damaged: a line names no sample")
+            places[row["problem_id"], row["sample_index"]] = place
+            self._sample_begins.append(begin)
+            question = self._questions.get(row["problem_id"], {})
+            tier = " ".join(filter(None, (question.get("platform"), question.get("difficulty"))))
+            light = {"split": self.split, "step": 0, "row": place, "tier": tier, "verdict": _UNJUDGED}
+            self._lights.append({**{name: row.get(name) for name in _SAMPLE_KEYS}, **light})
+        for begin, row in read_lines(self._verdicts):
+            place = places.get((row.get("problem_id"), row.get("sample_index")))
             if place is not None:
-                is_judged = True
                 self._verdict_begins[place] = begin
                 self._lights[place] |= light_verdict(row)
-        return is_judged or before != len(self._lights)
-
-    def _add_sample(self, begin: int, row: Row) -> None:
-        if not {"problem_id", "sample_index"} <= row.keys():
-            raise DataError(f"{self._samples.path} was edited or damaged: a line names no sample")
-        place = len(self._lights)
-        self._places[row["problem_id"], row["sample_index"]] = place
-        self._sample_begins.append(begin)
-        question = self._questions.get(row["problem_id"], {})
-        tier = " ".join(filter(None, (question.get("platform"), question.get("difficulty"))))
-        light = {name: row.get(name) for name in _SAMPLE_KEYS}
-        self._lights.append({**light, "split": self.split, "step": 0, "row": place, "tier": tier, "verdict": _UNJUDGED})
+        return True
 
 
 def _unwire(output: str | None) -> str | None:
@@ -365,7 +360,7 @@ def _percent(value: object) -> str:
 
 
 class VerdictSource(LineSource):
-    """Verdicts of submissions, whole or still growing (`.partial`)."""
+    """Verdicts of submissions."""
 
     kind = "verdicts"
     split = "judged"
@@ -375,9 +370,8 @@ class VerdictSource(LineSource):
         self.name = path.name.removesuffix(".jsonl")
         self.tests = tests or ProblemTests()
         self._path = path
-        self._file = LineFile(path)
         self._begins: list[int] = []
-        first = next((row for _, row in LineFile(self._whole_or_partial()).new_rows()), None)
+        first = next((row for _, row in read_lines(path)), None)
         if first is not None and not {"verdict", "origin"} & first.keys():
             raise DataError(
                 f"{path} is not a file of verdicts: its first line has none; name the file that `microcoder judge` "
@@ -386,7 +380,7 @@ class VerdictSource(LineSource):
 
     def read(self, record: Row) -> Row:
         """Return a submission's tests, and its program and statement if the submission file is named."""
-        row = self._file.row_at(self._begins[record["row"]])
+        row = line_at(self._path, self._begins[record["row"]])
         asked = self.tests.find(record["problem_id"])
         facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
         texts = {"program": asked.code if asked else None, "prompt": asked.statement if asked else None}
@@ -400,22 +394,17 @@ class VerdictSource(LineSource):
         facts += [(key, str(value)) for key, value in (meta.get("origin") or {}).items()]
         missing = "Programs and tests are not in this file; name the submission file with --problems."
         notices = [missing] if self.tests.is_empty else []
-        state = "finished" if self._path.exists() else "not finished"
         table = tabulate_counts("Submissions by verdict", "verdict", "submissions", self.index().count("verdict"))
-        return RunInfo(state, facts, notices, (), [table])
-
-    def _whole_or_partial(self) -> Path:
-        return self._path if self._path.exists() else self._path.with_name(self._path.name + ".partial")
+        return RunInfo("finished", facts, notices, (), [table])
 
     def _take_lines(self) -> bool:
-        wanted = self._whole_or_partial()
-        if self._file.path != wanted or self._file.was_replaced():
-            self._file, self._lights, self._begins = LineFile(wanted), [], []
-        before = len(self._lights)
-        for begin, row in self._file.new_rows():
-            if "verdict" not in row:
-                continue
-            light = {"split": self.split, "step": 0, "row": len(self._lights), "sample_index": 0, **light_verdict(row)}
-            self._lights.append({**light, "problem_id": str(row.get("id", ""))})
-            self._begins.append(begin)
-        return len(self._lights) != before
+        if self._is_unchanged(self._path):
+            return False
+        rows = [(begin, row) for begin, row in read_lines(self._path) if "verdict" in row]
+        self._begins = [begin for begin, _ in rows]
+        shared = {"split": self.split, "step": 0, "sample_index": 0}
+        self._lights = [
+            {**shared, "row": number, "problem_id": str(row.get("id", "")), **light_verdict(row)}
+            for number, (_, row) in enumerate(rows)
+        ]
+        return True

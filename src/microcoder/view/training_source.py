@@ -23,7 +23,7 @@ from microcoder.lab.studies.effects import estimate_accuracy
 from microcoder.lab.studies.history import History, read_history
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory
-from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, tests_of_run
+from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
 from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexPart, Texts, pc
 from microcoder.view.sources import Row, RunInfo, RunSource
 
@@ -72,7 +72,7 @@ class TrainingSource(RunSource):
             for name, num_rows in self._builder.num_rows.items():
                 split, _, step = name.partition("/")
                 path = self._path(split, int(step))
-                part = IndexPart(str(path), self._seen[name], num_rows, functools.partial(_read_texts, path))
+                part = IndexPart(num_rows, functools.partial(_read_texts, path))
                 found.append(((int(step), SPLITS.index(split)), part))
         return [part for _, part in sorted(found, key=lambda pair: pair[0])]
 
@@ -122,7 +122,7 @@ class TrainingSource(RunSource):
 
     def _draw(self) -> _Drawn:
         files = (self._run.metrics, self._run.evaluations, self._run.summary)
-        stamp = tuple(_stamp(path) for path in files)
+        stamp = stamp_of(*files)
         with self._lock:
             if self._charts is None or self._charts.stamp != stamp:
                 history = read_history(self._run.root)
@@ -136,7 +136,7 @@ class TrainingSource(RunSource):
             for split, steps in (("train", self._run.rollout_steps()), ("heldout", self._run.evaluation_steps()))
             for step in steps
         }
-        stamps = {name: _stamp(self._path(*place)) for name, place in files.items()}
+        stamps = {name: stamp_of(self._path(*place))[0] for name, place in files.items()}
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
         gone = self._builder.num_rows.keys() - files.keys()
         if not changed and not gone:
@@ -228,14 +228,6 @@ def _with_facts(row: Row) -> Row:
 
 def _numbers(column: Any, kind: pa.DataType, unknown: object) -> Any:
     return column.cast(kind).fill_null(unknown).to_numpy()
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return (0, 0)
-    return (status.st_mtime_ns, status.st_size)
 
 
 def draw_training(history: History) -> list[Row]:

@@ -76,10 +76,15 @@ _KINDS = {
 """Sentences by the first word of pydantic's error type, such as `int` of `int_parsing`."""
 
 
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known name that is nearest; empty if none is near."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `did you mean NAME?`, with the known name that is nearest; empty if none is near."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else ""
+    close = nearest(word, known)
+    return f"did you mean {close}?" if close else ""
 
 
 def explain_fault(fault: ErrorDetails, key: str = "") -> str:

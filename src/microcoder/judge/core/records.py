@@ -17,8 +17,9 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
-from microcoder.judge.core.errors import DataError, explain_fault, suggest
+from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.files import new_file
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Problem, Record
@@ -75,21 +76,34 @@ def _parse(text: str, where: str) -> Any:
 
 
 def explain_faults(error: ValidationError, schema: type[Record]) -> str:
-    """Return one line that names each fault of a record and its fix."""
-    faults = []
-    for fault in error.errors():
-        key = ".".join(str(part) for part in fault["loc"])
-        if fault["type"] == "extra_forbidden":
-            known = sorted(_fields_at(schema, fault["loc"][:-1]))
-            hint = suggest(str(fault["loc"][-1]), known) or f"known keys: {', '.join(known)}"
-            faults.append(f"unknown key {key}; {hint}")
+    """Return one line that names each fault of a record once, and its fix."""
+    faults = error.errors()
+    unknown = {fault["loc"]: _fields_at(schema, fault["loc"][:-1]) for fault in faults if _is_unknown(fault)}
+    meant = {place: nearest(str(place[-1]), known) for place, known in unknown.items()}
+    typed = {(*place[:-1], name) for place, name in meant.items()}
+    lines = []
+    for fault in faults:
+        place = fault["loc"]
+        key = ".".join(map(str, place))
+        if place in unknown:
+            lines.append(f"unknown key {key}" + (f"; did you mean {meant[place]}?" if meant[place] else ""))
         elif fault["type"] == "missing":
-            faults.append(f"key {key} is missing")
-        else:
+            lines += [] if place in typed else [f"key {key} is missing"]
+        elif not (
+            fault["type"] == "too_short"
+            and any(other["loc"][: len(place)] == place for other in faults if other is not fault)
+        ):
             given = repr(fault["input"])
             given = given if len(given) <= 60 else given[:57] + "..."
-            faults.append(f"{key or 'line'} = {given}: {explain_fault(fault)}")
-    return "; ".join(faults)
+            lines.append(f"{key or 'line'} = {given}: {explain_fault(fault)}")
+    for place, known in {place[:-1]: known for place, known in unknown.items() if not meant[place]}.items():
+        inside = f" of {'.'.join(map(str, place))}" if place else ""
+        lines.append(f"known keys{inside}: {', '.join(sorted(known))}")
+    return "; ".join(lines)
+
+
+def _is_unknown(fault: ErrorDetails) -> bool:
+    return fault["type"] == "extra_forbidden"
 
 
 def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import glob
+import re
 import shutil
 import string
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -177,6 +179,16 @@ class Language(Record):
         if self.runtime is not None and not self.runtime.find_command():
             return self._missing("runtime", self.runtime.commands)
         return ""
+
+    def read_version(self) -> str:
+        """Return what its compiler or runtime says that its version is; empty where it says none."""
+        command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
+        try:
+            said = subprocess.run([command or "false", "--version"], capture_output=True, text=True, timeout=20).stdout
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        found = re.search(r"\d+(\.\d+)+", said)
+        return found[0] if found else ""
 
     def _missing(self, what: str, names: Iterable[str]) -> str:
         return f"no {what} for {self.name}: none of {', '.join(names)} found; install one ({self.install})"
