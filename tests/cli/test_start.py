@@ -117,7 +117,6 @@ def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsy
     assert all(key in text for key in keys)
 
 
-ENDPOINT = "--generation.model m --generation.base_url http://h/v1"
 MISTAKES = {
     "jugde x": f"unknown command 'jugde'; did you mean judge? use one of {', '.join(VERBS)}. ",
     "data biuld": "did you mean build? use one of audit, build, ",
@@ -142,9 +141,9 @@ MISTAKES = {
     "train -c {file}": "model is missing; add [model]; problems is missing; add [problems]",
     "eval": "nothing to evaluate; type: microcoder eval -c CONFIG.toml",
     "eval --generation.model m": "benchmark",
-    f"eval --benchmark.path none.jsonl {ENDPOINT}": "none.jsonl does not exist",
+    "eval --benchmark.path none.jsonl --generation.model m": "none.jsonl does not exist",
     "eval --benchmark.path x --generation.modle m": "did you mean generation.model?",
-    f"eval --benchmark.path x {ENDPOINT} --pass_at [9]": "more than the 4 samples",
+    "eval --benchmark.path x --generation.model m --pass_at [9]": "more than the 4 samples",
     "eval --benchmark.path x --generation.kind endpoint --generation.base_url x": "base_url",
     "audit-judge --judge nosuch": "unknown judge 'nosuch'; use one of microcoder, ",
     "audit-judge --judge subproces": "did you mean subprocess?",

@@ -5,9 +5,15 @@ Only what a reader has to fill in is filled in (`FILLED`): a model, an address, 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shlex
+import signal
+import socket
+import subprocess
+import textwrap
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +22,7 @@ from typing import Any
 import pytest
 from completions_server import in_the_form_asked, serve
 
-from doc_pages import DOCS, Block, blocks_of, type_in
+from doc_pages import DOCS, Block, blocks_of, shell, type_in
 
 PAGE = (DOCS / "integrations.md").read_text(encoding="utf-8")
 SECTIONS = {part.partition("\n")[0]: blocks_of(part) for part in re.split(r"^## ", PAGE, flags=re.M)[1:]}
@@ -171,6 +177,31 @@ def test_skyrl() -> None:
     *lines, last = block("SkyRL", "python").text.splitlines()
     exec("\n".join([*lines, f"step = {last}"]), names)
     assert (names["step"]["reward"], names["step"]["done"]) == (1.0, True)
+
+
+def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs("openenv")
+    text = block("OpenEnv", "bash").text
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    lines = [command(text, "export", {}), f"exec {command(text, 'uvicorn', {'8000': port})}"]
+    with subprocess.Popen(["bash", "-c", "\n".join(lines)], cwd=folder, env=shell()) as server:
+        try:
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", int(port))).close()
+                    break
+                except ConnectionRefusedError:
+                    assert server.poll() is None
+                    time.sleep(0.1)
+            body = textwrap.indent(block("OpenEnv", "python").text.replace("8000", port), "    ")
+            names: dict[str, Any] = {}
+            exec(f"async def ask():\n{body}", names)
+            asyncio.run(names["ask"]())
+        finally:
+            server.send_signal(signal.SIGINT)
+    assert "wrong_answer" in capsys.readouterr().out
 
 
 def test_every_program_of_the_page_is_here() -> None:

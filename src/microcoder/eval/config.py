@@ -36,10 +36,23 @@ class ResponseSampling(Config):
     seed: int = Field(default=0, ge=0)
 
 
+class Transformers(Config):
+    """Generate with transformers in this process: for small models. For others: `vllm serve`, and `endpoint`."""
+
+    kind: Literal["transformers"] = "transformers"
+    model: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Precision of the weights."""
+    batch_size: int = Field(default=16, ge=1)
+    """Responses sampled in parallel; bounds memory."""
+
+
 class EndpointGeneration(EndpointConfig):
     """Generate with any OpenAI-compatible server (chat completions)."""
 
-    kind: Literal["endpoint"] = "endpoint"
+    kind: Literal["endpoint"]
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The server's name of the length limit."""
     send_seed: bool = True
@@ -66,7 +79,10 @@ class EvalConfig(Config):
 
     benchmark: AnyBenchmark
     generation: Annotated[
-        Annotated[EndpointGeneration, Tag("endpoint")] | Annotated[GenerationFile, Tag("file")], kind_or("endpoint")
+        Annotated[Transformers, Tag("transformers")]
+        | Annotated[EndpointGeneration, Tag("endpoint")]
+        | Annotated[GenerationFile, Tag("file")],
+        kind_or("transformers"),
     ]
     sampling: ResponseSampling = ResponseSampling()
     prompt: EvalPromptConfig = EvalPromptConfig()
@@ -103,5 +119,6 @@ NEUTRAL_KEYS = (
     "generation.timeout_seconds",
     "generation.max_retries",
     "generation.api_key_env",
+    "generation.batch_size",
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

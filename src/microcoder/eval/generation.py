@@ -1,4 +1,4 @@
-"""Responses of a model, from a server that speaks OpenAI's chat completions.
+"""Responses of a model: from a server that speaks OpenAI's chat completions, or of a model in this process.
 
 The questions of a config: which problems, and the messages that ask them.
 
@@ -14,6 +14,7 @@ Answers from a file, one row or many for a problem, in the fields that samplers 
 
 from __future__ import annotations
 
+import importlib.util
 import queue
 import threading
 from collections import Counter
@@ -31,6 +32,7 @@ from microcoder.eval.config import (
     EvalConfig,
     GenerationFile,
     ResponseSampling,
+    Transformers,
 )
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -272,3 +274,36 @@ def _write_body(
         **config.extra,
     }
     return {**body, "seed": request.seed} if config.send_seed else body
+
+
+def generate_locally(
+    config: Transformers,
+    requests: Sequence[ResponseRequest],
+    sampling: ResponseSampling,
+    *,
+    chat_template_options: Mapping[str, Any],
+    note: Callable[[str], None],
+) -> Iterator[tuple[ResponseRequest, Completion]]:
+    """Yield a response to each request, batch by batch; the model is loaded first."""
+    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
+        raise ConfigError(
+            "generating with a local model needs torch and transformers, which are not installed; "
+            f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
+        )
+    from microcoder.train.run.weights import respond
+
+    note(f"loading {config.model}")
+    answers = respond(
+        config.model,
+        [request.messages for request in requests],
+        seeds=[request.seed for request in requests],
+        batch_size=config.batch_size,
+        revision=config.revision,
+        dtype=config.dtype,
+        template_options=chat_template_options,
+        note=note,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_tokens,
+    )
+    yield from zip(requests, answers, strict=True)

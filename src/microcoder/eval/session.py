@@ -14,12 +14,13 @@ from typing import Any, Protocol
 
 from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
-from microcoder.eval.config import NEUTRAL_KEYS, EvalConfig, GenerationFile
+from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
     build_asker,
     build_messages,
+    generate_locally,
     load_questions,
     question_record,
     read_samples,
@@ -167,7 +168,12 @@ def _collect_samples(
     if not requests:
         return
     options = config.prompt.chat_template_options
-    responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
+    if isinstance(config.generation, EndpointGeneration):
+        responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
+    else:
+        responses = generate_locally(
+            config.generation, requests, sampling, chat_template_options=options, note=observer.note
+        )
     extract, by_id = build_extractor(config.extractor), {question.id: question for question in questions}
     observer.phase("generating", done=len(done), total=len(done) + len(requests))
     for request, response in responses:

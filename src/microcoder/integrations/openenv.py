@@ -1,0 +1,101 @@
+"""An OpenEnv environment: `reset` asks a problem, `step` judges the response; `make_app` serves it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from openenv.core.env_server import Environment, create_app
+from openenv.core.env_server.types import Action, Observation, State
+
+from microcoder.integrations.corpus import read_corpus
+from microcoder.integrations.shared import SharedJudge, as_figures, shared_judge
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.prompts import instruct
+from microcoder.judge.core.rewards import score_verdict
+from microcoder.judge.core.types import Problem
+
+CORPUS, JUDGE = "MICROCODER_CORPUS", "MICROCODER_JUDGE"
+_MOST_SESSIONS = 1024
+
+
+class CodeAction(Action):
+    """The full response, and whether it reached the length limit; its last code block is judged."""
+
+    response: str
+    is_truncated: bool = False
+
+
+class CodeObservation(Observation):
+    """The problem, or in `metadata` the result of the answer; `reward` is None if the sandbox failed."""
+
+    problem_id: str
+    prompt: str = ""
+
+
+class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
+    """One session; all sessions of a server share its problems and its judge."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, problems: Sequence[Problem], judge: SharedJudge) -> None:
+        super().__init__()
+        self._problems, self._judge = {problem.id: problem for problem in problems}, judge
+        self._problem: Problem | None = None
+        self._state = State(step_count=0)
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, problem_id: str | None = None
+    ) -> CodeObservation:
+        """Return the problem of that id, or one drawn by the seed; DataError if there is no such problem."""
+        name = random.Random(seed).choice(list(self._problems)) if problem_id is None else problem_id
+        if name not in self._problems:
+            raise DataError(f"unknown problem {name!r}; the first of {len(self._problems)} is {min(self._problems)!r}")
+        self._problem, self._state = self._problems[name], State(episode_id=episode_id, step_count=0)
+        return CodeObservation(problem_id=name, prompt=instruct(self._problem))
+
+    def step(self, action: CodeAction, timeout_s: float | None = None) -> CodeObservation:
+        """Judge an answer; raises like `Judge.judge`, and DataError before the first `reset`."""
+        problem = self._problem
+        if problem is None:
+            raise DataError("no problem was asked yet; call reset() first")
+        self._state.step_count += 1
+        program = extract_program(action.response, is_truncated=action.is_truncated, language=problem.language)
+        (verdict,) = self._judge.judge([program], [problem])
+        return CodeObservation(
+            done=True, reward=score_verdict(verdict), problem_id=problem.id, metadata=as_figures(verdict)
+        )
+
+    @property
+    def state(self) -> State:
+        """Number of answers judged since the last `reset`."""
+        return self._state
+
+
+def make_app(corpus: Path | None = None, judge: Mapping[str, Any] | None = None) -> Any:
+    """Return OpenEnv's server, an ASGI application; `uvicorn --factory` calls this without arguments.
+
+    Args:
+        corpus: a folder of `microcoder data build` or a file of rows; None for what MICROCODER_CORPUS says.
+        judge: options of `Judge`, or the `url` of a service; None for what MICROCODER_JUDGE says, a JSON object.
+
+    Raises:
+        ConfigError, DataError: what is wrong with one of them.
+    """
+    found = corpus or os.environ.get(CORPUS)
+    if not found:
+        raise ConfigError(f"no corpus is set; type: export {CORPUS}=problems.jsonl")
+    try:
+        options = dict(json.loads(os.environ.get(JUDGE) or "{}") if judge is None else judge)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'") from None
+    environment = partial(CodeEnvironment, read_corpus(Path(found)), shared_judge(**options))
+    return create_app(
+        environment, CodeAction, CodeObservation, env_name="microcoder", max_concurrent_envs=_MOST_SESSIONS
+    )
