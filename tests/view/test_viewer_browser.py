@@ -251,7 +251,7 @@ def test_hostile_text_is_text(page: Browser, tmp_path: Path, is_bundle: bool) ->
         page.open(f"{base}#view=curves")
         page.wait("document.querySelector('.plot')")
         page.open(base)
-        page.wait("document.querySelector('.example')")
+        page.wait("document.querySelector('main .report')")
         page.open(f"{base}#view=rollouts&run={key}&at=train/2/0")
         page.wait("document.getElementById('copy')")
         page.run("document.querySelectorAll('details').forEach((details) => (details.open = true))")

@@ -379,8 +379,6 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
-            if self.rollout.temperature.kind == "diversity":
-                yield 'rollout.temperature.kind = "diversity" is engine trl\'s; give a value, or add --engine trl'
             if self.evaluation.continue_truncated:
                 yield (
                     "evaluation.continue_truncated is engine trl's: verl's servers sleep once masks are known; "

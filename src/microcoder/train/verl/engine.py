@@ -29,6 +29,7 @@ from microcoder.train.recipe.batching import count_verl_devices
 from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
 from microcoder.train.run.alarms import find_alarms, select_new
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
+from microcoder.train.run.probe import read_probe
 from microcoder.train.run.tasks import EngineInputs, Task, Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import silence_transformers
@@ -191,10 +192,14 @@ class _Shown:
 
     def __init__(self, inputs: EngineInputs) -> None:
         self._run, self._config, self._observer = inputs.run, inputs.config, inputs.observer
+        self._has_probe = self._run.probe.exists()
         self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
 
     def update(self) -> None:
         """Show what is new."""
+        if not self._has_probe and self._run.probe.exists():
+            self._has_probe = True
+            self._observer.probe(read_probe(self._run))
         evaluations = self._run.read_evaluations()
         for row in evaluations[self._evaluations :]:
             self._observer.evaluation(EvaluationMetrics(**row))

@@ -61,9 +61,9 @@ class PluginSettings(Config):
     seeded_sampling: bool = False
     """Give each request a seed, a hash of run, step, problem and sample. vLLM then draws row by row: slower."""
     evaluation_seed: int = 1_000_003
-    """Seed of validation."""
+    """Seed of validation and probe."""
     run_dir: Path | None = None
-    """Folder of metrics and rollouts; None: `microcoder` in trainer.default_local_dir."""
+    """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
         """Return the part of a recipe that decides about rollouts."""
@@ -118,7 +118,7 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             'rollout.mismatch.correction = "off")',
         ),
         (
-            is_ahead and not isinstance(settings.temperature, ConstantTemperature | None),
+            is_ahead and not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None),
             f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from before "
             "and after, where verl takes log-probs at one temperature; use a constant one, or "
             f"trainer.v1.trainer_mode={TRAINER_MODE}",
@@ -127,10 +127,6 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             is_ahead and settings.seeded_sampling,
             f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
             f"random numbers that it began with; leave it out, or use trainer.v1.trainer_mode={TRAINER_MODE}",
-        ),
-        (
-            isinstance(settings.temperature, DiversityTemperature),
-            "microcoder.temperature={kind:diversity} is engine trl's; give a constant, or stages",
         ),
         (
             # Ours is there in what a reward worker reads: the trainer has entered it.

@@ -7,8 +7,10 @@ calls; and the files of a run directory. verl's `global_steps` is our step.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from omegaconf import open_dict
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
@@ -25,12 +28,13 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.train.algorithm.active import ActiveChoice
-from microcoder.train.algorithm.sampling import ConstantTemperature
+from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature
 from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout, list_numbers
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.run.probe import summarise_point, write_probe
 from microcoder.train.run.recorder import Groups, Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
@@ -98,7 +102,9 @@ class MicroCoder(PPOTrainer):
                 self.config.trainer.val_before_train = False  # what a resumed run begins with was evaluated then
 
     def on_train_begin(self) -> None:
-        """Sample the first step as its schedules say."""
+        """Choose the temperature where it is left to a probe, before anything is sampled with it."""
+        if isinstance(self.settings.temperature, DiversityTemperature):
+            self._probe(self.settings.temperature)
         self._use_step_sampling()
         super().on_train_begin()
 
@@ -235,19 +241,30 @@ class MicroCoder(PPOTrainer):
         )
         return {session_of(key): seen for key, seen in zip(batch.keys, corrected.rows, strict=True)}
 
-    # --- held-out problems ----------------------------------------------------------------------------------
+    # --- held-out problems, and the probe ----------------------------------------------------------------------
 
     def _validate(self) -> dict[str, Any]:
-        """Validate as verl does, under the limit of validation, and record what was sampled."""
-        settings, start, seen = self.settings, time.perf_counter(), []
-        asked = self.config.actor_rollout_ref.rollout.val_kwargs
-        longest = settings.validation_response_tokens or self.config.data.max_response_length
+        """Validate as verl does, and record it."""
+        asked, start = self.config.actor_rollout_ref.rollout.val_kwargs, time.perf_counter()
+        metrics, scored_P_G = self._sample_apart(temperature=asked.temperature, num_samples=asked.n)
+        seconds = time.perf_counter() - start
+        self.recorder.record_evaluation(
+            scored_P_G, step=self.global_steps, temperature=asked.temperature, seconds=seconds
+        )
+        return metrics
+
+    def _sample_apart(
+        self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
+    ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
+        """Run verl's validation, sampled so; return its metrics and what was sampled."""
+        settings, seen = self.settings, []
+        longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
         self.agent_loop_manager.sampling = Sampling(
-            temperature=asked.temperature,
+            temperature=temperature,
             max_response_tokens=longest,
             step=0,
-            num_samples=asked.n,
-            seed=settings.evaluation_seed if settings.seeded_sampling else None,
+            num_samples=num_samples,
+            seed=settings.evaluation_seed + offset if settings.seeded_sampling else None,
         )
         take = self.replay_buffer.sample
 
@@ -261,11 +278,42 @@ class MicroCoder(PPOTrainer):
             metrics = super()._validate()
         finally:
             self.replay_buffer.sample = take
-        seconds = time.perf_counter() - start
-        self.recorder.record_evaluation(
-            score_sessions(seen), step=self.global_steps, temperature=asked.temperature, seconds=seconds
+        return metrics, score_sessions(seen)
+
+    def _probe(self, settings: DiversityTemperature) -> None:
+        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
+        if self.run.probe.exists():
+            return
+        num_samples = self.config.actor_rollout_ref.rollout.n
+        limit = self.settings.max_response_tokens or self.config.data.max_response_length
+
+        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
+            asked = {"temperature": temperature, "num_samples": num_samples, "offset": 1 + number, "limit": limit}
+            return self._sample_apart(**asked)[1]
+
+        with self._asking_training_problems(settings.num_problems):
+            points = [
+                summarise_point(sample(temperature, number), temperature=temperature)
+                for number, temperature in enumerate(settings.grid)
+            ]
+        write_probe(self.run, settings, points)
+
+    @contextmanager
+    def _asking_training_problems(self, number: int) -> Any:
+        """Let validation ask some of the training problems, the same for the same seed."""
+        chosen = choose_rows(self.train_dataset, number=number, seed=self.settings.seed)
+        usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
+        self.val_dataloader = DataLoader(
+            Subset(self.train_dataset, chosen), batch_size=len(chosen), collate_fn=collate_fn
         )
-        return metrics
+        with open_dict(self.config):
+            self.config.trainer.validation_data_dir = None
+        try:
+            yield
+        finally:
+            self.val_dataloader = usual
+            with open_dict(self.config):
+                self.config.trainer.validation_data_dir = sources
 
     # --- what is written ---------------------------------------------------------------------------------------
 
@@ -301,6 +349,14 @@ def _by_name(
     return {
         name: sample for group in zip(names_P_G, scored_P_G, strict=True) for name, sample in zip(*group, strict=True)
     }
+
+
+def choose_rows(dataset: Any, *, number: int, seed: int) -> list[int]:
+    """Return rows of different problems, the same for the same seed: a run's data may ask a problem many times."""
+    first: dict[Any, int] = {}
+    for place in range(len(dataset)):
+        first.setdefault(dataset.dataframe[place]["extra_info"].get("index", place), place)
+    return random.Random(f"probe-{seed}").sample(list(first.values()), min(number, len(first)))
 
 
 def register() -> None:
