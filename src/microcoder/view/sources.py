@@ -168,11 +168,11 @@ def light_verdict(row: Row) -> Row:
 
 
 KEPT = "kept"
-_LIGHT = ("id", "dataset", "stage", "reason", "platform_difficulty", "difficulty", "pass_rate", "num_tests")
+_LIGHT = ("id", "dataset", "stage", "reason", "platform_difficulty", "num_tests")
 _HEAVY = (
     "id", "statement", "statement_found", "problem", "solutions", "raw", "candidate", "detail", "stage", "reason",
-    "dataset", "source_row", "url", "licence", "date", "platform", "title", "natural_language", "flags", "difficulty",
-    "pass_rate", "num_generated_tests", "num_hidden_tests", "mutation_score",
+    "dataset", "source_row", "url", "licence", "date", "platform", "title", "natural_language", "flags",
+    "platform_difficulty", "pass_rates", "num_generated_tests", "num_hidden_tests", "mutation_score",
 )  # fmt: skip
 _FACTS = _HEAVY[7:]
 
@@ -228,7 +228,7 @@ class CorpusSource(LineSource):
                         "problem_id": row["id"],
                         "tier": row.get("platform_difficulty") or row.get("dataset") or "",
                         "verdict": row.get("reason") or KEPT,
-                        "reward": row.get("pass_rate"),
+                        "reward": None,
                         "tests_total": row.get("num_tests"),
                     }
                 )

@@ -1,8 +1,7 @@
-"""Quality, licence, recency, and the stage of them."""
+"""Quality, licence, and the stage of them."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -17,15 +16,13 @@ import pytest
 from hub_server import Hub, serve_hub
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from real_texts import ALL
 
-from microcoder.data.build.steps import CollectSettings, DuplicateBarrier
+from microcoder.data.build.steps import DuplicateBarrier, NoSettings
 from microcoder.data.filter import (
     FilterSettings,
     LicenceSettings,
     QualitySettings,
-    RecencySettings,
     build_index,
     describe,
     filter_row,
@@ -37,12 +34,11 @@ from microcoder.data.filter.rules import (
     SHARE_ALIKE,
     check_licence,
     check_quality,
-    check_recency,
     normalise_licence,
     strictest_licence,
 )
 from microcoder.data.formats.candidates import REASONS, Candidate, Rejection
-from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
+from microcoder.data.release.tables import copy_published, write_card, write_tables
 from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
@@ -200,7 +196,6 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     tally = write_tables(tables, done.values(), [found[name].reject("filter", "licence_refused") for name in refused])
     sources_named = [{"name": "apps", "url": "a.jsonl", "version": "0" * 40, "sha256": "1" * 64, "license": ""}]
     write_card(tables, name="x", tally=tally, step_counts=[], figures={}, config={}, sources=sources_named)
-    write_croissant(tables, name="x", licence="other", sources=sources_named)
     (tables / MARKER).write_text("{}")
     assert copy_published(tables, published) == (7, 5)
     whole = b"".join(path.read_bytes() for path in published.rglob("*") if path.is_file())
@@ -209,10 +204,6 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     )
     assert b"w12x7" in content
     assert not [number for number in (1, 2, 3, 4, 7, 8, 10, 11, 123) if f"w{number}x".encode() in content]
-    record = json.loads((published / "croissant.json").read_text())
-    assert record["isBasedOn"] == [{"@type": "sc:Dataset", **sources_named[0]}]
-    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in published.glob("*.parquet")}
-    assert {one["name"]: one["sha256"] for one in record["distribution"]} == digests
     assert f"| {'0' * 40} | `{'1' * 64}` |" in (published / "README.md").read_text()
 
 
@@ -236,7 +227,6 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
         tmp_path, kept, [kept[0].model_copy(update={"id": "x"}).reject("filter", "contaminated", "it")]
     )
     write_card(tmp_path, name="x", tally=tally, step_counts=[], figures={}, config={})
-    write_croissant(tmp_path, name="x", licence="other", sources=[])
     (tmp_path / MARKER).write_text("{}")
     (tmp_path / ".work").mkdir()
     (tmp_path / ".work" / "secret.parquet").write_text("not this")
@@ -247,7 +237,7 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
     assert done.stdout.startswith("['MIT', 'ISC']\n1 problems pushed to "), done.stderr
     assert "1 left out: no licence is stated" in done.stderr
     ((_, files),) = hub.committed
-    assert set(files) == {"README.md", "croissant.json", "funnel.json", "manifest.json", "lineage-00000.parquet",
+    assert set(files) == {"README.md", "funnel.json", "manifest.json", "lineage-00000.parquet",
                           "problems-00000.parquet", "rejected-00000.parquet"}  # fmt: skip
     rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
     assert rejected == [{"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}]
@@ -255,36 +245,6 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
     write_tables(tmp_path, kept[1:], [])
     with pytest.raises(DataError, match="no problem has a licence, so none may be passed on"):
         copy_published(tmp_path, tmp_path)
-
-
-WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
-
-
-@pytest.mark.parametrize(
-    ("published", "chosen", "expected"),
-    [
-        ("1999", {}, None), ("", {}, None),
-        # A window holds its ends.
-        ("2023-12-31", WINDOW, "too_old"), ("2024-01-01", WINDOW, None), ("2024", WINDOW, None),
-        ("2025", WINDOW, "too_new"), ("2024-12-31", WINDOW, None),
-        # What the model surely saw goes.
-        ("2024-05", {"model_cutoff": "2024-05"}, "before_cutoff"), ("2024-06-01", {"model_cutoff": "2024-05"}, None),
-        ("2024", {"model_cutoff": "2024-05"}, None), ("2023", {"model_cutoff": "2024-05"}, "before_cutoff"),
-        # A month is all of its days; what is no day is no date.
-        ("2024-02", {"not_after": "2024-02-28"}, None), ("2024-02-29T12:00Z", {"not_after": "2024-02-28"}, "too_new"),
-        ("2024-02-30", {"not_after": "2023"}, None), ("May 2024", {"not_after": "2023"}, None),
-        # Rows without a date go where that is asked for.
-        ("", {"model_cutoff": "2024"}, None), ("", {"model_cutoff": "2024", "undated": "reject"}, "no_date"),
-        ("", {"undated": "reject"}, None),
-    ],
-)  # fmt: skip
-def test_a_date_is_held_against_the_window_and_the_cutoff(
-    published: str, chosen: dict[str, str], expected: str | None
-) -> None:
-    found = check_recency(Candidate(id="set/1", dataset="set", date=published), RecencySettings.model_validate(chosen))
-    assert (found[0] if found else None) == expected
-    with pytest.raises(ValidationError, match="write 2024, 2024-05 or 2024-05-17"):
-        RecencySettings(model_cutoff="May 2024")
 
 
 ROW = Candidate(
@@ -309,15 +269,12 @@ def reason(row: Candidate, chosen: FilterSettings | None = None) -> str | None:
 
 
 def test_the_first_rule_that_fails_gives_the_reason() -> None:
-    chosen = FilterSettings(
-        quality=QualitySettings(), licence=LicenceSettings(unknown="reject"), recency=RecencySettings(not_before="2024")
-    )
-    row = ROW.model_copy(update={"tests": (), "licence": "", "date": "2020"})
+    chosen = FilterSettings(quality=QualitySettings(), licence=LicenceSettings(unknown="reject"))
+    row = ROW.model_copy(update={"tests": (), "licence": ""})
     steps = [
         ({}, "no_tests"),
         ({"tests": ROW.tests}, "licence_unknown"),
-        ({"licence": "MIT"}, "too_old"),
-        ({"date": "2024"}, "contaminated"),
+        ({"licence": "MIT"}, "contaminated"),
         ({"statement": STORY.replace("a", "o")}, None),
     ]
     for changed, expected in steps:
@@ -328,7 +285,7 @@ def test_the_first_rule_that_fails_gives_the_reason() -> None:
 def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is kept and what is merged into it, each by id, as a build decides it."""
     barrier, by_id = (
-        DuplicateBarrier(CollectSettings()),
+        DuplicateBarrier(NoSettings()),
         {row.id: row for row in sorted(rows, key=lambda row: row.id)},
     )
     barrier.decide(barrier.look(rows))

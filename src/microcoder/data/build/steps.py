@@ -15,17 +15,13 @@ from typing import Any
 from microcoder.data.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.data.build.config import (
     BuildConfig,
-    DifficultySettings,
-    FileDigests,
     SourceSettings,
     digest_sources,
     open_settings,
     read_all,
     read_place,
 )
-from microcoder.data.clean import ProcessSettings, process
-from microcoder.data.completions import Endpoint, EndpointSettings
-from microcoder.data.difficulty import judge_attempts, score_difficulty, select, with_pass_rate
+from microcoder.data.clean import process
 from microcoder.data.filter import (
     DuplicateGroup,
     FilterSettings,
@@ -38,10 +34,8 @@ from microcoder.data.filter import (
 )
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
-from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.parts import KeptRows, Part, cut
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, digest
-from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import (
@@ -53,7 +47,6 @@ from microcoder.data.verify import (
     count_right,
     gather,
 )
-from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
@@ -66,51 +59,23 @@ _TESTS_MIB = 128
 
 
 class Resources(Config):
-    """Judge, endpoint and folders that all steps share; what decides a result is in the step's key by its content."""
+    """Judge and folders that all steps share; what decides a result is in the step's key by its content."""
 
     work: Path
-    """Folder of answers, verdicts and counts."""
+    """Folder of verdicts and counts."""
     benchmarks: tuple[SourceSettings, ...] = ()
     """Archives unpacked."""
-    responses: Path | None = None
-    """A model's attempts."""
     judge: JudgeOptions = JudgeOptions()
 
     def open_judge(self, **rules: Any) -> Judge:
         """Start a judge under further rules."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 
-    def open_endpoint(self, settings: EndpointSettings | None, opened: ExitStack) -> Endpoint | None:
-        """Return a client that is closed with `opened`; None without settings."""
-        if settings is None:
-            return None
-        endpoint = Endpoint(settings, cache=self.work / "answers")
-        opened.callback(endpoint.close)
-        return endpoint
-
 
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
 """Problems that are verified together, unless their tests are large."""
 _BYTES_AT_ONCE = 16 << 20
 """Bytes of tests from which on fewer problems are verified together: each byte is held several times."""
-
-
-@contextmanager
-def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
-    """Judge a model's attempts at each problem; its pass rate goes with the problem."""
-    assert resources.responses is not None
-    responses, model = read_responses(resources.responses), settings.pass_rates_of
-    with resources.open_judge() as judge:
-
-        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-            candidates = list(candidates)
-            rates = {
-                name: f"{model}={passed}/{attempts}"
-                for name, (passed, attempts) in judge_attempts(candidates, responses, judge).items()
-            }
-            return [_with_rate(candidate, rates.get(candidate.id), model) for candidate in candidates]
-
-        yield work
 
 
 @contextmanager
@@ -149,26 +114,8 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
     return {name: rate and rate.model_dump(mode="json") for name, rate in combine_counts(counts).items()}
 
 
-def read_responses(path: Path) -> dict[str, list[str]]:
-    """Read a model's attempts: JSON lines with `id` and `responses`."""
-    responses: dict[str, list[str]] = {}
-    for row in read_file(path, "responses"):
-        with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
-            if not row.fields.has("responses"):
-                raise Malformed("missing_field", "responses")
-            responses.setdefault(row.fields.text("id"), []).extend(row.fields.texts("responses"))
-    return responses
-
-
 def _size_of_tests(candidate: Candidate) -> int:
     return sum(len(test.input) + len(test.output) for test in candidate.tests)
-
-
-def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
-    if rate is None:
-        return candidate
-    others = tuple(entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model)
-    return candidate.change("filter", "attempts/1", "judged here", pass_rates=(*others, rate))
 
 
 def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Candidate]) -> Path:
@@ -181,12 +128,12 @@ def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Cand
 _HITS_SHOWN = 3
 
 
-class CollectSettings(Config):
-    """No settings: a shard itself says how it is read, and duplicates are found by constants."""
+class NoSettings(Config):
+    """Of steps that work by constants."""
 
 
 @contextmanager
-def open_collect(settings: CollectSettings) -> Iterator[Callable[[Mapping[str, Any]], Iterable[Row]]]:
+def open_collect(settings: NoSettings) -> Iterator[Callable[[Mapping[str, Any]], Iterable[Row]]]:
     """Read shards of raw rows."""
 
     @cache
@@ -201,27 +148,16 @@ def open_collect(settings: CollectSettings) -> Iterator[Callable[[Mapping[str, A
 
 
 @contextmanager
-def open_process(settings: ProcessSettings, resources: Resources) -> Iterator[Work]:
-    """Clean, lay out, identify, translate."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.translation.endpoint, opened)
-        yield lambda candidates: _map("process", lambda one: process(one, settings, endpoint), candidates, endpoint)
+def open_process(settings: NoSettings, resources: Resources) -> Iterator[Work]:
+    """Clean, lay out, identify."""
+    yield lambda candidates: _map("process", process, candidates)
 
 
 @contextmanager
 def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work]:
     """Apply the rules and the benchmarks' index to each row."""
     index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
-    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates, None)
-
-
-@contextmanager
-def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
-    """Ask a model how hard each problem is."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.endpoint, opened)
-        assert endpoint is not None
-        yield lambda candidates: _map("filter", lambda one: score_difficulty(one, endpoint), candidates, endpoint)
+    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
 
 
 @contextmanager
@@ -250,7 +186,6 @@ def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[
 def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[Work]:
     """Make tests for problems that have few."""
     with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.endpoint, opened)
 
         @cache
         def open_judges() -> Judges:
@@ -262,7 +197,7 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
         def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
             # One by one, so that progress is shown by rows.
             for one in candidates:
-                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))
+                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings))
 
         yield work
 
@@ -296,23 +231,17 @@ def _without_long_tests(problem: Candidate) -> Candidate:
     return problem.model_copy(update={"tests": tests, "groups": (), "origins": ()})
 
 
-def _map(
-    stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], endpoint: Endpoint | None
-) -> Iterator[Row]:
-    """Take candidates one after the other; many at the same time where a model is waited for."""
-
+def _map(stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate]) -> Iterator[Row]:
+    """Take candidates one after the other."""
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
-    with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
+    with ThreadPoolExecutor(1) as threads:
         yield from threads.map(lambda one: process_row(one, stage, work), candidates)
-
-
-_DECIDING = ("id", "dataset", "difficulty", "pass_rates")
 
 
 class DuplicateBarrier(Barrier):
     """Keeps the best record of each problem, with the tests and solutions of all."""
 
-    def __init__(self, settings: CollectSettings) -> None:
+    def __init__(self, settings: NoSettings) -> None:
         self._groups: dict[str, DuplicateGroup] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
@@ -339,72 +268,29 @@ class DuplicateBarrier(Barrier):
         return candidate.reject("filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
 
 
-class SelectionBarrier(Barrier):
-    """Writes each problem's pass rate, and rejects problems outside the wanted distribution of difficulty."""
-
-    def __init__(self, settings: DifficultySettings) -> None:
-        self._settings = settings
-        self._rejected: dict[str, Rejection] = {}
-
-    def look(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-        """Return the fields of each candidate by which the selection is made."""
-        return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
-
-    def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
-        """Choose the problems to keep, by the fields of all."""
-        selection = self._settings.selection
-        if selection is not None:
-            found = select([self._measured(Candidate(**look)) for look in looks], selection)
-            self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
-
-    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Write the pass rate; reject what was not chosen."""
-        candidate = self._measured(candidate)
-        rejection = self._rejected.get(candidate.id)
-        if rejection is None:
-            return candidate
-        return rejection.model_copy(update={"source_row": candidate.source_row, "candidate": candidate})
-
-    def _measured(self, candidate: Candidate) -> Candidate:
-        settings = self._settings
-        # Published rates were judged elsewhere.
-        evaluator = evaluator_version() if settings.responses else "unknown"
-        measured_on = f"{settings.pass_rates_of}@{settings.checkpoint or 'unknown'} evaluator={evaluator}"
-        return with_pass_rate(candidate, settings.pass_rates_of, measured_on) if settings.pass_rates_of else candidate
-
-
-_READING = (
-    "microcoder.data.sources",
-    "microcoder.data.formats",
-    "microcoder.data.rowfiles",
-    "microcoder.data.columns",
-)
+_READING = ("microcoder.data.sources", "microcoder.data.formats", "microcoder.data.rowfiles")
 _INPUTS = "microcoder.data.inputs"
 _TEXT = "microcoder.data.formats.text"
 _PROCESS = "microcoder.data.clean"
 _FILTER = "microcoder.data.filter"
 _REASONS = "microcoder.data.formats.candidates"
-_DIFFICULTY = "microcoder.data.difficulty"
-_ENDPOINT = "microcoder.data.completions"
 _VERIFY = "microcoder.data.verify"
 _JUDGING = ("microcoder.judge", "microcoder.judge.core.extract")
 
 
 def collect_step() -> MapStep:
     """Return the step that reads raw rows."""
-    return MapStep("collect", "collect", CollectSettings(), open_collect, _READING)
+    return MapStep("collect", "collect", NoSettings(), open_collect, _READING)
 
 
-def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
+def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) -> list[Step]:
     """Return the steps after collect."""
-    difficulty, responses = config.difficulty, config.difficulty.responses
     resources = Resources(
         work=config.work_folder,
         benchmarks=benchmarks,
-        responses=responses.absolute() if responses else None,
         judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
     )
-    compared = digest_sources(benchmarks, digests=digests)
+    compared = digest_sources(benchmarks)
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
     quality = config.filter.quality
     if config.generate.mode != "off":
@@ -419,28 +305,16 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     reading = _READING if benchmarks else ()
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
-        step("process", "process", config.process, open_process, _PROCESS, _REASONS, _ENDPOINT, _TEXT),
+        step("process", "process", NoSettings(), open_process, _PROCESS, _REASONS, _TEXT),
         step("filter", "filter", filters, open_filter, _FILTER, _PROCESS, _REASONS, *reading,
              inputs=(compared,)),
-        BarrierStep("deduplicate", "filter", CollectSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
+        BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
     ]  # fmt: skip
-    if difficulty.endpoint is not None:
-        # What else is set of difficulty decides nothing about a score.
-        asked = DifficultySettings(endpoint=difficulty.endpoint)
-        steps.append(step("predict", "filter", asked, open_predict, _DIFFICULTY, _REASONS, _ENDPOINT))
-    if responses is not None:
-        rated = DifficultySettings(pass_rates_of=difficulty.pass_rates_of)
-        inputs = (digests.find(responses), environment)
-        steps.append(
-            step("attempts", "filter", rated, open_attempts, _DIFFICULTY, *_JUDGING, inputs=inputs, runs="alone")
-        )
-    if difficulty.pass_rates_of or difficulty.selection is not None:
-        steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
     if benchmarks and config.behaviour.is_on:
         code = ("microcoder.data.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING)
         inputs = (compared, environment)
         steps.append(step("compare", "filter", config.behaviour, open_compare, *code, inputs=inputs, runs="alone"))
-    making = ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, _ENDPOINT, *_JUDGING)
+    making = ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, *_JUDGING)
     return [
         *steps,
         step("generate", "generate", config.generate, open_generate, *making, **alone),

@@ -1,6 +1,6 @@
 """The ranges that a statement states, and powers whose exponent slid down on the way, `n <= 105` for 10^5.
 
-Lost powers are put back where something shows them, else flagged:
+Lost powers are put back where something shows them:
 
 | seen | why it is enough |
 |---|---|
@@ -53,8 +53,6 @@ class Restored(NamedTuple):
     text: str
     why: tuple[str, ...]
     """Evidence for the change; empty where nothing was changed."""
-    is_unclear: bool
-    """A range may have lost its power, and nothing shows it."""
 
 
 def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
@@ -77,7 +75,7 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
         text = _lift_at(_LOST, ends, text)
     if has_lost_all or not had_powers:
         text = _restore_powers_of_two(text, why, has_lost_all=has_lost_all)
-    return Restored(text, tuple(dict.fromkeys(why)), is_unclear=bool(ends) and not why and not had_powers)
+    return Restored(text, tuple(dict.fromkeys(why)))
 
 
 def _restore_powers_of_two(text: str, why: list[str], *, has_lost_all: bool) -> str:
@@ -135,8 +133,6 @@ _BOUND = re.compile(
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
     rf"(?P<high>{_WRITTEN_BOUND}|[^\W\d]\w*)"
 )
-# `n,m <= 500`: a bound, but no range. A name's last letter is enough: to try all of a long word takes its square.
-UPPER = re.compile(rf"[^\W\d]\d*\|?\s*<=?\s*{_WRITTEN_BOUND}")
 # What "less" can be written with; most texts without a bound have none of these.
 _SIGNS = ("<", "≤", "⩽", "&le;", "\\")
 
@@ -156,7 +152,7 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
     """
     if not any(mark in text for mark in _SIGNS):
         return ()
-    plain = plain_formulae(text)
+    plain = _plain_formulae(text)
     bounds: dict[str, Bound] = {}
     for found in _BOUND.finditer(plain):
         low, high = read_number(found["low"]), read_number(found["high"])
@@ -169,7 +165,7 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
     return tuple(bounds.values())
 
 
-def plain_formulae(text: str) -> str:
+def _plain_formulae(text: str) -> str:
     """Return a text with its formulae in ASCII: `<=`, `*`, `^`, no `$`."""
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)

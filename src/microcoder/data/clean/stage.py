@@ -1,4 +1,4 @@
-"""The process stage: one candidate in, a clean one in English out, or a rejection. No I/O but the model's."""
+"""The process stage: one candidate in, a clean one in English out, or a rejection. No I/O."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from microcoder.data.clean.bounds import LOST_IN, restore_moduli, restore_powers
 from microcoder.data.clean.cleaning import clean
+from microcoder.data.clean.language import identify
 from microcoder.data.clean.markup import drop_embedded
 from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
-from microcoder.data.clean.tests import check_checker, find_flags, find_order, normalise_tests, restore_samples
-from microcoder.data.clean.translation import TranslationSettings, identify, translate
-from microcoder.data.completions import Endpoint
+from microcoder.data.clean.tests import find_flags, find_order, normalise_tests, restore_samples
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.judge.core.config import Config
 
 RESTORE_POWERS = "restore_powers/1"
 """The step that puts powers back, as lineage names it."""
@@ -28,23 +26,8 @@ _SAMPLE_CHARACTERS = 4_000
 says so (our choice)."""
 
 
-class ProcessSettings(Config):
-    """Settings of the process stage."""
-
-    translation: TranslationSettings = TranslationSettings()
-
-
-def process(
-    candidate: Candidate, settings: ProcessSettings | None = None, endpoint: Endpoint | None = None
-) -> Candidate | Rejection:
-    """Clean, lay out, identify, translate, and look for what is missing.
-
-    Args:
-        candidate: as its adapter read it; its `statement_found` is never changed.
-        settings: what to do.
-        endpoint: the model to translate with; made from the settings where it is not given.
-    """
-    settings = settings or ProcessSettings()
+def process(candidate: Candidate) -> Candidate | Rejection:
+    """Clean, lay out, identify, and look for what is missing; `statement_found` is never changed."""
     length = len(drop_embedded(candidate.statement_found))
     if length > _MOST_CHARACTERS:
         return candidate.reject("process", "too_long", f"{length} characters as found")
@@ -56,17 +39,9 @@ def process(
         return tests
     starter = find_starter_code(tests)
     candidate = tests.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)
-    candidate = check_checker(_restore_powers(_restore_samples(candidate)))
-    candidate = _identify(candidate)
+    candidate = _identify(_restore_powers(_restore_samples(candidate)))
     if candidate.natural_language != "en":
-        if endpoint is None and settings.translation.endpoint is not None:
-            endpoint = Endpoint(settings.translation.endpoint)
-        if endpoint is None:
-            return candidate.reject("process", "not_english", candidate.natural_language)
-        translated = translate(candidate, endpoint)
-        if isinstance(translated, Rejection):
-            return translated
-        candidate = translated
+        return candidate.reject("process", "not_english", candidate.natural_language)
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
     candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
@@ -108,15 +83,14 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
     texts = [text.replace(_BETWEEN, "") for text in texts]
     found = restore_powers(_BETWEEN.join(texts), has_lost_all=candidate.dataset in LOST_IN)
-    flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
     if not found.why:
-        return candidate.change("process", RESTORE_POWERS, "nothing shows whether a power was lost", flags=flags)
+        return candidate
     mended = found.text.split(_BETWEEN)
     others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
     # Of what explains an example only a modulus: other numbers there are its own.
     examples = tuple(replace(one, explanation=restore_moduli(one.explanation)) for one in sections.examples)
     changed = Sections(**dict(zip(names, mended, strict=False)), examples=examples, other=others)
-    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed), flags=flags)
+    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed))
 
 
 def _identify(candidate: Candidate) -> Candidate:

@@ -16,10 +16,9 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from microcoder.data.clean.bounds import UPPER, parse_bounds, plain_formulae
 from microcoder.data.clean.sections import Example, Sections, render, split
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.text import is_python2, parse_python, read_json, write_json
+from microcoder.data.formats.text import read_json, write_json
 from microcoder.judge.core.types import Checker, TestCase
 
 
@@ -112,17 +111,6 @@ _ANY_ORDER = re.compile(
     re.IGNORECASE,
 )
 _PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)
-
-
-def check_checker(candidate: Candidate) -> Candidate:
-    """Return the candidate, flagged `needs_checker` where its checker is no Python 3."""
-    checker = candidate.checker
-    if checker.type != "program" or checker.language != "python":
-        return candidate
-    if parse_python(checker.code or "") is not None and not is_python2(checker.code or ""):
-        return candidate
-    flags = tuple(sorted({*candidate.flags, "needs_checker"}))
-    return candidate.change("process", "check_checker/1", "no Python 3", flags=flags)
 
 
 def find_order(candidate: Candidate) -> Checker | None:
@@ -274,7 +262,7 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
     `has_image` (a picture, kept as a reference), `interactive`, `many_answers` (several answers are right and nothing
     but a comparison decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ`
-    (a test has an example's input and another output), `no_constraints` (no range could be read).
+    (a test has an example's input and another output).
     """
     text = candidate.statement
     sections = split(text)
@@ -288,8 +276,6 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
         flags.add("interactive")
     if candidate.checker.type in ("default", "exact", "tokens", "float") and _MANY_ANSWERS.search(told):
         flags.add("many_answers")
-    if not parse_bounds(text) and not UPPER.search(plain_formulae(text)):
-        flags.add("no_constraints")
     return tuple(sorted(flags | _compare_samples(candidate, sections)))
 
 

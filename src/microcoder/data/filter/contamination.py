@@ -227,14 +227,6 @@ _LEAST_EXAMPLES, _LEAST_VALUES = 2, 14
 _TITLE_WORDS = 4
 """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
 
-THRESHOLDS = {
-    "min_word_share": _WORD_SHARE, "min_literal_share": _LITERAL_SHARE, "word_gram_length": _WORDS,
-    "min_shared_words": _LEAST_WORDS, "min_copy_share": _COPY_SHARE,
-    "max_problems": _MOST_PROBLEMS, "literal_gram_length": _LITERALS, "min_shared_literals": _LEAST_LITERALS,
-    "min_examples": _LEAST_EXAMPLES, "min_example_values": _LEAST_VALUES, "min_title_words": _TITLE_WORDS,
-}  # fmt: skip
-"""The constants above, for the record of a build, by their names."""
-
 Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour"]
 
 

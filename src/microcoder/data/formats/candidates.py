@@ -45,37 +45,22 @@ class Lineage(Record):
     """The step that made it, such as `strip_html`, with its version after a slash."""
     field: str
     detail: str = ""
-    """Model and prompt hash where a model made it; otherwise what was done, in a few words."""
-
-
-class Difficulty(Record):
-    """How hard a problem is, and for whom."""
-
-    predicted: float | None = None
-    """A model's score, 1 (easiest) to 5."""
-    predictor: str = ""
-    """Model and prompt hash that scored it."""
-    pass_rate: float | None = None
-    """Share of right answers."""
-    pass_rate_low: float | None = None
-    pass_rate_high: float | None = None
-    measured_on: str = ""
-    """Model, checkpoint, budget and evaluator version that the pass rate belongs to."""
+    """What was done, in a few words."""
 
 
 class Origin(Record):
     """How one test was made."""
 
     kind: str
-    """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
-    certificate: Literal["", "package", "model", "unchecked"] = ""
-    """What accepts a made input: the package's validators, two that a model wrote, nothing; empty: the source's own."""
+    """`given` by the source; `package/<generator>`; `mutated/<mutation>`."""
+    certificate: Literal["", "package", "unchecked"] = ""
+    """What accepts a made input: the package's validators, or nothing; empty: the source's own."""
     seed: int = 0
     """What the random choices were made from; 0 where there were none."""
     parent: str = ""
     """`mutated`: digest of the input that it was made from (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
-    """`package`, `model`: what the generator was called with."""
+    """`package`: what the generator was called with."""
     source: str = ""
     """Id of the record that it came with, where records were merged."""
     licence: str = ""
@@ -203,14 +188,12 @@ class Candidate(Record):
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `file_io` and
-    `only_samples`, the process stage finds `interactive`, `many_answers` and `needs_checker`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing:
-    `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`, `samples_differ`,
-    `no_constraints`."""
-    difficulty: Difficulty = Difficulty()
+    """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `needs_checker`,
+    `file_io` and `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
+    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
+    `samples_missing`, `samples_differ`."""
     pass_rates: tuple[str, ...] = ()
-    """`model=rate` where published, `model=passed/attempts` where measured."""
+    """`model=rate`, as published."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that this one stands for."""
@@ -311,8 +294,7 @@ _MAX_DETAIL = 300
 
 REASONS: dict[str, str] = {
     "no_statement": "nothing is asked, or the page said that there was nothing",
-    "not_english": "the statement is in another language and no endpoint translates",
-    "translation_failed": "no reply of the model kept placeholders, numbers and examples",
+    "not_english": "the statement is in another language",
     "broken_tests": "no test could be read",
     "conflicting_tests": "more tests than allowed give one input two outputs, and nothing but a comparison decides",
     "no_signature": "a function is asked for whose parameters are nowhere said",
@@ -330,14 +312,8 @@ REASONS: dict[str, str] = {
     "all_tests_shown": "its statement shows every test that is left, so that writing them down passes",
     "licence_refused": "its licence is not on the list",
     "licence_unknown": "the source names no licence",
-    "no_date": "a window is set and the row has no date",
-    "too_old": "published before the window",
-    "too_new": "published after the window",
-    "before_cutoff": "published before the model's cutoff",
     "contaminated": "it is a problem of a benchmark",
     "duplicate_of": "another record of the same problem is kept",
-    "no_difficulty": "problems are selected by difficulty and nothing says this one's",
-    "too_easy": "more easy problems than wanted; the hardest of them stay",
     "row_fault": "our own code failed on it: a bug, please report it",
 }
 """Reason code to its meaning; docs/dataset-audit.md shows the same table."""

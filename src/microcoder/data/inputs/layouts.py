@@ -96,25 +96,6 @@ class Read:
     layout: Layout
     values: tuple[Values, ...]
 
-    @property
-    def records(self) -> frozenset[str]:
-        """Names of the tables whose rows are of one width that nothing counts: each column is something of its own."""
-        given = [item for item in self.layout.items if item.form != "count"]
-        named = list(zip(self.layout.names, given, strict=True))
-        tables = [name for name, item in named if item.form == "rows" and item.of != 0]
-        columns = (set(column) for column in zip(*self.values, strict=True) if all(isinstance(v, int) for v in column))
-        counted = {column.pop() for column in columns if len(column) == 1}
-        widths = {name: self.widths(name) for name in tables if len(self.values) > 1}
-        pieces = {name for name, item in named if item.form == "rows" and item.of == 0 and item.width > 1}
-        return frozenset(pieces) | frozenset(
-            name for name, seen in widths.items() if len(seen) == 1 and seen != {1} and not seen <= counted
-        )
-
-    def widths(self, name: str) -> set[int]:
-        """Return the widths of a table's rows over all inputs."""
-        place = self.layout.names.index(name)
-        return {len(row) for values in self.values for row in values[place]}
-
 
 def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
     """Return the ways to see arguments of calls: as they are, and without those that count another."""

@@ -166,7 +166,7 @@ def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int, is_ch
             MUTATIONS[mutation](values, source)
         _repair(model, values)
         made = tuple(values)
-        if made != parent and (is_checked or not model.find_fault(made)):
+        if made != parent and (is_checked or model.fits(made)):
             return made
     return None
 
