@@ -22,8 +22,18 @@ from microcoder.data.build.steps import collect_step, later_steps, read_rates
 from microcoder.data.clean.stage import RESTORE_POWERS
 from microcoder.data.formats.candidates import REASONS, STAGES, Rejection, Stage
 from microcoder.data.pipeline.engine import OnProgress, Runner, StepCounts, count_missing, run_steps
-from microcoder.data.pipeline.parts import Part, read_kept, read_part, read_rejected
-from microcoder.data.pipeline.steps import WOULD_REJECT, InputShard, Row, Step, digest, source_digest
+from microcoder.data.pipeline.steps import (
+    WOULD_REJECT,
+    InputShard,
+    Part,
+    Row,
+    Step,
+    digest,
+    read_kept,
+    read_part,
+    read_rejected,
+    source_digest,
+)
 from microcoder.data.release.tables import CARD, write_card, write_tables
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import rate_with_interval

@@ -34,8 +34,7 @@ from microcoder.data.filter import (
 )
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
-from microcoder.data.pipeline.parts import KeptRows, Part, cut
-from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, digest
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import (

@@ -17,8 +17,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microcoder.data.clean.cleaning import clean, looks_like_tex
-from microcoder.data.clean.markup import looks_like_html
+from microcoder.data.clean.cleaning import clean, looks_like_html, looks_like_tex
 from microcoder.data.clean.sections import normalise, split
 from microcoder.data.formats.candidates import Candidate
 

@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.engine import StepCounts
-from microcoder.data.pipeline.parts import cut
+from microcoder.data.pipeline.steps import cut
 from microcoder.data.sources import MARKER
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_parquet, write_text

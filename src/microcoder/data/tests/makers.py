@@ -23,8 +23,7 @@ from itertools import cycle
 
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
-from microcoder.data.inputs.model import InputModel, learn
-from microcoder.data.inputs.mutating import MUTATIONS, mutate
+from microcoder.data.inputs.mutating import MUTATIONS, InputModel, learn, mutate
 from microcoder.data.tests.answers import (
     AT_ONCE,
     MOST_BYTES,
