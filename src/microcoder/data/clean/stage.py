@@ -20,8 +20,6 @@ from microcoder.data.formats.candidates import Candidate, Rejection
 RESTORE_POWERS = "restore_powers/1"
 """The step that puts powers back, as lineage names it."""
 _BETWEEN = "\ue010"
-_TITLE_AGAIN = re.compile(r"\A(?P<heading>\s*# (?P<title>[^\n]{1,200}?)[ \t]*\n)\s*#{2,6} (?P=title)[ \t]*(?=\n)")
-_EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
 _MOST_CHARACTERS = 100_000
 """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it."""
@@ -56,18 +54,12 @@ def process(candidate: Candidate) -> Candidate | Rejection:
 def _clean(candidate: Candidate) -> Candidate:
     cleaned = clean(candidate.statement_found)
     title = " ".join(clean(candidate.title).text.split())
-    asked = strip_instruction(_name(cleaned.text, title), candidate.starter_code)
+    asked = strip_instruction(cleaned.text, candidate.starter_code)
     laid_out = normalise(asked)
     if laid_out != candidate.statement:
         candidate = candidate.change("process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text)
         candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
-
-
-def _name(text: str, title: str) -> str:
-    """ICPC's class takes the title from problem.yaml: an empty heading gets it back. One that says it again goes."""
-    text = _TITLE_AGAIN.sub(lambda found: found["heading"], text, count=1)
-    return _EMPTY_TITLE.sub(lambda found: f"# {title}\n" if title else "", text, count=1)
 
 
 def _restore_samples(candidate: Candidate) -> Candidate:
