@@ -304,6 +304,13 @@ def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
 
 
+def test_what_cannot_be_read_is_named(recipe: Path) -> None:
+    config = load_config(BuildConfig, [recipe])
+    difficulty = {"pass_rates_of": "m", "responses": recipe.parent / "gone.jsonl"}
+    with pytest.raises(DataError, match=r"gone\.jsonl cannot be read \(No such file or directory\); check the path"):
+        plan_build(BuildConfig.model_validate({**config.model_dump(), "difficulty": difficulty}))
+
+
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_recipes_are_valid(path: Path) -> None:
     config = load_config(BuildConfig, [path])

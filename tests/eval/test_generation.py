@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from completions_server import Reply, completion, serve
 
+from microcoder.data.completions import Endpoint, EndpointConfig
 from microcoder.eval.config import EndpointGeneration, ResponseSampling
 from microcoder.eval.generation import ResponseRequest, ask_endpoint
 from microcoder.judge.core.errors import ConfigError
@@ -105,3 +106,10 @@ def test_what_came_before_an_error_is_kept() -> None:
         assert len([next(answers) for _ in range(3)]) == 3
         with pytest.raises(ConfigError, match="status 401"):
             next(answers)
+
+
+def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
+    with serve(lambda body, number: (200, {}, b'{"choices": []}')) as server:
+        client = Endpoint(EndpointConfig(base_url=server.url, model="m", max_retries=0))
+        with client:
+            assert client.complete({"model": "m"}, may_be_filtered=True).text == ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
@@ -17,6 +20,8 @@ from microcoder.judge.core.installation import how_to_install
 
 if TYPE_CHECKING:
     import httpx
+
+Message = Mapping[str, str]
 
 _RETRIED_STATUS = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
@@ -41,6 +46,14 @@ class EndpointConfig(Config):
     """Parallel requests."""
 
 
+class EndpointSettings(EndpointConfig):
+    """A model that answers questions about rows in JSON."""
+
+    max_tokens: int = Field(default=8192, ge=1)
+    temperature: float = Field(default=0.0, ge=0)
+    seed: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """The text of a reply."""
@@ -52,12 +65,21 @@ class Completion:
     """With the end-of-sequence token, where it was generated; None if the server does not report it."""
 
 
+class BadReply(ValueError):
+    """The model answered, but not what was asked for: ask again, or give the row up."""
+
+
 class Endpoint:
     """Asks one server, from several threads; use it as a context manager, or call `close`. Nothing is sent before."""
 
-    def __init__(self, settings: EndpointConfig) -> None:
-        """Make a client."""
+    def __init__(self, settings: EndpointConfig, *, cache: Path | None = None) -> None:
+        """Make a client.
+
+        Args:
+            cache: folder where `ask` keeps replies under the hash of what was asked; a second run asks nothing.
+        """
         self.settings = settings
+        self._cache = cache
         self._url = settings.base_url.rstrip("/") + "/chat/completions"
         self._closed = threading.Event()
 
@@ -92,8 +114,14 @@ class Endpoint:
         if "_http" in self.__dict__:
             self._http.close()
 
-    def complete(self, body: Mapping[str, Any]) -> Completion:
-        """Return the reply to a request in OpenAI's form."""
+    def complete(self, body: Mapping[str, Any], *, may_be_filtered: bool = False) -> Completion:
+        """Return the reply to a request.
+
+        Args:
+            body: the request, in OpenAI's form.
+            may_be_filtered: whether a reply without a choice, as some servers answer what their filter stops, is an
+                empty text; else it is an error.
+        """
         http = self._http  # says what to type where httpx is missing
         from httpx import RequestError
 
@@ -106,7 +134,7 @@ class Endpoint:
                 failure = f"{type(error).__name__}: {error}"
             else:
                 if reply.is_success:
-                    return self._read(reply)
+                    return self._read(reply, may_be_filtered=may_be_filtered)
                 failure = f"status {reply.status_code}: {_shorten(reply.text)}"
                 if reply.status_code not in _RETRIED_STATUS:
                     raise ConfigError(f"{self._url} answered {failure}; {self._hint(reply.status_code)}")
@@ -120,6 +148,44 @@ class Endpoint:
             "to resume"
         )
 
+    def ask(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        *,
+        seed: int | None = None,
+        temperature: float | None = None,
+    ) -> dict[str, Any]:
+        """Return the model's reply to a chat, as the JSON object that the schema describes."""
+        if not isinstance(self.settings, EndpointSettings):
+            raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
+        changed = {"seed": seed, "temperature": temperature}
+        settings = self.settings.model_copy(update={k: value for k, value in changed.items() if value is not None})
+        key = reply_key(settings, messages, schema)
+        path = self._cache / key[:2] / f"{key}.json" if self._cache else None
+        if path and path.exists():
+            return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], schema)
+        text = self.complete(
+            {
+                "model": settings.model,
+                "messages": list(messages),
+                "temperature": settings.temperature,
+                "seed": settings.seed,
+                "max_tokens": settings.max_tokens,
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "reply", "schema": schema, "strict": True},
+                },
+            },
+            may_be_filtered=True,
+        ).text
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+            partial.write_text(json.dumps({"model": settings.model, "reply": text}), encoding="utf-8")
+            partial.replace(path)
+        return _read_object(text, schema)
+
     def _hint(self, status: int) -> str:
         return {
             401: f"set the key in the environment variable {self.settings.api_key_env}",
@@ -127,9 +193,11 @@ class Endpoint:
             404: "check the address (it ends in /v1 for most servers) and the name of the model",
         }.get(status, "the server refuses the request: check the name of the model and the sampling options")
 
-    def _read(self, reply: httpx.Response) -> Completion:
+    def _read(self, reply: httpx.Response, *, may_be_filtered: bool) -> Completion:
         try:
             answer = reply.json()
+            if may_be_filtered and not answer["choices"]:
+                return Completion("", False, None)
             choice = answer["choices"][0]
             text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
             num_tokens = (answer.get("usage") or {}).get("completion_tokens")
@@ -152,3 +220,28 @@ def _read_seconds(header: str | None) -> float | None:
         return min(max(float(header or ""), 0.0), _LONGEST_WAIT_SECONDS)
     except ValueError:
         return None
+
+
+def reply_key(settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
+    """Return the hash of all that decides a reply; where the model is reached is not among it."""
+    asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, list(messages), schema]
+    return hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def _read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        value = json.loads(text[start : end + 1]) if start >= 0 else None
+    except json.JSONDecodeError as error:
+        raise BadReply(f"the reply is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise BadReply("the reply is not a JSON object")
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    if missing:
+        raise BadReply(f"the reply lacks {', '.join(missing)}")
+    return value
+
+
+def hash_prompt(prompt: str) -> str:
+    """Return the digest by which lineages and rejections name a prompt."""
+    return hashlib.sha256(prompt.encode()).hexdigest()[:12]

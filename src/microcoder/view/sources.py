@@ -168,11 +168,12 @@ def light_verdict(row: Row) -> Row:
 
 
 KEPT = "kept"
-_LIGHT = ("id", "dataset", "stage", "reason", "platform_difficulty", "num_tests")
+_LIGHT = ("id", "dataset", "stage", "reason", "platform_difficulty", "difficulty", "pass_rate", "num_tests")
 _HEAVY = (
     "id", "statement", "statement_found", "problem", "solutions", "raw", "candidate", "detail", "stage", "reason",
     "dataset", "source_row", "url", "licence", "date", "platform", "title", "natural_language", "flags",
-    "platform_difficulty", "pass_rates", "num_generated_tests", "num_hidden_tests", "mutation_score",
+    "platform_difficulty", "difficulty", "pass_rate", "pass_rates", "num_generated_tests", "num_hidden_tests",
+    "mutation_score",
 )  # fmt: skip
 _FACTS = _HEAVY[7:]
 
@@ -228,7 +229,7 @@ class CorpusSource(LineSource):
                         "problem_id": row["id"],
                         "tier": row.get("platform_difficulty") or row.get("dataset") or "",
                         "verdict": row.get("reason") or KEPT,
-                        "reward": None,
+                        "reward": row.get("pass_rate"),
                         "tests_total": row.get("num_tests"),
                     }
                 )

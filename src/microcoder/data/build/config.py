@@ -14,6 +14,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from microcoder.data.behaviour import BehaviourSettings
+from microcoder.data.completions import EndpointSettings
+from microcoder.data.difficulty import SelectionSettings
 from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.rows import find_source, load_format
 from microcoder.data.pipeline.steps import InputShard, digest
@@ -47,6 +49,36 @@ class SourceSettings(Config):
         return self.name or self.format.rpartition(":")[2]
 
 
+class DifficultySettings(Config):
+    """How difficulty is estimated, and which problems are kept by it."""
+
+    endpoint: EndpointSettings | None = None
+    """Model that scores how hard each problem is (the paper's way); without one none is scored."""
+    pass_rates_of: str = ""
+    """Model whose pass rates count, as its name stands in the candidates' `pass_rates`; empty: none count."""
+    checkpoint: str = ""
+    """Checkpoint of that model and budget of its answers, as the records are to name them; empty: unknown."""
+    responses: Path | None = None
+    """JSON lines of that model's attempts (`{"id", "responses": [...]}`), which are judged."""
+    selection: SelectionSettings | None = None
+    """Which problems are kept by their difficulty; without it all are."""
+
+    @model_validator(mode="after")
+    def _has_what_it_asks_for(self) -> DifficultySettings:
+        if (self.responses is not None or self.checkpoint) and not self.pass_rates_of:
+            raise ValueError("responses and checkpoint are of a model; name it with pass_rates_of")
+        if self.selection is None:
+            return self
+        if self.selection.by == "pass_rate" and not self.pass_rates_of:
+            raise ValueError('selection.by = "pass_rate" needs pass rates; name a model with pass_rates_of')
+        if self.selection.by == "predicted" and self.endpoint is None:
+            raise ValueError(
+                'selection.by = "predicted" needs difficulties that a model scores; set difficulty.endpoint.model and '
+                'difficulty.endpoint.base_url, or selection.by = "pass_rate"'
+            )
+        return self
+
+
 class BuildConfig(Config):
     """A corpus from its sources."""
 
@@ -73,6 +105,7 @@ class BuildConfig(Config):
     model's attempts): so many programs."""
     filter: FilterSettings = FilterSettings()
     behaviour: BehaviourSettings = BehaviourSettings()
+    difficulty: DifficultySettings = DifficultySettings()
     generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()
     packages: str = STANDARD

@@ -15,13 +15,17 @@ from typing import Any
 from microcoder.data.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.data.build.config import (
     BuildConfig,
+    DifficultySettings,
     SourceSettings,
+    digest_file,
     digest_sources,
     open_settings,
     read_all,
     read_place,
 )
 from microcoder.data.clean import process
+from microcoder.data.completions import Endpoint, EndpointSettings
+from microcoder.data.difficulty import judge_attempts, score_difficulty, select, with_pass_rate
 from microcoder.data.filter import (
     DuplicateGroup,
     FilterSettings,
@@ -34,7 +38,9 @@ from microcoder.data.filter import (
 )
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
+from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
+from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import (
@@ -46,6 +52,7 @@ from microcoder.data.verify import (
     count_right,
     gather,
 )
+from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
@@ -58,23 +65,51 @@ _TESTS_MIB = 128
 
 
 class Resources(Config):
-    """Judge and folders that all steps share; what decides a result is in the step's key by its content."""
+    """Judge, endpoint and folders that all steps share; what decides a result is in the step's key by its content."""
 
     work: Path
-    """Folder of verdicts and counts."""
+    """Folder of answers, verdicts and counts."""
     benchmarks: tuple[SourceSettings, ...] = ()
     """Archives unpacked."""
+    responses: Path | None = None
+    """A model's attempts."""
     judge: JudgeOptions = JudgeOptions()
 
     def open_judge(self, **rules: Any) -> Judge:
         """Start a judge under further rules."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 
+    def open_endpoint(self, settings: EndpointSettings | None, opened: ExitStack) -> Endpoint | None:
+        """Return a client that is closed with `opened`; None without settings."""
+        if settings is None:
+            return None
+        endpoint = Endpoint(settings, cache=self.work / "answers")
+        opened.callback(endpoint.close)
+        return endpoint
+
 
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
 """Problems that are verified together, unless their tests are large."""
 _BYTES_AT_ONCE = 16 << 20
 """Bytes of tests from which on fewer problems are verified together: each byte is held several times."""
+
+
+@contextmanager
+def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
+    """Judge a model's attempts at each problem; its pass rate goes with the problem."""
+    assert resources.responses is not None
+    responses, model = read_responses(resources.responses), settings.pass_rates_of
+    with resources.open_judge() as judge:
+
+        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+            candidates = list(candidates)
+            rates = {
+                name: f"{model}={passed}/{attempts}"
+                for name, (passed, attempts) in judge_attempts(candidates, responses, judge).items()
+            }
+            return [_with_rate(candidate, rates.get(candidate.id), model) for candidate in candidates]
+
+        yield work
 
 
 @contextmanager
@@ -113,8 +148,26 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
     return {name: rate and rate.model_dump(mode="json") for name, rate in combine_counts(counts).items()}
 
 
+def read_responses(path: Path) -> dict[str, list[str]]:
+    """Read a model's attempts: JSON lines with `id` and `responses`."""
+    responses: dict[str, list[str]] = {}
+    for row in read_file(path, "responses"):
+        with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
+            if not row.fields.has("responses"):
+                raise Malformed("missing_field", "responses")
+            responses.setdefault(row.fields.text("id"), []).extend(row.fields.texts("responses"))
+    return responses
+
+
 def _size_of_tests(candidate: Candidate) -> int:
     return sum(len(test.input) + len(test.output) for test in candidate.tests)
+
+
+def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
+    if rate is None:
+        return candidate
+    others = tuple(entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model)
+    return candidate.change("filter", "attempts/1", "judged here", pass_rates=(*others, rate))
 
 
 def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Candidate]) -> Path:
@@ -157,6 +210,18 @@ def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work
     """Apply the rules and the benchmarks' index to each row."""
     index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
     yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
+
+
+@contextmanager
+def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
+    """Ask a model how hard each problem is."""
+    with ExitStack() as opened:
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
+        assert endpoint is not None
+        at_once = endpoint.settings.concurrency
+        yield lambda candidates: _map(
+            "filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once
+        )
 
 
 @contextmanager
@@ -230,11 +295,16 @@ def _without_long_tests(problem: Candidate) -> Candidate:
     return problem.model_copy(update={"tests": tests, "groups": (), "origins": ()})
 
 
-def _map(stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate]) -> Iterator[Row]:
-    """Take candidates one after the other."""
+def _map(
+    stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], *, at_once: int = 1
+) -> Iterator[Row]:
+    """Take candidates one after the other; many at the same time where a model is waited for."""
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
-    with ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(at_once) as threads:
         yield from threads.map(lambda one: process_row(one, stage, work), candidates)
+
+
+_DECIDING = ("id", "dataset", "difficulty", "pass_rates")
 
 
 class DuplicateBarrier(Barrier):
@@ -267,12 +337,48 @@ class DuplicateBarrier(Barrier):
         return candidate.reject("filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
 
 
+class SelectionBarrier(Barrier):
+    """Writes each problem's pass rate, and rejects problems outside the wanted distribution of difficulty."""
+
+    def __init__(self, settings: DifficultySettings) -> None:
+        self._settings = settings
+        self._rejected: dict[str, Rejection] = {}
+
+    def look(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+        """Return the fields of each candidate by which the selection is made."""
+        return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
+
+    def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
+        """Choose the problems to keep, by the fields of all."""
+        selection = self._settings.selection
+        if selection is not None:
+            found = select([self._measured(Candidate(**look)) for look in looks], selection)
+            self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        """Write the pass rate; reject what was not chosen."""
+        candidate = self._measured(candidate)
+        rejection = self._rejected.get(candidate.id)
+        if rejection is None:
+            return candidate
+        return rejection.model_copy(update={"source_row": candidate.source_row, "candidate": candidate})
+
+    def _measured(self, candidate: Candidate) -> Candidate:
+        settings = self._settings
+        # Published rates were judged elsewhere.
+        evaluator = evaluator_version() if settings.responses else "unknown"
+        measured_on = f"{settings.pass_rates_of}@{settings.checkpoint or 'unknown'} evaluator={evaluator}"
+        return with_pass_rate(candidate, settings.pass_rates_of, measured_on) if settings.pass_rates_of else candidate
+
+
 _READING = ("microcoder.data.sources", "microcoder.data.formats", "microcoder.data.rowfiles")
 _INPUTS = "microcoder.data.inputs"
 _TEXT = "microcoder.data.formats.text"
 _PROCESS = "microcoder.data.clean"
 _FILTER = "microcoder.data.filter"
 _REASONS = "microcoder.data.formats.candidates"
+_DIFFICULTY = "microcoder.data.difficulty"
+_ENDPOINT = "microcoder.data.completions"
 _VERIFY = "microcoder.data.verify"
 _JUDGING = ("microcoder.judge", "microcoder.judge.core.extract")
 
@@ -284,9 +390,11 @@ def collect_step() -> MapStep:
 
 def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) -> list[Step]:
     """Return the steps after collect."""
+    difficulty, responses = config.difficulty, config.difficulty.responses
     resources = Resources(
         work=config.work_folder,
         benchmarks=benchmarks,
+        responses=responses.absolute() if responses else None,
         judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
     )
     compared = digest_sources(benchmarks)
@@ -309,6 +417,18 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
              inputs=(compared,)),
         BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
     ]  # fmt: skip
+    if difficulty.endpoint is not None:
+        # What else is set of difficulty decides nothing about a score.
+        asked = DifficultySettings(endpoint=difficulty.endpoint)
+        steps.append(step("predict", "filter", asked, open_predict, _DIFFICULTY, _REASONS, _ENDPOINT))
+    if responses is not None:
+        rated = DifficultySettings(pass_rates_of=difficulty.pass_rates_of)
+        inputs = (digest_file(responses), environment)
+        steps.append(
+            step("attempts", "filter", rated, open_attempts, _DIFFICULTY, *_JUDGING, inputs=inputs, runs="alone")
+        )
+    if difficulty.pass_rates_of or difficulty.selection is not None:
+        steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
     if benchmarks and config.behaviour.is_on:
         code = ("microcoder.data.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING)
         inputs = (compared, environment)

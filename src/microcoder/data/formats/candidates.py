@@ -45,7 +45,22 @@ class Lineage(Record):
     """The step that made it, such as `strip_html`, with its version after a slash."""
     field: str
     detail: str = ""
-    """What was done, in a few words."""
+    """Model and prompt hash where a model made it; otherwise what was done, in a few words."""
+
+
+class Difficulty(Record):
+    """How hard a problem is, and for whom."""
+
+    predicted: float | None = None
+    """A model's score, 1 (easiest) to 5."""
+    predictor: str = ""
+    """Model and prompt hash that scored it."""
+    pass_rate: float | None = None
+    """Share of right answers."""
+    pass_rate_low: float | None = None
+    pass_rate_high: float | None = None
+    measured_on: str = ""
+    """Model, checkpoint, budget and evaluator version that the pass rate belongs to."""
 
 
 class Origin(Record):
@@ -192,8 +207,9 @@ class Candidate(Record):
     `file_io` and `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
     `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
     `samples_missing`, `samples_differ`."""
+    difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
-    """`model=rate`, as published."""
+    """`model=rate` where published, `model=passed/attempts` where measured."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that this one stands for."""
@@ -314,6 +330,8 @@ REASONS: dict[str, str] = {
     "licence_unknown": "the source names no licence",
     "contaminated": "it is a problem of a benchmark",
     "duplicate_of": "another record of the same problem is kept",
+    "no_difficulty": "problems are selected by difficulty and nothing says this one's",
+    "too_easy": "more easy problems than wanted; the hardest of them stay",
     "row_fault": "our own code failed on it: a bug, please report it",
 }
 """Reason code to its meaning; docs/dataset-audit.md shows the same table."""

@@ -47,6 +47,11 @@ _PROBLEMS = pa.schema(
         *((name, _TEXT) for name in ("id", "dataset", "source_row", "url", "licence", "date", "platform", "title")),
         ("tags", _TEXTS),
         ("platform_difficulty", _TEXT),
+        ("difficulty", _REAL),
+        ("pass_rate", _REAL),
+        ("pass_rate_low", _REAL),
+        ("pass_rate_high", _REAL),
+        ("pass_rate_measured_on", _TEXT),
         ("pass_rates", _TEXTS),
         ("natural_language", _TEXT),
         ("programming_language", _TEXT),
@@ -98,9 +103,10 @@ class Tally:
         hidden, score = row["num_hidden_tests"], row["mutation_score"]
         self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
         self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
+        scored, source = row["difficulty"], row["platform_difficulty"]
         self.counts["licence"][row["licence"] or UNKNOWN] += 1
         self.counts["year"][row["date"][:4] or UNKNOWN] += 1
-        self.counts["difficulty"][row["platform_difficulty"] or UNKNOWN] += 1
+        self.counts["difficulty"][(source or UNKNOWN) if scored is None else f"{int(2 * scored) / 2:.1f}"] += 1
         self.counts["dataset"][row["dataset"]] += 1
         style = "function call" if row["fn_name"] else "stdin and stdout"
         self.counts["style"][f"{row['programming_language']}, {style}"] += 1
@@ -144,9 +150,15 @@ def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 def problem_row(candidate: Candidate) -> dict[str, Any]:
     """Return a kept problem as the plain row of the table."""
     problem = candidate.to_problem()
+    difficulty = candidate.difficulty
     row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
     return {
         **row,
+        "difficulty": difficulty.predicted,
+        "pass_rate": difficulty.pass_rate,
+        "pass_rate_low": difficulty.pass_rate_low,
+        "pass_rate_high": difficulty.pass_rate_high,
+        "pass_rate_measured_on": difficulty.measured_on,
         "pass_rates": list(candidate.pass_rates),
         "num_tests": len(candidate.tests),
         "num_hidden_tests": count_hidden(candidate),

@@ -1,0 +1,232 @@
+"""How hard problems are, and which are kept by it: a model's scores and pass rates. See docs/dataset.md.
+
+A model scores five dimensions, several times each. The paper names two of them, Algorithmic Thinking and
+Implementation, and where it took them from (Bloom's taxonomy, McCabe, Halstead). The other three, all weights, the
+scale and the prompt are our choice. It publishes two boundaries, 2.5 and 2.75, and what came of them: the easy share
+fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, the easiest first, is our
+reading of it.
+
+A pass rate is a problem's own: of a model's attempts that our evaluator judged, or published with the problem.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from microcoder.data.completions import BadReply, Endpoint, hash_prompt
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.judge import Judge
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.extract import extract_program
+
+LOWEST, HIGHEST = 1, 5
+TIMES = 3
+"""How often each problem is scored; the paper's number."""
+_ATTEMPTS = 3
+"""How often an answer that follows no schema is asked for again."""
+_TEMPERATURE = 0.7
+"""Above 0, so that scoring a problem three times says more than once."""
+_MOST_CHARACTERS = 20_000
+DIMENSIONS: Mapping[str, tuple[float, str]] = MappingProxyType(
+    {
+        "algorithmic_thinking": (
+            0.35,
+            "How far is the idea of the solution from what the statement says? "
+            "1: do what it says; 3: a standard algorithm; 5: several ideas that must be found and combined.",
+        ),
+        "implementation": (
+            0.25,
+            "How long and how branched is a correct program? "
+            "1: a few lines; 3: some functions or a data structure; 5: long, with many interlocking parts.",
+        ),
+        "comprehension": (
+            0.1,
+            "How hard is it to understand what is asked? 1: one reading; 5: several readings and a sketch.",
+        ),
+        "efficiency": (
+            0.2,
+            "How far do the limits push beyond the obvious program? "
+            "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too.",
+        ),
+        "edge_cases": (
+            0.1,
+            "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it.",
+        ),
+    }
+)
+"""Weight of each, which add up to 1, and what it asks."""
+_SCALE = "\n".join(f"- {name}: {question}" for name, (_, question) in DIMENSIONS.items())
+_PROMPT = f"""You grade how difficult programming problems are for a student who has passed a first course.
+Score the problem below on each dimension, with an integer from {LOWEST} (easiest) to {HIGHEST} (hardest).
+
+{_SCALE}
+
+Answer with one JSON object and nothing else.
+
+Problem:
+"""
+_SCHEMA = {
+    "type": "object",
+    "properties": {name: {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST} for name in DIMENSIONS},
+    "required": list(DIMENSIONS),
+    "additionalProperties": False,
+}
+
+
+def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
+    """Return a candidate with the difficulty that a model gives it, on a scale of 1 to 5.
+
+    Where the model does not follow the schema, however often it is asked, the candidate stays without one.
+    """
+    statement = (candidate.statement or candidate.statement_found)[:_MOST_CHARACTERS]
+    chat = [{"role": "user", "content": f"{_PROMPT}{statement}\n"}]
+    answers: list[dict[str, int]] = []
+    for time in range(TIMES):
+        answer = _ask(model, chat, time=time)
+        if answer is None:
+            return candidate
+        answers.append(answer)
+    means = {name: sum(answer[name] for answer in answers) / TIMES for name in DIMENSIONS}
+    score = sum(weight * means[name] for name, (weight, _) in DIMENSIONS.items())
+    name = f"{model.settings.model} {hash_prompt(_PROMPT)}"
+    detail = f"{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in means.items())
+    difficulty = candidate.difficulty.model_copy(update={"predicted": round(score, 4), "predictor": name})
+    return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
+
+
+def _ask(model: Endpoint, chat: Sequence[Mapping[str, str]], *, time: int) -> dict[str, int] | None:
+    """Return the scores of one answer; asked again under other seeds where it does not follow the schema."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return read_scores(model.ask(chat, _SCHEMA, seed=time + attempt * TIMES, temperature=_TEMPERATURE))
+        except BadReply:
+            continue
+    return None
+
+
+def read_scores(scores: Mapping[str, Any]) -> dict[str, int]:
+    """Return the scores of an answer by dimension."""
+    if set(scores) != set(DIMENSIONS):
+        raise BadReply(f"keys {', '.join(sorted(scores))}; wanted are {', '.join(sorted(DIMENSIONS))}")
+    for name, score in scores.items():
+        if type(score) is not int or not LOWEST <= score <= HIGHEST:
+            raise BadReply(f"{name} = {score!r}; wanted is {LOWEST} to {HIGHEST}")
+    return dict(scores)
+
+
+_NORMAL = 1.96
+"""Standard deviations on each side of an interval of 95 %."""
+
+
+class SelectionSettings(Config):
+    """Which problems are kept by their difficulty."""
+
+    by: Literal["predicted", "pass_rate"] = "predicted"
+    """What is banded: a model's score of the difficulty, or the share of attempts that failed, 0 to 1."""
+    boundaries: tuple[float, ...] = (2.5, 2.75)
+    """Rising; a value on a boundary belongs above it. 2.5 and 2.75 are the paper's, on its own scale."""
+    easy_share: float = Field(default=0.2, ge=0, lt=1)
+    """Share of the first band at most: easy problems are dropped, the easiest first. The paper's number."""
+
+    @model_validator(mode="after")
+    def _bands_fit(self) -> SelectionSettings:
+        if list(self.boundaries) != sorted(set(self.boundaries)) or not self.boundaries:
+            raise ValueError(f"boundaries = {self.boundaries}; give at least one, in rising order")
+        if self.by == "pass_rate" and not 0 < self.boundaries[0] <= self.boundaries[-1] < 1:
+            raise ValueError(f"boundaries = {self.boundaries} of shares of wrong answers; give numbers between 0 and 1")
+        return self
+
+
+def judge_attempts(
+    candidates: Sequence[Candidate], responses: Mapping[str, Sequence[str]], judge: Judge
+) -> dict[str, tuple[int, int]]:
+    """Judge a model's responses, by candidate id, and return how many passed, of how many attempts.
+
+    Attempts that the sandbox could not score are left out; so are candidates without an attempt.
+    """
+    asked = [candidate for candidate in candidates if responses.get(candidate.id)]
+    pairs = [(candidate, text) for candidate in asked for text in responses[candidate.id]]
+    programs = [extract_program(text, language=candidate.programming_language) for candidate, text in pairs]
+    problems = {candidate.id: candidate.to_problem() for candidate in asked}
+    verdicts = judge.judge(programs, [problems[candidate.id] for candidate, _ in pairs])
+    counts = {candidate.id: (0, 0) for candidate in asked}
+    for (candidate, _), verdict in zip(pairs, verdicts, strict=True):
+        passed, attempts = counts[candidate.id]
+        counts[candidate.id] = (passed + verdict.is_accepted, attempts + verdict.is_scorable)
+    return {name: (passed, attempts) for name, (passed, attempts) in counts.items() if attempts}
+
+
+def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candidate:
+    """Return a candidate with the pass rate of a model out of its `pass_rates`; unchanged if it has none.
+
+    Of counted attempts there is a 95 % interval (Wilson 1927): four attempts that all passed are no certainty.
+    """
+    for entry in candidate.pass_rates:
+        name, _, text = entry.rpartition("=")
+        if name != model:
+            continue
+        passed, _, attempts = text.partition("/")
+        try:
+            rate, num = float(passed) / int(attempts or 1), int(attempts or 0)
+        except (ValueError, ZeroDivisionError):
+            rate, num = -1.0, 0
+        if not 0 <= rate <= 1:
+            raise DataError(f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts")
+        low, high = _find_interval(rate, num) if num else (None, None)
+        fields = {"pass_rate": round(rate, 4), "pass_rate_low": low, "pass_rate_high": high}
+        difficulty = candidate.difficulty.model_copy(update={**fields, "measured_on": measured_on})
+        return candidate.change("filter", "with_pass_rate/1", measured_on, difficulty=difficulty)
+    return candidate
+
+
+def _find_interval(rate: float, num: int) -> tuple[float, float]:
+    spread = _NORMAL**2 / num
+    middle = rate + spread / 2
+    width = _NORMAL * math.sqrt(rate * (1 - rate) / num + spread / (4 * num))
+    return round(max(0.0, (middle - width) / (1 + spread)), 4), round(min(1.0, (middle + width) / (1 + spread)), 4)
+
+
+def band_of(value: float, settings: SelectionSettings) -> int:
+    """Return the number of the band that a value is in; 0 is the easiest."""
+    return sum(value >= boundary for boundary in settings.boundaries)
+
+
+def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:
+    """Return each candidate, or why it is left out (`no_difficulty`, `too_easy`), in their order."""
+    settings = settings or SelectionSettings()
+    values = {candidate.id: _value(candidate, settings) for candidate in candidates}
+    known = [(value, name) for name, value in values.items() if value is not None]
+    easy = [(value, name) for value, name in known if band_of(value, settings) == 0]
+    # That many easy ones beside the others are their share of both.
+    allowed = math.floor(settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9)
+    hardest_first = sorted(easy, key=lambda item: (-item[0], _draw(item[1])))
+    dropped = {name for _, name in hardest_first[allowed:]}
+
+    def answer(candidate: Candidate) -> Candidate | Rejection:
+        value = values[candidate.id]
+        if value is None:
+            return candidate.reject("filter", "no_difficulty", f"no {settings.by}")
+        if candidate.id not in dropped:
+            return candidate
+        return candidate.reject("filter", "too_easy", f"{settings.by} {value:.3g}, band {band_of(value, settings)}")
+
+    return [answer(candidate) for candidate in candidates]
+
+
+def _value(candidate: Candidate, settings: SelectionSettings) -> float | None:
+    difficulty = candidate.difficulty
+    if settings.by == "predicted":
+        return difficulty.predicted
+    return None if difficulty.pass_rate is None else 1 - difficulty.pass_rate
+
+
+def _draw(name: str) -> str:
+    """Return what orders candidates of a band, and depends on nothing but a candidate's id."""
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

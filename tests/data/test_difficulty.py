@@ -1,0 +1,188 @@
+"""Difficulty: scores of a model, pass rates, selection."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from local_endpoint import endpoint_of
+
+from microcoder.data import Candidate, Difficulty, Rejection
+from microcoder.data.build.config import DifficultySettings
+from microcoder.data.build.steps import SelectionBarrier
+from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
+from microcoder.data.difficulty import (
+    DIMENSIONS,
+    SelectionSettings,
+    band_of,
+    judge_attempts,
+    read_scores,
+    score_difficulty,
+    select,
+    with_pass_rate,
+)
+from microcoder.data.verify.store import evaluator_version
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, DataError
+
+CANDIDATE = Candidate(id="made/p", dataset="made", statement="Sum {two} numbers.")
+
+
+def score(number: int, messages: list[dict[str, str]]) -> str:
+    """Give every dimension the number of the request."""
+    return json.dumps(dict.fromkeys(DIMENSIONS, number))
+
+
+def test_a_problem_is_scored_three_times_and_answers_are_kept(tmp_path: Path) -> None:
+    with endpoint_of(score) as (settings, asked):
+        for _ in range(2):
+            with closing(Endpoint(settings, cache=tmp_path / "cache" / "answers")) as endpoint:
+                scored = score_difficulty(CANDIDATE, endpoint)
+            assert scored.difficulty.predicted == 2.0
+            assert scored.difficulty.predictor.startswith("tiny ")
+            assert "implementation 2.00" in scored.lineage[-1].detail
+    assert [request["seed"] for request in asked] == [0, 1, 2]
+    assert asked[0]["response_format"]["json_schema"]["schema"]["required"] == list(DIMENSIONS)
+    assert "Sum {two} numbers." in asked[0]["messages"][0]["content"]
+
+
+def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_error() -> None:
+    with endpoint_of(lambda number, messages: "certainly!") as (settings, asked):
+        with closing(Endpoint(settings)) as endpoint:
+            assert score_difficulty(CANDIDATE, endpoint) == CANDIDATE
+        assert [request["seed"] for request in asked] == [0, 3, 6]
+    nowhere = EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=0)
+    with closing(Endpoint(nowhere)) as endpoint, pytest.raises(ConfigError, match="check that it is up"):
+        score_difficulty(CANDIDATE, endpoint)
+
+
+def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> None:
+    with pytest.raises(BadReply, match="wanted are algorithmic_thinking"):
+        read_scores({"implementation": 1})
+    for wrong in (0, 6, 2.5, True, "3", None):
+        with pytest.raises(BadReply, match="wanted is 1 to 5"):
+            read_scores(dict.fromkeys(DIMENSIONS, wrong))
+
+
+def make(number: int, predicted: float | None) -> Candidate:
+    return Candidate(id=f"made/{number}", dataset="made", difficulty=Difficulty(predicted=predicted))
+
+
+def kept(candidates: list[Candidate], settings: SelectionSettings) -> set[str]:
+    return {item.id for item in select(candidates, settings) if isinstance(item, Candidate)}
+
+
+@hypothesis_settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(1, 5), max_size=60), st.randoms(use_true_random=False))
+def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[float], order: random.Random) -> None:
+    settings = SelectionSettings()
+    candidates = [make(number, value) for number, value in enumerate(values)]
+    bands = {candidate.id: band_of(candidate.difficulty.predicted or 0, settings) for candidate in candidates}
+    names = kept(candidates, settings)
+    easy = [name for name in names if bands[name] == 0]
+    assert {name for name, band in bands.items() if band} <= names
+    assert len(easy) <= 0.2 * len(names) + 1e-9
+    dropped = [c.difficulty.predicted or 0 for c in candidates if c.id not in names]
+    lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
+    assert all(value <= lowest for value in dropped), "the easiest go first"
+    # The order of the candidates changes nothing.
+    shuffled = order.sample(candidates, len(candidates))
+    assert kept(shuffled, settings) == names
+    assert [item.id for item in select(shuffled)] == [item.id for item in shuffled]
+
+
+def test_what_has_no_difficulty_is_said_so() -> None:
+    by_rate = SelectionSettings(by="pass_rate", boundaries=(0.5,))
+    for (rejected,) in (select([make(0, None)]), select([make(0, 3.0)], by_rate)):
+        assert isinstance(rejected, Rejection)
+        assert rejected.reason == "no_difficulty"
+
+
+def with_rates(*rates: str) -> Candidate:
+    return Candidate(id="p", dataset="made", pass_rates=rates)
+
+
+def test_a_candidate_says_its_pass_rate_and_what_it_belongs_to() -> None:
+    published = with_pass_rate(with_rates("a/b=0.25", "c=1"), "a/b", "a/b@7").difficulty
+    assert (published.pass_rate, published.pass_rate_low, published.measured_on) == (0.25, None, "a/b@7")
+    judged = with_pass_rate(with_rates("a/b=4/4"), "a/b", "a/b@7")
+    assert judged.difficulty.pass_rate == 1.0
+    assert judged.difficulty.pass_rate_low == 0.5101, "four attempts that all passed are no certainty"
+    assert judged.lineage[-1].field == "difficulty"
+    unknown = with_rates("c=1")
+    assert with_pass_rate(unknown, "a/b", "") is unknown
+    for broken in ("a/b=often", "a/b=1.5", "a/b=nan", "a/b=5/4", "a/b=1/0"):
+        with pytest.raises(DataError, match="0 to 1"):
+            with_pass_rate(with_rates(broken), "a/b", "")
+
+
+def test_attempts_are_judged_by_our_evaluator() -> None:
+    candidate = Candidate.model_validate(
+        {"id": "made/echo", "dataset": "made", "tests": [{"input": "4", "output": "5"}]}
+    )
+    silent = candidate.model_copy(update={"id": "made/silent"})
+    responses = {"made/echo": ["```python\nprint(int(input()) + 1)\n```", "```python\nprint(4)\n```", "I do not know"]}
+    with Judge(workers=1) as judge:
+        assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
+
+
+ENDPOINT = {"base_url": "http://localhost:1/v1", "model": "m"}
+
+
+def rows() -> list[Candidate]:
+    easy = [(1.2, "m=4/4"), (1.5, "m=3/4"), (1.9, "m=1/4")]
+    return [
+        Candidate(id=f"a/{n}", dataset="a", difficulty=Difficulty(predicted=predicted), pass_rates=(rate,))
+        for n, (predicted, rate) in enumerate(easy)
+    ]
+
+
+def pass_through(settings: DifficultySettings) -> list[object]:
+    barrier = SelectionBarrier(settings)
+    barrier.decide(barrier.look(rows()))
+    return [barrier.apply(row, {}) for row in rows()]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"selection": {}}, r"set difficulty\.endpoint\.model"),
+        ({"selection": {"by": "pass_rate", "boundaries": [0.5]}}, "name a model with pass_rates_of"),
+        ({"pass_rates_of": "m", "selection": {"by": "pass_rate"}}, "give numbers between 0 and 1"),
+        ({"checkpoint": "step-7"}, "name it with pass_rates_of"),
+        ({"endpoint": ENDPOINT, "selection": {"boundaries": [3.0, 2.0]}}, "give"),
+        ({"endpoint": ENDPOINT, "selection": {"boundaries": []}}, "give"),
+    ],
+)
+def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        DifficultySettings.model_validate(given)
+
+
+def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> None:
+    assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
+    papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
+    assert not any(isinstance(row, Candidate) for row in pass_through(papers))
+    scored = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {"boundaries": [1.4, 1.6]}})
+    assert [isinstance(row, Candidate) for row in pass_through(scored)] == [False, True, True]
+    for boundary, easy_share, is_first_kept in ((0.1, 0.4, True), (0.2, 0.2, False)):
+        by_rate = {"by": "pass_rate", "boundaries": [boundary], "easy_share": easy_share}
+        rated = DifficultySettings.model_validate({"pass_rates_of": "m", "selection": by_rate})
+        assert [isinstance(row, Candidate) for row in pass_through(rated)] == [is_first_kept, True, True]
+
+
+def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
+    given = {"pass_rates_of": "m", "checkpoint": "step-7"}
+    published = pass_through(DifficultySettings.model_validate(given))[1]
+    judged = pass_through(DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"}))[1]
+    assert isinstance(published, Candidate)
+    assert isinstance(judged, Candidate)
+    assert published.difficulty.pass_rate == 0.75
+    assert published.difficulty.measured_on == "m@step-7 evaluator=unknown"
+    assert judged.difficulty.measured_on == f"m@step-7 evaluator={evaluator_version()}"
