@@ -6,10 +6,14 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
 
 import pytest
+from local_endpoint import endpoint_of
 
 from microcoder.data.clean.tests import count_hidden, find_shown
+from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
 from microcoder.data.release.tables import mutation_score, problem_row
 from microcoder.data.tests import GenerateSettings, Judges, answers, generate, makers
@@ -174,6 +178,56 @@ def test_references_that_disagree_answer_nothing(judges: Open) -> None:
     assert made.tests
     for test in made.tests[2:]:
         assert max(json.loads(test.input)) <= 10
+
+
+SUM = "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"
+FIRST = """import sys
+numbers = sys.stdin.read().split()
+sys.exit(len(numbers) < 3 or not all(one in "123456789" for one in numbers))
+"""
+SECOND = FIRST.replace("numbers", "words")
+GENERATES = "import random, sys\nrandom.seed(int(sys.argv[1]))\nprint(*(random.randint(1, 9) for _ in range(5)))\n"
+
+
+def ask_model(judges: Open, validators: list[str]) -> tuple[Candidate, list[dict[str, Any]]]:
+    """Generate for sums of an input whose layout is not inferred: it has an empty line within."""
+    candidate = make_candidate(
+        statement="Sum up all numbers of the input.", fn_name=None, starter_code=None, kit=InputKit(),
+        tests=[{"input": "1 2\n\n3\n", "output": "6\n"}],
+        solutions=[{"code": SUM}, {"code": SUM.replace("print", "print  ")}],
+    )  # fmt: skip
+    replies = iter(validators)
+
+    def reply(number: int, messages: list[dict[str, str]]) -> str:
+        if "Each generator" in messages[0]["content"]:
+            return json.dumps({"generators": [GENERATES, "print('no number')\n"]})
+        return json.dumps({"validator": next(replies)})
+
+    with endpoint_of(reply) as (where, asked), closing(Endpoint(where)) as endpoint:
+        made = generate(candidate, judges, GenerateSettings(), endpoint)
+    assert isinstance(made, Candidate)
+    return made, asked
+
+
+def test_a_model_writes_generators_and_two_validators_for_what_is_not_understood(judges: Open) -> None:
+    made, asked = ask_model(judges, ["raise SystemExit(1)", FIRST, FIRST, SECOND])
+    assert len(asked) == 5
+    assert all("Sum up all numbers" in one["messages"][0]["content"] for one in asked)
+    assert {one.kind for one in made.origins} == {"given", "model/generator 0"}
+    assert {one.certificate for one in made.origins} == {"", "model"}
+    assert len(made.tests) == 1 + 6
+    detail = made.lineage[-1].detail
+    for why in ("its validator refuses a known input 1", "wrote a validator twice 1", "refused by a validator 1"):
+        assert why in detail
+
+
+@pytest.mark.parametrize("careless", ["pass", "import sys\nsys.exit(not sys.stdin.read())"])
+def test_a_validator_that_accepts_spoilt_inputs_certifies_nothing(judges: Open, careless: str) -> None:
+    made, asked = ask_model(judges, [careless, FIRST, careless + "\n", careless + "\n#"])
+    assert len(asked) == 4
+    assert len(made.tests) == 1
+    assert "its validator accepts a spoilt input 3" in made.lineage[-1].detail
+    assert "nothing says which inputs are valid 1" in made.lineage[-1].detail
 
 
 def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree(judges: Open) -> None:

@@ -250,6 +250,7 @@ def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[
 def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[Work]:
     """Make tests for problems that have few."""
     with ExitStack() as opened:
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
 
         @cache
         def open_judges() -> Judges:
@@ -261,7 +262,7 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
         def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
             # One by one, so that progress is shown by rows.
             for one in candidates:
-                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings))
+                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))
 
         yield work
 
@@ -433,7 +434,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
         code = ("microcoder.data.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING)
         inputs = (compared, environment)
         steps.append(step("compare", "filter", config.behaviour, open_compare, *code, inputs=inputs, runs="alone"))
-    making = ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, *_JUDGING)
+    making = ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, _ENDPOINT, *_JUDGING)
     return [
         *steps,
         step("generate", "generate", config.generate, open_generate, *making, **alone),

@@ -67,15 +67,15 @@ class Origin(Record):
     """How one test was made."""
 
     kind: str
-    """`given` by the source; `package/<generator>`; `mutated/<mutation>`."""
-    certificate: Literal["", "package", "unchecked"] = ""
-    """What accepts a made input: the package's validators, or nothing; empty: the source's own."""
+    """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
+    certificate: Literal["", "package", "model", "unchecked"] = ""
+    """What accepts a made input: the package's validators, two that a model wrote, nothing; empty: the source's own."""
     seed: int = 0
     """What the random choices were made from; 0 where there were none."""
     parent: str = ""
     """`mutated`: digest of the input that it was made from (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
-    """`package`: what the generator was called with."""
+    """`package`, `model`: what the generator was called with."""
     source: str = ""
     """Id of the record that it came with, where records were merged."""
     licence: str = ""

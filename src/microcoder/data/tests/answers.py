@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from microcoder.data.completions import EndpointSettings
 from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.verify.evidence import round_up
 from microcoder.data.verify.execution import turned_numbers
@@ -55,6 +56,9 @@ class GenerateSettings(Config):
     """Seed of all random choices."""
     keep_unchecked: bool = False
     """Whether inputs that no validator certifies become tests too, where two references agree on their answers."""
+    endpoint: EndpointSettings | None = None
+    """A model that writes validators where a package has none, and generators for problems that still have too few
+    tests; None: no model."""
 
 
 _NO_ANSWER = "no program answers this"

@@ -1,4 +1,4 @@
-"""Inputs: by a package's own generators, mutated from known ones.
+"""Inputs: by a package's own generators, mutated from known ones, by generators that a model writes.
 
 All programs run in the sandbox; what a generator draws hangs on the seed that it is called with.
 
@@ -7,6 +7,8 @@ The certificate of a made input: which programs, that read the problem's input f
 `package`    all validators of the package accept it, by the flags of one group of its tests
 `model`      two validators accept it that a model wrote apart from each other, and that accept every known input and
              refuse known ones that were spoilt
+`unchecked`  nothing was asked
+
 Validators of 45 packages of Kodsport refuse every input that was spoilt, in seven ways: what accepts one checks too
 little.
 """
@@ -15,12 +17,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import cycle
 
+from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
 from microcoder.data.inputs.mutating import MUTATIONS, InputModel, learn, mutate
@@ -29,6 +33,7 @@ from microcoder.data.tests.answers import (
     MOST_BYTES,
     MOST_MADE,
     MOST_PACKAGE_BYTES,
+    PACKAGE_INPUTS,
     MadeInput,
 )
 from microcoder.judge import Execution, Invocation, Judge
@@ -41,6 +46,11 @@ _VALID = (0, 42)
 """Exit codes of a validator that accepts: testlib's and its like, and those of the Kattis format."""
 _MOST_TRIED = 8
 """Known inputs that validators are tried on."""
+_NUM_BY_MODEL, _MOST_BY_MODEL = 2, 4
+"""Validators of a model that must accept an input; how many it is asked for until so many can be relied on."""
+_TEMPERATURE = 0.8
+"""So that a model writes another one each time."""
+_HUGE = "9" * 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,8 @@ class Validators:
 
     judge: Judge
     programs: tuple[Program, ...]
+    certificate: str
+    """What an input is certified by that they accept."""
     ways: tuple[tuple[str, ...], ...] = ((),)
     """Further arguments to call them with, of one group of tests each, those of the widest group first."""
     arguments: tuple[tuple[str, ...], ...] = ()
@@ -61,7 +73,7 @@ class Validators:
             left = [number for number in range(len(made)) if number not in valid]
             valid |= {left[place] for place in self.ask([made[number].text for number in left], flags)}
         dropped["refused by a validator"] += len(made) - len(valid)
-        return [certify(made[number], "package") for number in sorted(valid)]
+        return [certify(made[number], self.certificate) for number in sorted(valid)]
 
     def ask(self, texts: Sequence[str], flags: tuple[str, ...] = ()) -> set[int]:
         """Return the numbers of the texts that all programs accept."""
@@ -99,7 +111,7 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
     if not own:
         return None
     programs = tuple(Program(one.code, one.language) for one in own)
-    found = Validators(judge, programs, arguments=tuple(one.arguments for one in own))
+    found = Validators(judge, programs, "package", arguments=tuple(one.arguments for one in own))
     recipes = dict.fromkeys(recipe.flags for recipe in reversed(kit.recipes))
     ways = [*dict.fromkeys([*reversed(kit.flags), *recipes])] or [()]
     step = max(1, len(known) // _MOST_TRIED)
@@ -114,6 +126,87 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
         dropped["validators refuse what came with the problem"] += 1
         return None
     return replace(found, ways=tuple(sorted(ways, key=lambda flags: -accepted[flags])))
+
+
+_VALIDATOR_SCHEMA = {
+    "type": "object",
+    "properties": {"validator": {"type": "string"}},
+    "required": ["validator"],
+    "additionalProperties": False,
+}
+_VALIDATOR_ASKED = """\
+Write a Python 3 program that checks test inputs for the programming problem below. It reads one input from stdin,
+{form}. It exits with 0 if the statement allows that input, else with 1: it checks every number of lines and of tokens,
+every bound, every letter, whatever else the statement promises (distinct, sorted, connected, a tree, ...), and that
+nothing follows.
+
+Reply with JSON: {{"validator": "..."}}
+
+{problem}"""
+
+
+def write_validators(
+    endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]
+) -> Validators | None:
+    """Return validators that a model wrote; None, and counted, where it wrote too few that can be relied on."""
+    known = [test.input for test in candidate.tests]
+    spoilt = spoil(known)
+    found: list[Program] = []
+    for number in range(_MOST_BY_MODEL if known else 0):
+        text = _VALIDATOR_ASKED.format(form=describe_form(candidate), problem=describe_problem(candidate))
+        try:
+            reply = endpoint.ask(
+                [{"role": "user", "content": text}], _VALIDATOR_SCHEMA, seed=number + 1, temperature=_TEMPERATURE
+            )
+        except BadReply:
+            dropped["model: no usable reply"] += 1
+            continue
+        program = Program(str(reply["validator"]))
+        one = Validators(judge, (program,), "model")
+        if program in found:
+            dropped["model: wrote a validator twice"] += 1
+        elif len(one.ask(known)) < len(known):
+            dropped["model: its validator refuses a known input"] += 1
+        elif one.ask(spoilt):
+            dropped["model: its validator accepts a spoilt input"] += 1
+        else:
+            found.append(program)
+        if len(found) == _NUM_BY_MODEL:
+            return Validators(judge, tuple(found), "model")
+    dropped["model: too few validators that can be relied on"] += 1
+    return None
+
+
+def spoil(known: Sequence[str]) -> list[str]:
+    """Return inputs that no problem allows, made from known ones: cut short, with something after them, or with a word
+    or a huge number where all known ones have a small number.
+    """
+    first = known[0]
+    tokens = list(re.finditer(r"\S+", first))
+    lines = first.rstrip("\n").split("\n")
+    found = ["", f"{first.rstrip()}\nxq zz!\n", "".join(f"{line}\n" for line in lines[:-1])]
+    if not tokens:
+        return list(dict.fromkeys(found))
+    found.append(first[: tokens[-1].start()].rstrip() + "\n")
+    of_all = zip(*(re.findall(r"\S+", text) for text in known), strict=False)
+    place = next((at for at, seen in enumerate(of_all) if all(re.fullmatch(r"-?\d{1,30}", one) for one in seen)), None)
+    if place is not None:
+        token = tokens[place]
+        found += [first[: token.start()] + other + first[token.end() :] for other in ("xq", _HUGE, f"-{_HUGE}")]
+    return [one for one in dict.fromkeys(found) if one not in known]
+
+
+def describe_form(candidate: Candidate) -> str:
+    """Return how a model is to write or to read an input."""
+    if candidate.fn_name is not None:
+        return "one JSON value a line, an argument of the function each"
+    return "as a solution reads it from stdin"
+
+
+def describe_problem(candidate: Candidate) -> str:
+    """Return what a model is shown of a problem."""
+    known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
+    return f"Problem:\n\n{candidate.statement}\n\nKnown inputs, one after the other:\n\n" + "\n---\n".join(known) + "\n"
 
 
 _MOST_KNOWN = 30
@@ -190,7 +283,9 @@ _MOST_TOO_LONG = 4
 """Outputs of one generator in one group that may be too long; the group's others are not waited for."""
 
 
-def run_kit(judge: Judge, kit: InputKit, dropped: Counter[str], *, most: int) -> list[MadeInput]:
+def run_kit(
+    judge: Judge, kit: InputKit, dropped: Counter[str], *, most: int, maker: str = "package"
+) -> list[MadeInput]:
     """Return the inputs that a package's recipes make."""
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
     chosen = spread_recipes(kit.recipes, most)
@@ -212,7 +307,7 @@ def run_kit(judge: Judge, kit: InputKit, dropped: Counter[str], *, most: int) ->
                 dropped["too much together"] += 1
             elif text.strip():
                 num_bytes += len(text)
-                kind = f"package/{recipe.generator or 'by hand'}"
+                kind = f"{maker}/{recipe.generator or 'by hand'}"
                 made.append(MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group))
     return made
 
@@ -304,3 +399,45 @@ def mutate_known(
         if len(made) == most:
             break
     return made
+
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"generators": {"type": "array", "items": {"type": "string"}}},
+    "required": ["generators"],
+    "additionalProperties": False,
+}
+_ASKED = """\
+Write Python 3 programs that make test inputs for the programming problem below.
+
+Each generator is a whole program. It takes a seed as its only argument (sys.argv[1]), makes all its random choices by
+random.seed(int(seed)), and prints one valid input, {form}. Write {number} of them: small inputs, edge cases,
+adversarial inputs for wrong or slow solutions, the largest inputs.
+
+Reply with JSON: {{"generators": ["...", ...]}}
+
+{problem}"""
+_NUM_GENERATORS, _RUNS_PER_GENERATOR = 4, 6
+
+
+def ask_for_inputs(
+    endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
+) -> list[MadeInput]:
+    """Return the inputs of generators that a model writes."""
+    text = _ASKED.format(form=describe_form(candidate), number=_NUM_GENERATORS, problem=describe_problem(candidate))
+    try:
+        reply = endpoint.ask([{"role": "user", "content": text}], _SCHEMA)
+    except BadReply:
+        dropped["model: no usable reply"] += 1
+        return []
+    programs = tuple(
+        InputProgram(name=f"generator {number}", role="generator", code=code, language="python")
+        for number, code in enumerate(reply["generators"][:_NUM_GENERATORS])
+        if isinstance(code, str)
+    )
+    recipes = tuple(
+        InputRecipe(group="generated", generator=program.name, arguments=(str(seed + run + 1),))
+        for program in programs
+        for run in range(_RUNS_PER_GENERATOR)
+    )
+    return run_kit(judge, InputKit(programs=programs, recipes=recipes), dropped, most=PACKAGE_INPUTS, maker="model")

@@ -1,6 +1,6 @@
 """The generate stage: a problem with few hidden tests gets more, each answered by what is known to be right.
 
-package's own -> mutated from known ones -> certified by validators -> answered by agreeing references
+package's own -> mutated from known ones -> a model's -> certified by validators -> answered by agreeing references
 -> tried on known-wrong programs and mutants -> chosen
 """
 
@@ -11,16 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from microcoder.data.clean.tests import count_hidden
+from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
 from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
 from microcoder.data.tests.makers import (
+    ask_for_inputs,
     certify,
     mutate_known,
     read_validators,
     run_kit,
     seed_of,
     understand,
+    write_validators,
 )
 from microcoder.data.verify.execution import language_of
 from microcoder.judge import Judge
@@ -55,15 +58,22 @@ class Judges:
     """Judge with the stop rule `first_failure`: a wrong program is caught once."""
 
 
-def generate(candidate: Candidate, judges: Callable[[], Judges], settings: GenerateSettings) -> Candidate | Rejection:
+def generate(
+    candidate: Candidate,
+    judges: Callable[[], Judges],
+    settings: GenerateSettings,
+    endpoint: Endpoint | None = None,
+) -> Candidate | Rejection:
     """Return a candidate with more tests where it has few; a rejection where it has none and none could be made.
 
     Args:
         candidate: from the filter stage.
         judges: starts what runs the programs, or returns it; not called where there are tests enough.
         settings: what to do.
+        endpoint: the model to ask, where the settings name one.
 
     Raises:
+        ConfigError: the endpoint gave no answer at all.
         EvaluatorFault: a judge is closed.
     """
     num_hidden = count_hidden(candidate)
@@ -82,7 +92,8 @@ def generate(candidate: Candidate, judges: Callable[[], Judges], settings: Gener
     if not references:
         return _without_tests(candidate, "no accepted program passes the known tests")
     is_large_alone = bool(candidate.tests) and is_enough
-    inputs = _find_inputs(candidate, answering, settings, is_large_alone=is_large_alone)
+    endpoint = None if is_large_alone else endpoint
+    inputs = _find_inputs(candidate, answering, settings, endpoint, is_large_alone=is_large_alone)
     tests = answering.answer_all(inputs, num_slow=MOST_LARGE if knows_slow(candidate) else 0)
     said = ", ".join(f"{why} {count}" for why, count in sorted(answering.dropped.items()) if count)
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
@@ -145,6 +156,7 @@ def _find_inputs(
     candidate: Candidate,
     answering: Answering,
     settings: GenerateSettings,
+    endpoint: Endpoint | None,
     *,
     is_large_alone: bool,
 ) -> list[MadeInput]:
@@ -154,6 +166,8 @@ def _find_inputs(
     """
     judge, dropped, known = answering.judge, answering.dropped, [test.input for test in candidate.tests]
     validators = read_validators(judge, candidate.kit, known, dropped)
+    if validators is None and endpoint is not None:
+        validators = write_validators(endpoint, judge, candidate, dropped)
     if validators is None and not settings.keep_unchecked:
         dropped["nothing says which inputs are valid"] += 1
         return []
@@ -178,6 +192,8 @@ def _find_inputs(
         else:
             is_checked = validators is not None
             add(mutate_known(candidate, understanding, dropped, seed=settings.seed, is_checked=is_checked))
+    if validators and len(found) < settings.min_hidden_tests and endpoint is not None:
+        add(ask_for_inputs(endpoint, judge, candidate, dropped, seed=settings.seed))
     return list(found.values())
 
 
