@@ -257,6 +257,13 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     if built.corpus:
         state = "already existed" if built.was_finished else "written"
         print(f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it")
+        funnel = json_module.loads((built.corpus / "funnel.json").read_text(encoding="utf-8"))
+        if guessable := funnel["figures"]["tests"]["guessable"]:
+            print(
+                f"{len(guessable)} problems have two answers and so few hidden tests that guessing passes more than "
+                f"5 % of the time: {', '.join(guessable[:_REASONS_SHOWN])} (all: {built.corpus / 'funnel.json'})",
+                file=sys.stderr,
+            )
         if not built.step_counts[-1].num_kept:
             print("no problem was kept; `microcoder view` shows why each row went", file=sys.stderr)
 

@@ -34,7 +34,7 @@ from microcoder.data.pipeline.steps import (
     read_rejected,
     source_digest,
 )
-from microcoder.data.release.tables import CARD, write_card, write_tables
+from microcoder.data.release.tables import CARD, find_licence, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import rate_with_interval
 from microcoder.judge.core.errors import DataError
@@ -149,13 +149,14 @@ def _release(
             "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
         },
         "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
-        "tests": {"made_by_certificate": dict(sorted(tally.certificates.items()))},
+        "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
     }
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     sources = describe_sources(config.sources, plan.shards)
     write_card(
         folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record, sources=sources
     )
+    write_croissant(folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
 
 

@@ -4,12 +4,13 @@ problems-00000.parquet   one problem a row; `problem` is the record that trainin
 rejected-00000.parquet   one rejected row, with its stage, reason and what it was
 lineage-00000.parquet    one change to one field of a kept problem
 
-The dataset card: the funnel, what is inside, what was rejected and why, how well the verifier did, and where it comes
-from; what of it is published.
+The dataset card: the funnel, what is inside, what was rejected and why, and how well the verifier did. Where it comes
+from, as Croissant metadata (https://docs.mlcommons.org/croissant); what of it is published.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -30,6 +31,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.engine import StepCounts
 from microcoder.data.pipeline.steps import cut
 from microcoder.data.sources import MARKER
+from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_parquet, write_text
 from microcoder.judge.core.installation import how_to_install
@@ -63,6 +65,8 @@ _PROBLEMS = pa.schema(
         ("num_hidden_tests", pa.int64()),
         ("num_generated_tests", pa.int64()),
         ("num_unchecked_tests", pa.int64()),
+        ("constant_share", _REAL),
+        ("coin_chance", _REAL),
         ("mutation_score", _REAL),
         ("origins", _TEXT),
         ("time_limit_seconds", _REAL),
@@ -90,6 +94,7 @@ class Tally:
     num_generated: int = 0
     certificates: Counter[str] = field(default_factory=Counter)
     """Of the tests that were made here, by what accepts their inputs."""
+    guessable: list[str] = field(default_factory=list)
     num_rejected: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -100,6 +105,8 @@ class Tally:
         self.num_tests += row["num_tests"]
         self.num_generated += row["num_generated_tests"]
         self.certificates.update(one["certificate"] for one in json.loads(row["origins"]) if "certificate" in one)
+        if row["coin_chance"] > MOST_GUESSED:
+            self.guessable.append(row["id"])
         hidden, score = row["num_hidden_tests"], row["mutation_score"]
         self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
         self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
@@ -164,6 +171,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
         "num_hidden_tests": count_hidden(candidate),
         "num_generated_tests": sum(origin.kind != "given" for origin in candidate.origins),
         "num_unchecked_tests": sum(origin.certificate == "unchecked" for origin in candidate.origins),
+        **guess_chances(candidate),
         "mutation_score": mutation_score(candidate),
         "origins": "[" + ",".join(one.model_dump_json(exclude_defaults=True) for one in candidate.origins) + "]",
         "time_limit_seconds": problem.time_limit_seconds,
@@ -267,8 +275,39 @@ def find_licence(licences: Collection[str]) -> str:
     return name if not others and name in _LICENCES else "other"
 
 
+CROISSANT = "croissant.json"
 _REJECTED_COLUMNS = ["id", "dataset", "source_row", "stage", "reason"]
 """Of what was refused neither its content nor words of it are passed on."""
+
+
+def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[Mapping[str, str]]) -> None:
+    """Write `croissant.json`: the corpus's tables with their digests, and what it was built from.
+
+    Args:
+        sources: `name`, `url`, `version` (commit), `sha256` and `license` of each, where they are known.
+    """
+    files = [
+        {
+            "@type": "cr:FileObject",
+            "@id": path.name,
+            "name": path.name,
+            "contentUrl": path.name,
+            "encodingFormat": "application/vnd.apache.parquet",
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        }
+        for path in sorted(folder.glob("*.parquet"))
+    ]
+    record = {
+        "@context": {"@vocab": "https://schema.org/", "sc": "https://schema.org/", "dct": "http://purl.org/dc/terms/",
+                     "cr": "http://mlcommons.org/croissant/", "conformsTo": "dct:conformsTo", "sha256": "cr:sha256"},
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": name,
+        "license": licence,
+        "isBasedOn": [{"@type": "sc:Dataset", **source} for source in sources],
+        "distribution": files,
+    }  # fmt: skip
+    write_json(folder / CROISSANT, record)
 
 
 def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
@@ -303,6 +342,9 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     text = re.sub(r"^license: .*$", f"license: {licence}", text, count=1, flags=re.MULTILINE)
     said = f"Not published: {num_left_out} problems of which no licence is stated, and the contents of rejected rows."
     write_text(target / CARD, f"{text.rstrip()}\n\n{said}\n")
+    record = _read(corpus / CROISSANT)
+    sources = [{key: text for key, text in one.items() if key != "@type"} for one in record["isBasedOn"]]
+    write_croissant(target, name=record["name"], licence=licence, sources=sources)
     write_json(target / MARKER, {**_read(corpus / MARKER), "num_problems": num_copied})
     return num_copied, num_left_out
 

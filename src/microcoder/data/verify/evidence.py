@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from microcoder.data.clean.tests import find_shown
+from microcoder.data.clean.tests import count_hidden, find_shown
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.types import Outcome, Record, Verdict
@@ -383,3 +383,21 @@ def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> R
         shares = sorted(sum(one for one, _ in some) / sum(of for _, of in some) for some in drawn)
         low, high = shares[int(_TAIL * NUM_RESAMPLES)], shares[int((1 - _TAIL) * NUM_RESAMPLES) - 1]
     return Rate(right=right, total=total, low=low, high=high, num_problems=size)
+
+
+MOST_GUESSED = 0.05
+"""Chance of a coin from which on a problem is named as one that can be guessed (our choice)."""
+
+
+def guess_chances(candidate: Candidate) -> dict[str, float]:
+    """Return how far guesses get, from the tests' answers.
+
+    `constant_share`: the share of the tests that the best constant answer passes. `coin_chance`: how often a coin
+    between the problem's two answers passes all hidden tests, where it has no more than two; else 0.
+    """
+    answers = Counter(test.output.strip() for test in candidate.tests)
+    share = max(answers.values()) / answers.total()
+    return {
+        "constant_share": share,
+        "coin_chance": float(len(answers)) ** -count_hidden(candidate) if len(answers) <= 2 else 0.0,
+    }
