@@ -293,6 +293,14 @@ def test_what_stands_in_the_way_is_flagged(text: str, fields: dict[str, Any], fl
     assert flags_of(text, **fields) == flags
 
 
+@pytest.mark.parametrize(
+    ("text", "is_flagged"), [("Add two numbers.", True), ("Where $n,m \\le 500$.", False), (BOUNDS, False)]
+)
+def test_a_statement_without_a_range_is_flagged(text: str, is_flagged: bool) -> None:
+    flags = find_flags(Candidate(id="a/1", dataset="a", statement=text))
+    assert ("no_constraints" in flags) == is_flagged
+
+
 def test_samples_are_looked_for_in_the_tests() -> None:
     text = "Add.\n\nExample 1:\n\nInput: a = [1, 2]\nOutput: 3\n"
     assert flags_of(text, tests=(TestCase(input="[1,2]", output="3"),)) == ()

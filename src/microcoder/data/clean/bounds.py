@@ -133,6 +133,8 @@ _BOUND = re.compile(
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
     rf"(?P<high>{_WRITTEN_BOUND}|[^\W\d]\w*)"
 )
+# `n,m <= 500`: a bound, but no range. A name's last letter is enough: to try all of a long word takes its square.
+UPPER = re.compile(rf"[^\W\d]\d*\|?\s*<=?\s*{_WRITTEN_BOUND}")
 # What "less" can be written with; most texts without a bound have none of these.
 _SIGNS = ("<", "≤", "⩽", "&le;", "\\")
 
@@ -152,7 +154,7 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
     """
     if not any(mark in text for mark in _SIGNS):
         return ()
-    plain = _plain_formulae(text)
+    plain = plain_formulae(text)
     bounds: dict[str, Bound] = {}
     for found in _BOUND.finditer(plain):
         low, high = read_number(found["low"]), read_number(found["high"])
@@ -165,7 +167,7 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
     return tuple(bounds.values())
 
 
-def _plain_formulae(text: str) -> str:
+def plain_formulae(text: str) -> str:
     """Return a text with its formulae in ASCII: `<=`, `*`, `^`, no `$`."""
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)

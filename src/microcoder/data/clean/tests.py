@@ -16,6 +16,7 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from microcoder.data.clean.bounds import UPPER, parse_bounds, plain_formulae
 from microcoder.data.clean.sections import Example, Sections, render, split
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.text import read_json, write_json
@@ -262,7 +263,7 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
     `has_image` (a picture, kept as a reference), `interactive`, `many_answers` (several answers are right and nothing
     but a comparison decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ`
-    (a test has an example's input and another output).
+    (a test has an example's input and another output), `no_constraints` (no range could be read).
     """
     text = candidate.statement
     sections = split(text)
@@ -276,6 +277,8 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
         flags.add("interactive")
     if candidate.checker.type in ("default", "exact", "tokens", "float") and _MANY_ANSWERS.search(told):
         flags.add("many_answers")
+    if not parse_bounds(text) and not UPPER.search(plain_formulae(text)):
+        flags.add("no_constraints")
     return tuple(sorted(flags | _compare_samples(candidate, sections)))
 
 

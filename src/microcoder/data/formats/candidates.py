@@ -206,7 +206,7 @@ class Candidate(Record):
     """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `needs_checker`,
     `file_io` and `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
     `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
-    `samples_missing`, `samples_differ`."""
+    `samples_missing`, `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
