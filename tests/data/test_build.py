@@ -19,6 +19,7 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pyarrow.parquet as pq
 import pytest
 
@@ -336,17 +337,21 @@ def pack(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
                 link.external_attr = 0o120777 << 16
                 packed.writestr(link, target)
         return path
-    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+    plain = path.with_suffix("") if path.suffix == ".zst" else path
+    with tarfile.open(plain, "w:gz" if path.suffix == ".gz" else "w") as archive:
         for name, content in (files | dict.fromkeys(links, b"")).items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             if name in links:
                 member.type, member.linkname = tarfile.SYMTYPE, links[name]
             archive.addfile(member, BytesIO(content))
+    if path.suffix == ".zst":
+        with pyarrow.output_stream(str(path), compression="zstd") as stream:
+            stream.write(plain.read_bytes())
     return path
 
 
-FORMS = ("tar", "tar.gz", "zip")
+FORMS = ("tar", "tar.gz", "tar.zst", "zip")
 
 
 @pytest.mark.parametrize("form", FORMS)

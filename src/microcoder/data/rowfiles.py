@@ -21,7 +21,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -36,7 +36,7 @@ from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.machine import is_disk_full
 
 _LOG = logging.getLogger(__name__)
-ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
+ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 MOST_UNPACKED_BYTES, MOST_MEMBERS = 64 << 30, 2_000_000
 MOST_TIMES_LARGER, _ALWAYS_ALLOWED_BYTES = 100, 64 << 20
 """The public sets' archives grow thirty times at most, zeros a thousand times; small archives may grow anyway."""
@@ -126,7 +126,12 @@ def _unpack(archive: Path, folder: Path) -> int:
 
 def _read_tar(archive: Path) -> Iterator[_Member]:
     # The standard library's own filter came with 3.11.4; systems with an older 3.11 are about.
-    with tarfile.open(archive) as content:
+    with ExitStack() as opened:
+        if archive.suffix == ".zst":
+            packed = opened.enter_context(_import_pyarrow(archive).input_stream(str(archive), compression="zstd"))
+            content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|"))
+        else:
+            content = opened.enter_context(tarfile.open(archive))
         for one in content:
             is_link, is_plain = one.issym() or one.islnk(), one.isfile() or one.isdir()
             open_it = partial(content.extractfile, one)
