@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from microcoder.data.build.config import FileDigests, SourceSettings, list_inputs
-from microcoder.data.build.steps import CollectSettings, DuplicateBarrier, collect_step
+from microcoder.data.build.config import SourceSettings, list_inputs
+from microcoder.data.build.steps import DuplicateBarrier, NoSettings, collect_step
 from microcoder.data.pipeline.engine import Runner, run_steps
 from microcoder.data.pipeline.steps import BarrierStep, MapStep, Row, Work
 from microcoder.judge.core.config import Config
@@ -120,15 +120,14 @@ def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:
 def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
     """Return wall seconds, CPU seconds of this process and its workers, and how many rows were kept."""
     started, used = time.perf_counter(), cpu_seconds()
-    digests = FileDigests(work / "inputs.json")
-    shards = list_inputs([SourceSettings(path=str(folder), format="apps")], rows_per_shard=512, digests=digests)
+    shards = list_inputs([SourceSettings(path=str(folder), format="apps")], rows_per_shard=512)
     name = "dataset_pipeline"
     steps = [
         MapStep("normalise", "process", Nothing(), open_normalise, (name,)),
         BarrierStep(
             "deduplicate",
             "filter",
-            CollectSettings(),
+            NoSettings(),
             DuplicateBarrier,
             ("microcoder.data.filter",),
         ),

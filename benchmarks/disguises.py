@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from microcoder.data.behaviour import ProgramRunner, find_behaviour, index_behaviour
-from microcoder.data.build.config import FileDigests, SourceSettings, unpack_sources
+from microcoder.data.build.config import SourceSettings, unpack_sources
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.filter import build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
@@ -30,7 +30,7 @@ BENCHMARKS = {"humaneval": "humaneval", "mbpp": "mbpp", "lcb_eval": "livecodeben
 def read_benchmarks(folder: Path) -> list[Candidate]:
     """Return the problems of the three benchmarks."""
     sources = [SourceSettings(path=str(DATA / f"{name}.tar.xz"), format=kind) for name, kind in BENCHMARKS.items()]
-    return read_benchmark_problems(unpack_sources(sources, into=folder, digests=FileDigests(folder / "inputs.json")))
+    return read_benchmark_problems(unpack_sources(sources, into=folder))
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def render_reference() -> str:
         "",
         "## Corpus keys",
         "",
-        "Of `microcoder data build`; any key can be given as a flag: `--filter.recency.model_cutoff 2025-01`.",
+        "Of `microcoder data build`; any key can be given as a flag: `--filter.licence.unknown reject`.",
         "",
         *_table(BuildConfig),
         "",

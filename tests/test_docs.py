@@ -173,7 +173,10 @@ GIVEN: dict[str, dict[str, Any]] = {
     "rows.md": {"code": "print(3)", "row": {"input_output": '{"inputs": ["1 2"], "outputs": ["3"]}'}},
     "prompts-rewards.md": {},
 }
-NOT_RUN = {"serving.md": "asks another machine's service, and a Ray cluster; tests/judge has both"}
+NOT_RUN = {
+    "serving.md": "asks another machine's service, and a Ray cluster; tests/judge has both",
+    "dataset.md": "downloads from the Hub, and is a file of its own",
+}
 
 
 def test_python_blocks_run() -> None:

@@ -83,7 +83,7 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
     assert kinds["1"] | kinds["2"] == {"duplicate_of", "contaminated"}
     assert kinds["3"] == {"reference_fails"}
     # What one step would turn away is looked at by the next ones too.
-    assert kinds["4"] == {"unclear_bounds", "trivial_passes", "few_tests", "contaminated"}
+    assert kinds["4"] == {"trivial_passes", "few_tests", "contaminated"}
     assert found.num_rows == 5
     assert {one.kind: one.num for one in found.findings}["missing_field"] == 1
     assert "| verify | reference_fails | 1 | 20.0% |" in found.report.read_text()
@@ -96,18 +96,16 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_source_of_a_builds_config_is_audited_with_its_columns_and_benchmarks(
+def test_a_source_of_a_builds_config_is_audited_with_its_benchmarks(
     source: SourceSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    renamed = [{**one, "text": one.pop("description", "Nothing.")} for one in map(dict, ROWS)]
-    Path(source.path).write_text("".join(f"{json.dumps(one)}\n" for one in renamed))
     (tmp_path / "copy.jsonl").write_text(
         json.dumps({"task_id": 1, "text": TEXT, "code": "def f():\n  pass", "test_list": []})
     )
     (tmp_path / "corpus.toml").write_text(
         f"""name = "a"
 output = "{tmp_path}/corpus"
-sources = [{{path = "{source.path}", format = "codecontests", name = "mine", columns = {{description = "text"}}}}]
+sources = [{{path = "{source.path}", format = "codecontests", name = "mine"}}]
 benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]
 """
     )
@@ -119,16 +117,9 @@ benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]
     with pytest.raises(SystemExit):
         main(["data", "audit", "yours", "-c", recipe])
     assert "corpus.toml has no source called 'yours'; use one of mine" in capsys.readouterr().err
-
-
-def test_an_audit_without_a_format_says_which_it_looks_like(
-    source: SourceSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    looks_like = f"looks like codecontests. Type: microcoder data audit {source.path} --format codecontests"
-    for path, said in ((source.path, looks_like), (str(tmp_path / "gone"), "use one of apps, apps_folder, ")):
-        with pytest.raises(SystemExit):
-            main(["data", "audit", path])
-        assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["data", "audit", source.path])
+    assert "--format is missing; `microcoder data audit` alone lists" in capsys.readouterr().err
 
 
 def test_a_smaller_draw_is_part_of_a_larger_one(source: SourceSettings, tmp_path: Path) -> None:

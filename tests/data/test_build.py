@@ -28,8 +28,7 @@ from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.build import BuildConfig
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.session import plan_build, run_build
-from microcoder.data.build.steps import Resources, open_process, read_benchmark_problems
-from microcoder.data.clean import ProcessSettings
+from microcoder.data.build.steps import NoSettings, Resources, open_process, read_benchmark_problems
 from microcoder.data.formats.candidates import REASONS
 from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS
@@ -312,11 +311,6 @@ def test_what_cannot_be_read_is_named(recipe: Path) -> None:
     difficulty = {"pass_rates_of": "m", "responses": recipe.parent / "gone.jsonl"}
     with pytest.raises(DataError, match=r"gone\.jsonl cannot be read \(No such file or directory\); check the path"):
         plan_build(BuildConfig.model_validate({**config.model_dump(), "difficulty": difficulty}))
-    config.work_folder.mkdir(parents=True)
-    for content in ("{", "[]", '{"a": 1}'):
-        (config.work_folder / "inputs.json").write_text(content)
-        with pytest.raises(DataError, match=r"inputs\.json is damaged; delete it"):
-            plan_build(config)
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
@@ -434,7 +428,7 @@ main(["data", "build", "-c", sys.argv[1], "--output", sys.argv[2] + "/out"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a disk")
-@pytest.mark.parametrize(("flags", "options"), [("1", "size=1m"), ("0", "size=120k")], ids=["read-only", "full"])
+@pytest.mark.parametrize(("flags", "options"), [("1", "size=1m"), ("0", "size=100k")], ids=["read-only", "full"])
 def test_a_disk_that_takes_nothing_is_one_line(recipe: Path, tmp_path: Path, flags: str, options: str) -> None:
     place = tmp_path / "disk"
     place.mkdir()
@@ -456,7 +450,7 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
-    with open_process(ProcessSettings(), Resources(work=tmp_path)) as work:
+    with open_process(NoSettings(), Resources(work=tmp_path)) as work:
         first, second, third = work(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)

@@ -16,8 +16,7 @@ import pytest
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.pipeline.engine import Runner, StepCounts, run_steps
-from microcoder.data.pipeline.parts import Part, read_part
-from microcoder.data.pipeline.steps import Step
+from microcoder.data.pipeline.steps import Part, Step, read_part
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]

@@ -207,5 +207,5 @@ def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_program_of_the_page_is_here() -> None:
     names = {re.sub(r"\W+", "_", title.split(",")[0].split(" and ")[0].lower()) for title in SECTIONS}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    known = {"lm_evaluation_harness": "lm_eval", "harbor": "every_program_of_the_page_is_here"}
+    known = {"lm_evaluation_harness": "lm_eval"}
     assert {known.get(name, name) for name in names} <= tested

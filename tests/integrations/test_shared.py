@@ -10,7 +10,7 @@ import pytest
 from pairs import AMOUNTS, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, Program
-from microcoder.data.formats.own import to_problem
+from microcoder.data.formats.rows import to_problem
 from microcoder.integrations import shared
 from microcoder.integrations.shared import shared_judge
 from microcoder.judge.core.types import Problem

@@ -50,7 +50,7 @@ def audit(
     ----------
     source
         A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a
-        source in that config, which is read with its columns and joins.
+        source in that config.
     form
         Its format; `microcoder data audit` alone lists them.
     config
@@ -99,7 +99,7 @@ def audit(
     elif form:
         audited, known = SourceSettings(path=source, format=form, inside=inside), ()
     else:
-        raise ConfigError(_ask_for_format(source, inside))
+        raise ConfigError("--format is missing; `microcoder data audit` alone lists what it may be")
     # Not validated: a benchmark, which is never trained on, may be looked at.
     settings = BuildConfig.model_construct(
         name="audit", output=output, sources=(audited,), benchmarks=(*known, *named), workers=workers,
@@ -110,17 +110,6 @@ def audit(
     for one in done.findings:
         print(f"{one.stage:8} {one.kind:22} {one.num:>7,} {one.share:>8.1%}  {one.low:.1%} to {one.high:.1%}")
     print(f"{done.num_rows:,} rows; report: {done.report}")
-
-
-def _ask_for_format(source: str, inside: str) -> str:
-    from microcoder.data.formats.rows import FORMATS
-    from microcoder.data.sources import find_format
-
-    guess = find_format(Path(source) / inside)
-    said = f"its first row looks like {guess}" if guess else f"use one of {', '.join(sorted(FORMATS))}"
-    inside = f" --inside {inside}" if inside else ""
-    typed = f"microcoder data audit {source}{inside} --format {guess or 'FORMAT'}"
-    return f"--format is missing; {said}. Type: {typed} (microcoder data audit alone says what each is)"
 
 
 def _read_benchmark(text: str) -> SourceSettings:
@@ -170,29 +159,22 @@ def export(
     form: Annotated[str, Parameter(name=["--to"])],
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
 ) -> None:
-    """Write a finished corpus in the form of another trainer, judge or benchmark.
+    """Write a finished corpus in the form of a trainer.
 
     Parameters
     ----------
     form
-        `verl` (Parquet), `trl`, `nemogym`, `verifiers` or `livecodebench` (JSON lines; the last skips and counts
-        problems that need a checker), `harbor` (one folder per problem) or `jsonl` (our own problem lines).
+        `verl` (Parquet), `trl`, `nemogym` or `verifiers` (JSON lines), or `jsonl` (our own problem lines).
     output
-        The file to write; for `harbor` the folder.
+        The file to write.
     """
     require_data()
     from microcoder.data.release import export as write
     from microcoder.data.release import read_released
 
     problems = read_released(corpus)
-    num_written = write(problems, output, form=form)
-    print(f"{num_written} problems written to {output}")
-    if num_written < len(problems):
-        print(
-            f"{len(problems) - num_written} skipped: {form} cannot express their checkers or languages; "
-            "the other forms can",
-            file=sys.stderr,
-        )
+    write(problems, output, form=form)
+    print(f"{len(problems)} problems written to {output}")
 
 
 @app.command
@@ -279,10 +261,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
                 file=sys.stderr,
             )
         if not built.step_counts[-1].num_kept:
-            from microcoder.data.release.tables import describe_first_rejected
-
-            gone = describe_first_rejected(built.corpus)
-            print(f"no problem was kept{f'; the first that went: {gone}' if gone else ''}", file=sys.stderr)
+            print("no problem was kept; `microcoder view` shows why each row went", file=sys.stderr)
 
 
 def require_data() -> None:

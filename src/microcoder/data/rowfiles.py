@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 from uuid import uuid4
 
 from microcoder.data.formats.row import Malformed, Row
@@ -235,64 +235,29 @@ def _is_packed(file: str) -> bool:
     return file.endswith((".gz", ".zst"))
 
 
-class _UpToDamage(io.RawIOBase):
-    """A stream that ends where its source is damaged, so that what comes before is not lost."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self.fault: Fault | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self.fault is not None:
-            return 0
-        try:
-            # `read` would throw away what it has found before it meets the damage.
-            found = self._source.read1(len(buffer))
-        except _DAMAGE as error:
-            self.fault = ("unreadable_file", f"{type(error).__name__}: {error}")
-            return 0
-        buffer[: len(found)] = found
-        return len(found)
-
-
-@contextmanager
-def _open(path: Path, offset: int = 0, ahead: int = _BUFFER_BYTES) -> Iterator[tuple[BinaryIO, _UpToDamage]]:
-    """Open a file for reading, unpacked; with it comes what says whether it ended by damage."""
+def _open(path: Path) -> Any:
+    """Open a file for reading, unpacked."""
     if path.suffix == ".zst":
-        source: Any = _import_pyarrow(path).input_stream(str(path), compression="zstd")
-    else:
-        source = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
-    with source:
-        if offset:
-            source.seek(offset)
-        stream = _UpToDamage(source)
-        yield io.BufferedReader(stream, ahead), stream
+        return io.BufferedReader(_import_pyarrow(path).input_stream(str(path), compression="zstd"), _BUFFER_BYTES)
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault | None]]:
     """Yield number, offset and bytes of each line that is not blank, from a part's offset on; damage ends it."""
     number, offset = part.line, part.offset
     try:
-        # Of a part that is found by its offset no more is read than it has.
-        ahead = min(part.num_bytes or _BUFFER_BYTES, _BUFFER_BYTES) if offset else _BUFFER_BYTES
-        with _open(path, offset, ahead) as (file, stream):
+        with _open(path) as file:
+            if offset:
+                file.seek(offset)
             while line := file.readline(MAX_ROW_BYTES + 1):
                 number += 1
                 if len(line) > MAX_ROW_BYTES:
                     yield number, offset, b"", ("unreadable_file", f"a line of more than {MAX_ROW_BYTES >> 20} MiB")
                     return
-                if stream.fault and not line.endswith(b"\n"):
-                    yield number, offset, line, stream.fault
-                    return
                 if line.strip():
                     yield number, offset, line, None
                 offset += len(line)
-            if stream.fault:
-                yield number + 1, offset, b"", stream.fault
-    except OSError as error:
+    except _DAMAGE as error:
         yield number + 1, offset, b"", ("unreadable_file", f"{type(error).__name__}: {error}")
 
 
@@ -311,66 +276,35 @@ def _parse(place: str, line: bytes) -> RawRow:
         return RawRow(place, None, line, ("not_utf8", str(error)))
     except ValueError as error:
         return RawRow(place, None, line, ("not_json", str(error)))
-    if not isinstance(values, dict):
-        return RawRow(place, None, line, ("not_an_object", f"{type(values).__name__}: {shorten(values, 40)}"))
-    return RawRow(place, values, line)
+    return _check(place, values, line)
 
 
 def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
-    """Yield the items of a JSON list, or successive JSON values; what comes after a break is one row."""
-    place = part.file
+    """Yield the items of a JSON list, or the one value that a file holds."""
+    place, packed = f"{part.file}:1", b""
     try:
-        with _open(root / part.file) as (file, stream):
+        with _open(root / part.file) as file:
             packed = file.read(MAX_ROW_BYTES + 1)
-    except OSError as error:
-        yield RawRow(f"{place}:1", None, b"", ("unreadable_file", f"{type(error).__name__}: {error}"))
-        return
-    if stream.fault:
-        yield RawRow(f"{place}:1", None, packed, stream.fault)
-        return
-    if len(packed) > MAX_ROW_BYTES:
-        fault = ("unreadable_file", f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines")
-        yield RawRow(f"{place}:1", None, b"", fault)
-        return
-    try:
-        text = packed.decode("utf-8-sig")
+        if len(packed) > MAX_ROW_BYTES:
+            fault = ("unreadable_file", f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines")
+            yield RawRow(place, None, b"", fault)
+            return
+        found = read_json(packed.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        yield RawRow(f"{place}:1", None, packed, ("not_utf8", str(error)))
-        return
-    for number, (item, fault) in enumerate(_split_items(text), 1):
-        raw = item.encode()
-        yield RawRow(f"{place}:{number}", None, raw, fault) if fault else _parse(f"{place}:{number}", raw)
+        yield RawRow(place, None, packed, ("not_utf8", str(error)))
+    except _DAMAGE as error:
+        yield RawRow(place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error}"))
+    except ValueError as error:
+        yield RawRow(place, None, packed, ("not_json", str(error)))
+    else:
+        for number, values in enumerate(found if isinstance(found, list) else [found], 1):
+            yield _check(f"{part.file}:{number}", values, json.dumps(values).encode())
 
 
-def _split_items(text: str) -> Iterator[tuple[str, Fault | None]]:
-    at = _skip(text, 0)
-    is_list = text.startswith("[", at)
-    at = _skip(text, at + 1) if is_list else at
-    while at < len(text) and not (is_list and text[at] == "]"):
-        try:
-            _, end = _EXTENTS.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            yield text[at:], ("not_json", said)
-            return
-        yield text[at:end], None
-        at = _skip(text, end)
-        if not is_list or text[at : at + 1] == "]":
-            continue
-        if text[at : at + 1] != ",":
-            yield text[at:], ("not_json", "the list is cut off" if at >= len(text) else "no comma between two items")
-            return
-        at = _skip(text, at + 1)
-
-
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at
-
-
-_EXTENTS = json.JSONDecoder(parse_int=len, object_pairs_hook=len)
-"""Finds where values end; keeps none of them."""
+def _check(place: str, values: object, line: bytes) -> RawRow:
+    if isinstance(values, dict):
+        return RawRow(place, values, line)
+    return RawRow(place, None, line, ("not_an_object", f"{type(values).__name__}: {shorten(values, 40)}"))
 
 
 def _import_pyarrow(path: Path) -> Any:

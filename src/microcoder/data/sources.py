@@ -15,19 +15,17 @@ import fnmatch
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
 from microcoder.data import rowfiles
-from microcoder.data.columns import Joined, JoinSettings, check_columns, complete_rows
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.format import Folders, Format, recognise
+from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.row import Malformed
-from microcoder.data.formats.rows import FORMATS, load_format
+from microcoder.data.formats.rows import load_format
 from microcoder.data.formats.text import shorten
 from microcoder.data.rowfiles import SUFFIXES, FilePart, RawRow
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -133,8 +131,6 @@ def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
 
 MAX_FOLDER_BYTES = 1 << 30
 """A folder that holds more than this is rejected."""
-_ROWS_TRIED = 16
-"""By these it is seen which fields a format reads."""
 LICENCES = {
     "codeparrot/apps": "MIT",
     "BAAI/TACO": "Apache-2.0",
@@ -162,10 +158,6 @@ class Source:
     """The files that are meant, where the folder may hold others."""
     revision: str = ""
     """The commit on the Hugging Face Hub."""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Fields that the format reads, and where the rows have them instead."""
-    joins: tuple[Joined, ...] = ()
-    """Files whose rows belong to these."""
     licence: str = ""
     """Of rows that name none."""
 
@@ -188,56 +180,30 @@ class Shard:
         return sum(part.num_bytes for part in self.parts)
 
 
-def open_source(
-    path: str | Path,
-    format_name: str,
-    *,
-    name: str = "",
-    columns: Mapping[str, str] | None = None,
-    joins: Iterable[JoinSettings] = (),
-    licence: str = "",
-) -> Source:
+def open_source(path: str | Path, format_name: str, *, name: str = "", licence: str = "") -> Source:
     """Find a source.
 
     Args:
         path: a file, a folder, or `hf://datasets/owner/name[@revision]/config/split`.
         format_name: a key of `FORMATS`, or a reference to a reader of the user's own.
         name: begins the ids of its rows; the format's name where none is given.
-        columns: fields that the format reads, and where the rows have them instead.
         licence: of rows that name none; where it is not given, what `LICENCES` says of a known data set.
     """
     found_format = load_format(format_name)
     name = name or found_format.name
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
-    if found_format.folders is not None and (columns or tuple(joins)):
-        raise DataError(f"source {path}: {found_format.name} reads folders, which have no columns to name or to join")
-    renamed, joined = dict(columns or {}), tuple(map(_open_join, joins))
     if str(path).startswith(SCHEME):
         found = download(str(path))
         licence = licence or LICENCES.get(parse_name(str(path)).repository, "")
-        return Source(found.folder, found_format, name, found.files, found.revision, renamed, joined, licence)
-    source = Source(Path(path), found_format, name, columns=renamed, joins=joined, licence=licence)
+        return Source(found.folder, found_format, name, found.files, found.revision, licence)
+    source = Source(Path(path), found_format, name, licence=licence)
     if not source.path.exists():
         raise DataError(f"source {path} does not exist; check the path")
     if not _list_places(source):
         expected = source.format.folders.markers if source.format.folders else rowfiles.SUFFIXES
         raise DataError(f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}")
     return source
-
-
-def find_format(path: Path) -> str:
-    """Return the name of the format that a file's first row, or the first problem folder, looks like; empty if none."""
-    for format in FORMATS.values():
-        markers = format.folders.markers if format.folders else ()
-        if markers and path.is_dir() and any(True for marker in markers for _ in path.glob(f"*/{marker}")):
-            return format.name
-    if not path.is_file() or not path.name.endswith(rowfiles.SUFFIXES):
-        return ""
-    part = next(iter(rowfiles.list_parts(path.parent, path.name, 1, None)), None)
-    row = next(iter(rowfiles.read_part(path.parent, part)), None) if part else None
-    found = recognise(row.values, FORMATS.values()) if row is not None and row.values is not None else None
-    return found.name if found else ""
 
 
 def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None = None) -> list[Shard]:
@@ -268,45 +234,19 @@ def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
         if source.format.folders is not None:
             yield _read_folder(_root(source), part.file, source.format.folders)
         else:
-            rows = rowfiles.read_part(_root(source), part)
-            yield from complete_rows(rows, columns=source.columns, joins=source.joins)
-
-
-def check_names(source: Source) -> None:
-    """Refuse columns that are named for a field which the format does not read, as far as the first rows show."""
-    shards = list_shards(source, _ROWS_TRIED) if source.columns else []
-    rows = list(islice(read_shard(source, shards[0]), _ROWS_TRIED)) if shards else []
-    faults = [row.fault for row in rows if row.values is None and row.fault is not None]
-    if rows and len(faults) == len(rows) and faults[0][0] == "missing_field":
-        raise DataError(f"source {source.name!r}: none of its first {len(rows)} rows has column {faults[0][1]}")
-    if wrong := check_columns(source.columns, rows, lambda values: source.format.read_row(values, "")):
-        raise DataError(f"columns of source {source.name!r} ({source.format.name}): {wrong}")
+            yield from rowfiles.read_part(_root(source), part)
 
 
 def list_files(source: Source, shard: Shard) -> list[Path]:
     """Return the files that decide what a shard holds, in order."""
     root, folders = _root(source), source.format.folders
     if folders is None:
-        joined = {one.root / file for one in source.joins for file in one.files}
-        return [*sorted({root / part.file for part in shard.parts}), *sorted(joined)]
+        return sorted({root / part.file for part in shard.parts})
     return [
         root / part.file / name
         for part in shard.parts
         for name in sorted(_walk(root / part.file, partial(_is_taken, patterns=folders.takes)))
     ]
-
-
-def _open_join(settings: JoinSettings) -> Joined:
-    if settings.path.startswith(SCHEME):
-        found = download(settings.path)
-        return Joined(settings, found.folder, found.files)
-    path = Path(settings.path)
-    if path.is_file() and path.name.endswith(rowfiles.SUFFIXES):
-        return Joined(settings, path.parent, (path.name,))
-    files = sorted(_walk(path, lambda name: name.endswith(rowfiles.SUFFIXES))) if path.is_dir() else []
-    if not files:
-        raise DataError(f"join {path} is not a file or folder of rows; it needs {', '.join(rowfiles.SUFFIXES)}")
-    return Joined(settings, path, tuple(files))
 
 
 def _root(source: Source) -> Path:

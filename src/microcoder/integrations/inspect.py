@@ -9,7 +9,7 @@ from inspect_ai.dataset import Sample, json_dataset
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
-from microcoder.data.formats.own import to_problem
+from microcoder.data.formats.rows import to_problem
 from microcoder.integrations.shared import Mode, as_figures, check_mode, score, shared_judge
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.prompts import instruct

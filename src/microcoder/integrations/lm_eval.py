@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from microcoder.data.formats.own import to_problem
+from microcoder.data.formats.rows import to_problem
 from microcoder.integrations.shared import score, shared_judge
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.prompts import instruct

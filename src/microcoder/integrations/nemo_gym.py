@@ -15,7 +15,7 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
 from pydantic import ConfigDict, Field
 
-from microcoder.data.formats.own import to_problem
+from microcoder.data.formats.rows import to_problem
 from microcoder.integrations.shared import as_figures, shared_judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program

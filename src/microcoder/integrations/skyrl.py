@@ -8,7 +8,7 @@ from typing import Any
 from skyrl_gym import register
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from microcoder.data.formats.own import to_problem
+from microcoder.data.formats.rows import to_problem
 from microcoder.integrations.shared import as_figures, fault_of, shared_judge
 from microcoder.judge.core.extract import extract_program
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microcoder.data.formats.own import find_record, to_problem
+from microcoder.data.formats.rows import find_record, to_problem
 from microcoder.integrations.shared import Mode, check_mode, score, shared_judge, text_of
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from microcoder.data.formats.own import problem_of_reward
+from microcoder.data.formats.rows import problem_of_reward
 from microcoder.integrations.shared import Mode, as_figures, check_mode, fault_of, score, shared_judge
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import extract_program

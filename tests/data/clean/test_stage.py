@@ -1,24 +1,16 @@
-"""The stage as a whole, translation with its placeholders, and tests in one form."""
+"""The stage as a whole, and tests in one form."""
 
 from __future__ import annotations
 
-import json
-import re
-
 import pytest
 from hypothesis import given
-from hypothesis import settings as given_settings
 from hypothesis import strategies as st
-from local_endpoint import Reply, endpoint_of
 from real_texts import ALL
 
-from microcoder.data.clean import ProcessSettings, TranslationSettings, process
+from microcoder.data.clean import process
 from microcoder.data.clean.sections import split
 from microcoder.data.clean.tests import find_order, normalise_tests
-from microcoder.data.clean.translation import find_damage, protect, restore
-from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Call, Checker, TestCase
 
 RAW = Candidate(
@@ -76,107 +68,9 @@ def test_real_english_problems_pass_and_chinese_ones_are_kept_apart() -> None:
             assert isinstance(done, Candidate), done
             assert process(done).statement == done.statement  # type: ignore[union-attr]
     for problem in ALL["deepseek_zh"]()[::20]:
-        protected = protect(problem.statement)
-        assert restore(protected.text, protected) == problem.statement
         done = process(problem)
         assert isinstance(done, Rejection)
         assert (done.reason, done.detail) == ("not_english", "zh")
-
-
-FOUND = (
-    "给你一个整数数组 `nums` ，返回其中 **所有** 元素的和。数组长度不超过 100 。\n\n示例 1：\n\n"
-    "输入：nums = [1,2,3]\n输出：6\n解释：和为 6 。\n\n"
-    "提示：\n\n1 <= nums.length <= 100\n"
-)
-CANDIDATE = Candidate(
-    id="set/1",
-    dataset="set",
-    title="求和",
-    statement_found=FOUND,
-    fn_name="total",
-    starter_code="def total(nums):\n    ",
-    tests=(TestCase(input="[1,2,3]", output="6"),),
-)
-
-
-def good(number: int, messages: list[dict[str, str]]) -> str:
-    """Put English where Chinese was, and leave every mark alone."""
-    text = messages[1]["content"].partition("\n\n")[2]
-    chinese = r"[一-鿿，。、：（）\s]*[一-鿿][一-鿿，。、：（） ]*"
-    english = re.sub(chinese, " return the sum of all of the elements ", text)
-    return json.dumps({"title": "Sum", "statement": english})
-
-
-def without_a_mark(number: int, messages: list[dict[str, str]]) -> str:
-    return re.sub(r"\[\[P1\]\]", "", good(number, messages))
-
-
-def run(settings: EndpointSettings) -> Candidate | Rejection:
-    wanted = ProcessSettings(translation=TranslationSettings(endpoint=settings))
-    return process(CANDIDATE, wanted, Endpoint(settings))
-
-
-def test_a_good_reply_becomes_the_statement_and_the_original_is_kept() -> None:
-    with endpoint_of(good) as (settings, asked):
-        done = run(settings)
-    assert isinstance(done, Candidate)
-    assert done.statement_found == FOUND
-    assert "return the sum" in done.statement
-    assert "```\nnums = [1,2,3]\n```" in done.statement
-    assert "1 <= nums.length <= 100" in done.statement
-    assert (done.title, done.natural_language, done.flags) == ("Sum", "zh", ())
-    assert "nums" not in asked[0]["messages"][1]["content"]
-    (line,) = [line for line in done.lineage if line.step.startswith("translate") and line.field == "statement"]
-    assert line.detail.startswith("zh to en by tiny, prompt ")
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (without_a_mark, "[[P1]] is missing"),
-        (lambda number, chat: "I cannot do that", "not a JSON object"),
-        (lambda number, chat: json.dumps({"title": "x", "statement": chat[1]["content"]}), "still in zh"),
-        (lambda number, chat: json.dumps({"title": "x", "statement": ""}), "empty"),
-    ],
-)
-def test_replies_that_stay_bad_turn_the_row_away(reply: Reply, said: str) -> None:
-    with endpoint_of(reply) as (settings, asked):
-        done = run(settings)
-    assert isinstance(done, Rejection)
-    assert (done.reason, done.stage) == ("translation_failed", "process")
-    assert said in done.detail
-    assert len(asked) == 3
-    assert done.candidate is not None
-    assert done.candidate.statement_found == FOUND
-
-
-def test_a_broken_machine_is_an_error_and_a_hiccup_is_not() -> None:
-    def hiccup(number: int, chat: list[dict[str, str]]) -> str:
-        return "HTTP503" if number == 1 else (without_a_mark if number == 2 else good)(number, chat)
-
-    with endpoint_of(hiccup, max_retries=1) as (settings, asked):
-        assert isinstance(run(settings), Candidate)
-    # A lost placeholder is asked for again.
-    assert "[[P1]] is missing" in asked[2]["messages"][-1]["content"]
-    broken = endpoint_of(lambda number, chat: "HTTP500", max_retries=0)
-    with broken as (settings, _), pytest.raises(ConfigError, match="check"):
-        run(settings)
-
-
-PIECES = st.sampled_from(
-    [
-        "`x`", "```\n1 2\n```\n", "$n$", "[[P0]]", "[[P", "[[Q1]]", "1 <= n <= 5", "snake_case", "nums[0]", "\n", " a ",
-        "值",
-    ]
-)  # fmt: skip
-
-
-@given_settings(max_examples=50)
-@given(st.lists(PIECES | st.text(max_size=8), max_size=12).map("".join))
-def test_every_text_comes_back(text: str) -> None:
-    protected = protect(text)
-    assert restore(protected.text, protected) == text
-    assert find_damage(protected.text, protected) == []
 
 
 def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:

@@ -1,4 +1,4 @@
-"""Quality, licence, recency, and the stage of them."""
+"""Quality, licence, and the stage of them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ import pytest
 from hub_server import Hub, serve_hub
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from real_texts import ALL
 
-from microcoder.data.build.steps import CollectSettings, DuplicateBarrier
+from microcoder.data.build.steps import DuplicateBarrier, NoSettings
 from microcoder.data.filter import (
     FilterSettings,
     LicenceSettings,
     QualitySettings,
-    RecencySettings,
     build_index,
     describe,
     filter_row,
@@ -37,7 +35,6 @@ from microcoder.data.filter.rules import (
     SHARE_ALIKE,
     check_licence,
     check_quality,
-    check_recency,
     normalise_licence,
     strictest_licence,
 )
@@ -257,36 +254,6 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
         copy_published(tmp_path, tmp_path)
 
 
-WINDOW = {"not_before": "2024-01-01", "not_after": "2024-12"}
-
-
-@pytest.mark.parametrize(
-    ("published", "chosen", "expected"),
-    [
-        ("1999", {}, None), ("", {}, None),
-        # A window holds its ends.
-        ("2023-12-31", WINDOW, "too_old"), ("2024-01-01", WINDOW, None), ("2024", WINDOW, None),
-        ("2025", WINDOW, "too_new"), ("2024-12-31", WINDOW, None),
-        # What the model surely saw goes.
-        ("2024-05", {"model_cutoff": "2024-05"}, "before_cutoff"), ("2024-06-01", {"model_cutoff": "2024-05"}, None),
-        ("2024", {"model_cutoff": "2024-05"}, None), ("2023", {"model_cutoff": "2024-05"}, "before_cutoff"),
-        # A month is all of its days; what is no day is no date.
-        ("2024-02", {"not_after": "2024-02-28"}, None), ("2024-02-29T12:00Z", {"not_after": "2024-02-28"}, "too_new"),
-        ("2024-02-30", {"not_after": "2023"}, None), ("May 2024", {"not_after": "2023"}, None),
-        # Rows without a date go where that is asked for.
-        ("", {"model_cutoff": "2024"}, None), ("", {"model_cutoff": "2024", "undated": "reject"}, "no_date"),
-        ("", {"undated": "reject"}, None),
-    ],
-)  # fmt: skip
-def test_a_date_is_held_against_the_window_and_the_cutoff(
-    published: str, chosen: dict[str, str], expected: str | None
-) -> None:
-    found = check_recency(Candidate(id="set/1", dataset="set", date=published), RecencySettings.model_validate(chosen))
-    assert (found[0] if found else None) == expected
-    with pytest.raises(ValidationError, match="write 2024, 2024-05 or 2024-05-17"):
-        RecencySettings(model_cutoff="May 2024")
-
-
 ROW = Candidate(
     id="set/1",
     dataset="set",
@@ -309,15 +276,12 @@ def reason(row: Candidate, chosen: FilterSettings | None = None) -> str | None:
 
 
 def test_the_first_rule_that_fails_gives_the_reason() -> None:
-    chosen = FilterSettings(
-        quality=QualitySettings(), licence=LicenceSettings(unknown="reject"), recency=RecencySettings(not_before="2024")
-    )
-    row = ROW.model_copy(update={"tests": (), "licence": "", "date": "2020"})
+    chosen = FilterSettings(quality=QualitySettings(), licence=LicenceSettings(unknown="reject"))
+    row = ROW.model_copy(update={"tests": (), "licence": ""})
     steps = [
         ({}, "no_tests"),
         ({"tests": ROW.tests}, "licence_unknown"),
-        ({"licence": "MIT"}, "too_old"),
-        ({"date": "2024"}, "contaminated"),
+        ({"licence": "MIT"}, "contaminated"),
         ({"statement": STORY.replace("a", "o")}, None),
     ]
     for changed, expected in steps:
@@ -328,7 +292,7 @@ def test_the_first_rule_that_fails_gives_the_reason() -> None:
 def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is kept and what is merged into it, each by id, as a build decides it."""
     barrier, by_id = (
-        DuplicateBarrier(CollectSettings()),
+        DuplicateBarrier(NoSettings()),
         {row.id: row for row in sorted(rows, key=lambda row: row.id)},
     )
     barrier.decide(barrier.look(rows))

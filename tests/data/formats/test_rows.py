@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,16 +169,12 @@ def read_back(path: Path, form: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("form", ["verl", "trl", "nemogym", "verifiers", "livecodebench", "jsonl"])
+@pytest.mark.parametrize("form", ["verl", "trl", "nemogym", "verifiers", "jsonl"])
 def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    num_written = export(PROBLEMS, path, form=form)
+    export(PROBLEMS, path, form=form)
     found = [Problem.from_row(row) for row in read_back(path, form)]
-    assert len(found) == num_written
-    by_name = {problem.id: problem for problem in PROBLEMS}
-    names = [problem.id.removeprefix("livecodebench/") for problem in found]
-    assert [judged_by(problem) for problem in found] == [judged_by(by_name[name]) for name in names]
-    assert names == list(by_name) if form != "livecodebench" else len(names) > 20
+    assert [(one.id, judged_by(one)) for one in found] == [(one.id, judged_by(one)) for one in PROBLEMS]
     # What a reward function gets of it is enough.
     for row, problem in zip(read_back(path, form), PROBLEMS, strict=True) if form in ("verl", "nemogym") else ():
         if form == "verl":
@@ -188,17 +182,3 @@ def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
             assert (found.tests, found.harness) == (problem.tests, problem.harness)
         else:
             assert Problem.from_row({"verifier_metadata": row["verifier_metadata"]}) == problem
-
-
-def test_a_harbor_task_rewards_what_is_right(tmp_path: Path) -> None:
-    name = "mbpp"
-    assert export(PROBLEMS, tmp_path, form="harbor") == len(PROBLEMS)
-    task = tmp_path / name
-    assert {path.name for path in task.iterdir()} >= {"instruction.md", "task.toml", "environment", "tests"}
-    for code, reward in ((ROWS[name].right, "1\n"), (ROWS[name].wrong, "0\n")):
-        answer, written = tmp_path / "answer.py", tmp_path / "reward.txt"
-        answer.write_text(code)
-        command = [sys.executable, str(task / "tests" / "judge.py"), str(answer), str(written)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        assert written.read_text() == reward

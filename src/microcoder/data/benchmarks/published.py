@@ -21,7 +21,6 @@ from microcoder.data.formats.rows import FORMATS, HINDERED, load_format
 from microcoder.data.release.problems import read_problems
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.types import Problem
 
 if TYPE_CHECKING:
@@ -71,12 +70,7 @@ def read_published(
         is_trained_on: whether a benchmark is refused.
     """
     check_format(format_name, is_trained_on=is_trained_on)
-    try:
-        from microcoder.data.sources import Source, find_part, list_shards, open_source, read_shard
-    except ModuleNotFoundError as error:
-        raise DataError(
-            f"data sets of the Hub need {error.name}, which is not installed; type: {how_to_install('data')}"
-        ) from None
+    from microcoder.data.sources import Source, find_part, list_shards, open_source, read_shard
 
     part = f"{subset}/{split}"
     if Path(name).expanduser().is_dir():

@@ -16,13 +16,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, Tag
 
+from microcoder.data.formats.format import recognise
 from microcoder.data.formats.functions import plus_tests
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.rows import read_problem
+from microcoder.data.formats.rows import FORMATS, read_problem
 from microcoder.data.formats.sets import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS
 from microcoder.data.release.problems import read_problems
-from microcoder.data.rowfiles import FileRow, placed, read_file
-from microcoder.data.sources import find_format
+from microcoder.data.rowfiles import SUFFIXES, FileRow, placed, read_file
 from microcoder.judge import check_problem
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -240,7 +240,12 @@ def release_files(release: str) -> list[str]:
 
 def is_livecodebench(path: Path) -> bool:
     """Return whether a file, or a folder of files, is LiveCodeBench's: by the fields of its first row."""
-    return find_format(path / "test.jsonl" if path.is_dir() else path) == "livecodebench"
+    file = path / "test.jsonl" if path.is_dir() else path
+    try:
+        row = next(read_file(file, "problem file"), None) if file.name.endswith(SUFFIXES) else None
+    except DataError:
+        return False
+    return row is not None and recognise(row.values, FORMATS.values()) is FORMATS["livecodebench"]
 
 
 def _read_date(row: Row) -> datetime:

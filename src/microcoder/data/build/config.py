@@ -7,26 +7,24 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from microcoder.data.behaviour import BehaviourSettings
-from microcoder.data.clean import ProcessSettings
-from microcoder.data.columns import JoinSettings
 from microcoder.data.completions import EndpointSettings
 from microcoder.data.difficulty import SelectionSettings
 from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.rows import find_source, load_format
 from microcoder.data.pipeline.steps import InputShard, digest
 from microcoder.data.rowfiles import FilePart, is_archive, unpack
-from microcoder.data.sources import Shard, Source, check_names, list_files, list_shards, open_source
+from microcoder.data.sources import Shard, Source, list_files, list_shards, open_source
 from microcoder.data.tests.answers import GenerateSettings
 from microcoder.data.verify import VerifySettings
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import write_json
 from microcoder.judge.languages.packages import STANDARD
 
 
@@ -41,13 +39,9 @@ class SourceSettings(Config):
     """The adapter that reads it; `microcoder data audit` alone lists them."""
     name: str = ""
     """Prefix of its rows' ids; the format's name where none is given."""
-    columns: dict[str, str] = Field(default_factory=dict)
-    """Fields that the format reads, and where the rows have them instead: `question = "task.text"`."""
     licence: str = ""
     """Licence of its rows that name none, as `CC-BY-4.0`; by default that of the data set on the Hub, where it is a
     known one."""
-    join: tuple[JoinSettings, ...] = ()
-    """Files whose rows belong to these, such as tests that are published apart."""
 
     @property
     def prefix(self) -> str:
@@ -109,7 +103,6 @@ class BuildConfig(Config):
     workers: int | None = Field(default=None, ge=1)
     """Processes at the same time, with Ray on each node; one a core where none is given. Where programs run (verify, a
     model's attempts): so many programs."""
-    process: ProcessSettings = ProcessSettings()
     filter: FilterSettings = FilterSettings()
     behaviour: BehaviourSettings = BehaviourSettings()
     difficulty: DifficultySettings = DifficultySettings()
@@ -144,43 +137,22 @@ class BuildConfig(Config):
         return (self.work or self.output / ".work").absolute()
 
 
-class FileDigests:
-    """Digests of files, remembered by path, size and time of change, so that a re-run reads none of them again."""
-
-    def __init__(self, memory: Path) -> None:
-        self._path = memory
-        self._known = _read_memory(memory) if memory.exists() else {}
-
-    def find(self, path: Path) -> str:
-        """Return the digest of a file's content."""
-        try:
-            stat = path.stat()
-            key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
-            if key not in self._known:
-                with path.open("rb") as file:
-                    self._known[key] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from None
-        return self._known[key]
-
-    def save(self) -> None:
-        """Keep what is known for the next run."""
-        write_json(self._path, self._known)
-
-
-def _read_memory(path: Path) -> dict[str, str]:
+def digest_file(path: Path) -> str:
+    """Return the digest of a file's content, which is read once while it does not change."""
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = None
-    if not isinstance(known, dict) or not all(isinstance(value, str) for value in known.values()):
-        raise DataError(f"{path} is damaged; delete it and type the same command again: files are only read once more")
-    return known
+        stat = path.stat()
+        return _digest_content(path, stat.st_size, stat.st_mtime_ns)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from None
 
 
-def unpack_sources(
-    sources: Sequence[SourceSettings], *, into: Path, digests: FileDigests
-) -> tuple[SourceSettings, ...]:
+@cache
+def _digest_content(path: Path, size: int, changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[SourceSettings, ...]:
     """Return the sources with archives unpacked, each pointing into its folder."""
     found = []
     for source in sources:
@@ -188,7 +160,7 @@ def unpack_sources(
             archive = Path(source.path)
             if not archive.is_file():
                 raise DataError(f"source {archive} does not exist; check the path")
-            folder = unpack(archive, into=into, digest=digests.find(archive)) / source.inside
+            folder = unpack(archive, into=into, digest=digest_file(archive)) / source.inside
             source = source.model_copy(update={"path": str(folder), "inside": ""})
         elif source.inside:
             source = source.model_copy(update={"path": str(Path(source.path) / source.inside), "inside": ""})
@@ -198,28 +170,16 @@ def unpack_sources(
 
 def open_settings(settings: SourceSettings) -> Source:
     """Open the source that a recipe describes."""
-    return open_source(
-        settings.path,
-        settings.format,
-        name=settings.prefix,
-        columns=settings.columns,
-        joins=settings.join,
-        licence=settings.licence,
-    )
+    return open_source(settings.path, settings.format, name=settings.prefix, licence=settings.licence)
 
 
 def list_inputs(
-    sources: Sequence[SourceSettings],
-    *,
-    rows_per_shard: int,
-    bytes_per_shard: int | None = None,
-    digests: FileDigests,
+    sources: Sequence[SourceSettings], *, rows_per_shard: int, bytes_per_shard: int | None = None
 ) -> list[InputShard]:
     """Return the shards of all sources, in their order."""
     shards: list[InputShard] = []
     for number, settings in enumerate(sources):
         source = open_settings(settings)
-        check_names(source)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = [asdict(part) for part in shard.parts]
             place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
@@ -227,17 +187,14 @@ def list_inputs(
             reader = find_source(settings.format)
             own: list[object] = [reader.digest] if reader else []
             own += [settings.licence] if settings.licence else []
-            own += [settings.columns, *(join.model_dump(exclude={"path"}) for join in settings.join)]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
-            content = digest(named, *(digests.find(path) for path in list_files(source, shard)))
+            content = digest(named, *(digest_file(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, place, content, shard.num_rows, shard.num_bytes))
     return shards
 
 
-def describe_sources(
-    sources: Sequence[SourceSettings], shards: Sequence[InputShard], *, digests: FileDigests
-) -> list[dict[str, str]]:
-    """Return name, address, commit, digest and licence of each source as its recipe names it, for Croissant metadata.
+def describe_sources(sources: Sequence[SourceSettings], shards: Sequence[InputShard]) -> list[dict[str, str]]:
+    """Return name, address, commit on the Hub, digest and licence of each source as its recipe names it, for the card.
 
     The digest is the file's or the archive's, or that of a folder's lines as `sha256sum` prints them, sorted.
     """
@@ -248,12 +205,12 @@ def describe_sources(
             continue
         source, path = open_settings(places[0][0]), Path(named.path)
         files = {file for _, shard in places for file in list_files(source, shard)}
-        lines = "\n".join(sorted(f"{digests.find(file)}  {file.name}" for file in files))
+        lines = "\n".join(sorted(f"{digest_file(file)}  {file.name}" for file in files))
         found.append({
             "name": named.prefix,
             "url": named.path if source.revision else path.name,
             "version": source.revision or _find_commit(path),
-            "sha256": digests.find(path) if path.is_file() else hashlib.sha256(lines.encode()).hexdigest(),
+            "sha256": digest_file(path) if path.is_file() else hashlib.sha256(lines.encode()).hexdigest(),
             "license": source.licence,
         })  # fmt: skip
     return found
@@ -280,9 +237,9 @@ def read_place(place: str) -> tuple[SourceSettings, Shard]:
     return SourceSettings(**value["source"]), Shard(value["index"], tuple(FilePart(**part) for part in value["parts"]))
 
 
-def digest_sources(sources: Sequence[SourceSettings], *, digests: FileDigests) -> str:
+def digest_sources(sources: Sequence[SourceSettings]) -> str:
     """Return one digest of everything that some sources hold."""
-    shards = list_inputs(sources, rows_per_shard=1 << 20, digests=digests)
+    shards = list_inputs(sources, rows_per_shard=1 << 20)
     return digest(*(shard.digest for shard in shards))
 
 

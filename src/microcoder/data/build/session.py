@@ -17,14 +17,23 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from microcoder.data.build.config import BuildConfig, FileDigests, describe_sources, list_inputs, unpack_sources
+from microcoder.data.build.config import BuildConfig, describe_sources, list_inputs, unpack_sources
 from microcoder.data.build.steps import collect_step, later_steps, read_rates
 from microcoder.data.clean.stage import RESTORE_POWERS
-from microcoder.data.filter.contamination import THRESHOLDS
 from microcoder.data.formats.candidates import REASONS, STAGES, Rejection, Stage
 from microcoder.data.pipeline.engine import OnProgress, Runner, StepCounts, count_missing, run_steps
-from microcoder.data.pipeline.parts import Part, read_kept, read_part, read_rejected
-from microcoder.data.pipeline.steps import WOULD_REJECT, InputShard, Row, Step, digest, source_digest
+from microcoder.data.pipeline.steps import (
+    WOULD_REJECT,
+    InputShard,
+    Part,
+    Row,
+    Step,
+    digest,
+    read_kept,
+    read_part,
+    read_rejected,
+    source_digest,
+)
 from microcoder.data.release.tables import CARD, find_licence, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import rate_with_interval
@@ -71,16 +80,12 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
             f"output = {str(config.output)!r} has a {CARD} that is of no build and would be overwritten; name a folder "
             "of its own"
         )
-    digests = FileDigests(config.work_folder / "inputs.json")
     unpacked = config.work_folder / "unpacked"
-    sources = unpack_sources(config.sources, into=unpacked, digests=digests)
-    benchmarks = unpack_sources(config.benchmarks, into=unpacked, digests=digests)
-    shards = list_inputs(
-        sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=config.bytes_per_shard, digests=digests
-    )
+    sources = unpack_sources(config.sources, into=unpacked)
+    benchmarks = unpack_sources(config.benchmarks, into=unpacked)
+    shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=config.bytes_per_shard)
     wanted = STAGES[: STAGES.index(last) + 1]
-    steps = [s for s in later_steps(config, benchmarks=benchmarks, digests=digests) if s.stage in wanted]
-    digests.save()
+    steps = [s for s in later_steps(config, benchmarks=benchmarks) if s.stage in wanted]
     missing = count_missing(shards, collect_step(), steps, work=config.work_folder / "parts")
     return BuildPlan(tuple(shards), tuple(steps), missing)
 
@@ -142,13 +147,12 @@ def _release(
             "benchmarks": [source.prefix for source in config.benchmarks],
             "rows_compared": by_step["filter"].num_in,
             "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
-            "thresholds": THRESHOLDS,
         },
         "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
         "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
     }
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
-    sources = describe_sources(config.sources, plan.shards, digests=FileDigests(config.work_folder / "inputs.json"))
+    sources = describe_sources(config.sources, plan.shards)
     write_card(
         folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record, sources=sources
     )

@@ -16,14 +16,14 @@ from microcoder.data.behaviour import BehaviourSettings, ProgramRunner, find_beh
 from microcoder.data.build.config import (
     BuildConfig,
     DifficultySettings,
-    FileDigests,
     SourceSettings,
+    digest_file,
     digest_sources,
     open_settings,
     read_all,
     read_place,
 )
-from microcoder.data.clean import ProcessSettings, process
+from microcoder.data.clean import process
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.difficulty import judge_attempts, score_difficulty, select, with_pass_rate
 from microcoder.data.filter import (
@@ -39,8 +39,7 @@ from microcoder.data.filter import (
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.formats.row import Malformed
-from microcoder.data.pipeline.parts import KeptRows, Part, cut
-from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, digest
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
 from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
@@ -181,12 +180,12 @@ def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Cand
 _HITS_SHOWN = 3
 
 
-class CollectSettings(Config):
-    """No settings: a shard itself says how it is read, and duplicates are found by constants."""
+class NoSettings(Config):
+    """Of steps that work by constants."""
 
 
 @contextmanager
-def open_collect(settings: CollectSettings) -> Iterator[Callable[[Mapping[str, Any]], Iterable[Row]]]:
+def open_collect(settings: NoSettings) -> Iterator[Callable[[Mapping[str, Any]], Iterable[Row]]]:
     """Read shards of raw rows."""
 
     @cache
@@ -201,18 +200,16 @@ def open_collect(settings: CollectSettings) -> Iterator[Callable[[Mapping[str, A
 
 
 @contextmanager
-def open_process(settings: ProcessSettings, resources: Resources) -> Iterator[Work]:
-    """Clean, lay out, identify, translate."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.translation.endpoint, opened)
-        yield lambda candidates: _map("process", lambda one: process(one, settings, endpoint), candidates, endpoint)
+def open_process(settings: NoSettings, resources: Resources) -> Iterator[Work]:
+    """Clean, lay out, identify."""
+    yield lambda candidates: _map("process", process, candidates)
 
 
 @contextmanager
 def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work]:
     """Apply the rules and the benchmarks' index to each row."""
     index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
-    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates, None)
+    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
 
 
 @contextmanager
@@ -221,7 +218,10 @@ def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator
     with ExitStack() as opened:
         endpoint = resources.open_endpoint(settings.endpoint, opened)
         assert endpoint is not None
-        yield lambda candidates: _map("filter", lambda one: score_difficulty(one, endpoint), candidates, endpoint)
+        at_once = endpoint.settings.concurrency
+        yield lambda candidates: _map(
+            "filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once
+        )
 
 
 @contextmanager
@@ -297,12 +297,11 @@ def _without_long_tests(problem: Candidate) -> Candidate:
 
 
 def _map(
-    stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], endpoint: Endpoint | None
+    stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], *, at_once: int = 1
 ) -> Iterator[Row]:
     """Take candidates one after the other; many at the same time where a model is waited for."""
-
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
-    with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
+    with ThreadPoolExecutor(at_once) as threads:
         yield from threads.map(lambda one: process_row(one, stage, work), candidates)
 
 
@@ -312,7 +311,7 @@ _DECIDING = ("id", "dataset", "difficulty", "pass_rates")
 class DuplicateBarrier(Barrier):
     """Keeps the best record of each problem, with the tests and solutions of all."""
 
-    def __init__(self, settings: CollectSettings) -> None:
+    def __init__(self, settings: NoSettings) -> None:
         self._groups: dict[str, DuplicateGroup] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
@@ -373,12 +372,7 @@ class SelectionBarrier(Barrier):
         return with_pass_rate(candidate, settings.pass_rates_of, measured_on) if settings.pass_rates_of else candidate
 
 
-_READING = (
-    "microcoder.data.sources",
-    "microcoder.data.formats",
-    "microcoder.data.rowfiles",
-    "microcoder.data.columns",
-)
+_READING = ("microcoder.data.sources", "microcoder.data.formats", "microcoder.data.rowfiles")
 _INPUTS = "microcoder.data.inputs"
 _TEXT = "microcoder.data.formats.text"
 _PROCESS = "microcoder.data.clean"
@@ -392,10 +386,10 @@ _JUDGING = ("microcoder.judge", "microcoder.judge.core.extract")
 
 def collect_step() -> MapStep:
     """Return the step that reads raw rows."""
-    return MapStep("collect", "collect", CollectSettings(), open_collect, _READING)
+    return MapStep("collect", "collect", NoSettings(), open_collect, _READING)
 
 
-def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
+def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) -> list[Step]:
     """Return the steps after collect."""
     difficulty, responses = config.difficulty, config.difficulty.responses
     resources = Resources(
@@ -404,7 +398,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
         responses=responses.absolute() if responses else None,
         judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
     )
-    compared = digest_sources(benchmarks, digests=digests)
+    compared = digest_sources(benchmarks)
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
     quality = config.filter.quality
     if config.generate.mode != "off":
@@ -419,10 +413,10 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     reading = _READING if benchmarks else ()
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
-        step("process", "process", config.process, open_process, _PROCESS, _REASONS, _ENDPOINT, _TEXT),
+        step("process", "process", NoSettings(), open_process, _PROCESS, _REASONS, _TEXT),
         step("filter", "filter", filters, open_filter, _FILTER, _PROCESS, _REASONS, *reading,
              inputs=(compared,)),
-        BarrierStep("deduplicate", "filter", CollectSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
+        BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
     ]  # fmt: skip
     if difficulty.endpoint is not None:
         # What else is set of difficulty decides nothing about a score.
@@ -430,7 +424,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
         steps.append(step("predict", "filter", asked, open_predict, _DIFFICULTY, _REASONS, _ENDPOINT))
     if responses is not None:
         rated = DifficultySettings(pass_rates_of=difficulty.pass_rates_of)
-        inputs = (digests.find(responses), environment)
+        inputs = (digest_file(responses), environment)
         steps.append(
             step("attempts", "filter", rated, open_attempts, _DIFFICULTY, *_JUDGING, inputs=inputs, runs="alone")
         )

@@ -1,7 +1,6 @@
-"""Process: from a raw statement to a clean English one in one layout, with what is missing said."""
+"""Process: from a raw statement to a clean one in one layout, with what is missing said; English is kept."""
 
 from microcoder.data.clean.cleaning import clean
-from microcoder.data.clean.stage import ProcessSettings, process
-from microcoder.data.clean.translation import TranslationSettings
+from microcoder.data.clean.stage import process
 
-__all__ = ["ProcessSettings", "TranslationSettings", "clean", "process"]
+__all__ = ["clean", "process"]

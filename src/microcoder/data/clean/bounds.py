@@ -1,6 +1,6 @@
 """The ranges that a statement states, and powers whose exponent slid down on the way, `n <= 105` for 10^5.
 
-Lost powers are put back where something shows them, else flagged:
+Lost powers are put back where something shows them:
 
 | seen | why it is enough |
 |---|---|
@@ -53,8 +53,6 @@ class Restored(NamedTuple):
     text: str
     why: tuple[str, ...]
     """Evidence for the change; empty where nothing was changed."""
-    is_unclear: bool
-    """A range may have lost its power, and nothing shows it."""
 
 
 def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
@@ -77,7 +75,7 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
         text = _lift_at(_LOST, ends, text)
     if has_lost_all or not had_powers:
         text = _restore_powers_of_two(text, why, has_lost_all=has_lost_all)
-    return Restored(text, tuple(dict.fromkeys(why)), is_unclear=bool(ends) and not why and not had_powers)
+    return Restored(text, tuple(dict.fromkeys(why)))
 
 
 def _restore_powers_of_two(text: str, why: list[str], *, has_lost_all: bool) -> str:

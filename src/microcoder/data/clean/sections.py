@@ -15,7 +15,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from microcoder.data.clean.markup import write_fence
+from microcoder.data.clean.cleaning import write_fence
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.tests import head_of
 

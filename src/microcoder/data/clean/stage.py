@@ -1,25 +1,25 @@
-"""The process stage: one candidate in, a clean one in English out, or a rejection. No I/O but the model's."""
+"""The process stage: one candidate in, a clean one in English out, or a rejection. No I/O.
+
+Which natural language a statement is written in.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
 from microcoder.data.clean.bounds import LOST_IN, restore_moduli, restore_powers
-from microcoder.data.clean.cleaning import clean
-from microcoder.data.clean.markup import drop_embedded
+from microcoder.data.clean.cleaning import clean, drop_embedded, prose
 from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
-from microcoder.data.clean.tests import check_checker, find_flags, find_order, normalise_tests, restore_samples
-from microcoder.data.clean.translation import TranslationSettings, identify, translate
-from microcoder.data.completions import Endpoint
+from microcoder.data.clean.tests import find_flags, find_order, normalise_tests, restore_samples
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.judge.core.config import Config
 
 RESTORE_POWERS = "restore_powers/1"
 """The step that puts powers back, as lineage names it."""
 _BETWEEN = "\ue010"
-_TITLE_AGAIN = re.compile(r"\A(?P<heading>\s*# (?P<title>[^\n]{1,200}?)[ \t]*\n)\s*#{2,6} (?P=title)[ \t]*(?=\n)")
-_EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
 _MOST_CHARACTERS = 100_000
 """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it."""
@@ -28,23 +28,8 @@ _SAMPLE_CHARACTERS = 4_000
 says so (our choice)."""
 
 
-class ProcessSettings(Config):
-    """Settings of the process stage."""
-
-    translation: TranslationSettings = TranslationSettings()
-
-
-def process(
-    candidate: Candidate, settings: ProcessSettings | None = None, endpoint: Endpoint | None = None
-) -> Candidate | Rejection:
-    """Clean, lay out, identify, translate, and look for what is missing.
-
-    Args:
-        candidate: as its adapter read it; its `statement_found` is never changed.
-        settings: what to do.
-        endpoint: the model to translate with; made from the settings where it is not given.
-    """
-    settings = settings or ProcessSettings()
+def process(candidate: Candidate) -> Candidate | Rejection:
+    """Clean, lay out, identify, and look for what is missing; `statement_found` is never changed."""
     length = len(drop_embedded(candidate.statement_found))
     if length > _MOST_CHARACTERS:
         return candidate.reject("process", "too_long", f"{length} characters as found")
@@ -56,17 +41,9 @@ def process(
         return tests
     starter = find_starter_code(tests)
     candidate = tests.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)
-    candidate = check_checker(_restore_powers(_restore_samples(candidate)))
-    candidate = _identify(candidate)
+    candidate = _identify(_restore_powers(_restore_samples(candidate)))
     if candidate.natural_language != "en":
-        if endpoint is None and settings.translation.endpoint is not None:
-            endpoint = Endpoint(settings.translation.endpoint)
-        if endpoint is None:
-            return candidate.reject("process", "not_english", candidate.natural_language)
-        translated = translate(candidate, endpoint)
-        if isinstance(translated, Rejection):
-            return translated
-        candidate = translated
+        return candidate.reject("process", "not_english", candidate.natural_language)
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
     candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
@@ -77,18 +54,12 @@ def process(
 def _clean(candidate: Candidate) -> Candidate:
     cleaned = clean(candidate.statement_found)
     title = " ".join(clean(candidate.title).text.split())
-    asked = strip_instruction(_name(cleaned.text, title), candidate.starter_code)
+    asked = strip_instruction(cleaned.text, candidate.starter_code)
     laid_out = normalise(asked)
     if laid_out != candidate.statement:
         candidate = candidate.change("process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text)
         candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
-
-
-def _name(text: str, title: str) -> str:
-    """ICPC's class takes the title from problem.yaml: an empty heading gets it back. One that says it again goes."""
-    text = _TITLE_AGAIN.sub(lambda found: found["heading"], text, count=1)
-    return _EMPTY_TITLE.sub(lambda found: f"# {title}\n" if title else "", text, count=1)
 
 
 def _restore_samples(candidate: Candidate) -> Candidate:
@@ -108,15 +79,14 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
     texts = [text.replace(_BETWEEN, "") for text in texts]
     found = restore_powers(_BETWEEN.join(texts), has_lost_all=candidate.dataset in LOST_IN)
-    flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
     if not found.why:
-        return candidate.change("process", RESTORE_POWERS, "nothing shows whether a power was lost", flags=flags)
+        return candidate
     mended = found.text.split(_BETWEEN)
     others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
     # Of what explains an example only a modulus: other numbers there are its own.
     examples = tuple(replace(one, explanation=restore_moduli(one.explanation)) for one in sections.examples)
     changed = Sections(**dict(zip(names, mended, strict=False)), examples=examples, other=others)
-    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed), flags=flags)
+    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed))
 
 
 def _identify(candidate: Candidate) -> Candidate:
@@ -146,3 +116,90 @@ def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         return candidate.reject("process", "conflicting_tests", detail)
     flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
     return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)
+
+
+LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
+"""Languages of public problem sets (our choice): a short list makes the identification sure."""
+_ENGLISH = frozenset({
+    "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what",
+    "how", "when", "many", "these", "those",
+})  # fmt: skip
+"""Words that neither another language of Latin letters nor code has."""
+_ENOUGH_WORDS, _MOSTLY, _ASCII = 30, 0.09, 0.98
+"""English prose has half as many again of these words (our choice)."""
+_LEAST_LETTERS = 12
+"""Statements with fewer letters than this are taken for English: too little to say (our choice)."""
+
+
+class DetectedLanguage(NamedTuple):
+    """A language and how sure it is."""
+
+    code: str
+    """ISO 639-1."""
+    probability: float
+    """0 to 1, among the languages that were allowed."""
+
+
+def identify(text: str) -> DetectedLanguage:
+    """Return the language of a statement; code, formulae, examples' numbers and addresses are not read."""
+    words = _readable(text)
+    letters = [char for char in words if char.isalpha()]
+    if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
+        return DetectedLanguage("en", 0.0)
+    if code := _by_script(letters):
+        return DetectedLanguage(code, 1.0)
+    if _is_english(prose(text)):
+        return DetectedLanguage("en", 1.0)
+    code, probability = _identifier().classify(words)
+    return DetectedLanguage(str(code), float(probability))
+
+
+def _readable(text: str) -> str:
+    """Return the words of the prose; names, numbers and calls are in English in every language."""
+    text = re.sub(r"^\s*(>>>|\.\.\.).*$|^\s*(def|class|import|from|return|assert)\b.*$", " ", prose(text), flags=re.M)
+    text = re.sub(r"[\"'][^\"'\n]{0,80}[\"']", " ", text)
+    text = re.sub(r"\\[a-zA-Z]+|<[^<>\n]{0,200}>", " ", text)
+    words = re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", text)
+    if sum(not word.isascii() for word in words) >= 3:
+        # A Chinese or Russian statement is still full of English names; a Spanish one loses its plain words with them.
+        foreign = " ".join(word for word in words if not word.isascii())
+        if sum(not _is_latin(char) for char in foreign if char.isalpha()) > 10:
+            return foreign
+    return " ".join(words)
+
+
+def _is_english(words: str) -> bool:
+    """Whether many of the words are ones that only English has; invented names mislead the identifier."""
+    letters = [char for char in words if char.isalpha()]
+    if sum(map(str.isascii, letters)) < _ASCII * len(letters):
+        return False
+    said = re.findall(r"[^\W\d_]+", words.lower())
+    return len(said) >= _ENOUGH_WORDS and sum(word in _ENGLISH for word in said) >= _MOSTLY * len(said)
+
+
+def _is_latin(char: str) -> bool:
+    return unicodedata.name(char, "").startswith("LATIN")
+
+
+def _by_script(letters: list[str]) -> str | None:
+    """Return the language that a script decides alone, where there is enough of it."""
+    kana = sum("぀" <= char <= "ヿ" for char in letters)
+    hangul = sum("가" <= char <= "힯" for char in letters)
+    han = sum("一" <= char <= "鿿" for char in letters)
+    if kana >= 3 and kana * 10 > han:
+        return "ja"
+    if hangul >= 3 and hangul > han:
+        return "ko"
+    if sum(char in "ðþÐÞ" for char in letters) >= 3:
+        # Of the identifier's languages none has these letters, and Swedish is the nearest.
+        return "is"
+    return "zh" if han >= 3 and not kana else None
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages(list(LANGUAGES))
+    return identifier

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from microcoder.data.clean.bounds import UPPER, parse_bounds, plain_formulae
 from microcoder.data.clean.sections import Example, Sections, render, split
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.text import is_python2, parse_python, read_json, write_json
+from microcoder.data.formats.text import read_json, write_json
 from microcoder.judge.core.types import Checker, TestCase
 
 
@@ -112,17 +112,6 @@ _ANY_ORDER = re.compile(
     re.IGNORECASE,
 )
 _PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)
-
-
-def check_checker(candidate: Candidate) -> Candidate:
-    """Return the candidate, flagged `needs_checker` where its checker is no Python 3."""
-    checker = candidate.checker
-    if checker.type != "program" or checker.language != "python":
-        return candidate
-    if parse_python(checker.code or "") is not None and not is_python2(checker.code or ""):
-        return candidate
-    flags = tuple(sorted({*candidate.flags, "needs_checker"}))
-    return candidate.change("process", "check_checker/1", "no Python 3", flags=flags)
 
 
 def find_order(candidate: Candidate) -> Checker | None:

@@ -1,11 +1,10 @@
-"""Filter: quality, licence, recency, benchmarks' problems, duplicates; every row that goes says why."""
+"""Filter: quality, licence, benchmarks' problems, duplicates; every row that goes says why."""
 
 from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits
 from microcoder.data.filter.duplicates import DuplicateGroup, Fingerprint, describe, find_duplicates, merge
-from microcoder.data.filter.rules import FilterSettings, LicenceSettings, QualitySettings, RecencySettings, filter_row
+from microcoder.data.filter.rules import FilterSettings, LicenceSettings, QualitySettings, filter_row
 
 __all__ = [
-    "ContaminationIndex", "DuplicateGroup", "FilterSettings",
-    "Fingerprint", "LicenceSettings", "QualitySettings", "RecencySettings", "build_index", "describe", "filter_row",
-    "find_duplicates", "find_hits", "merge",
+    "ContaminationIndex", "DuplicateGroup", "FilterSettings", "Fingerprint", "LicenceSettings", "QualitySettings",
+    "build_index", "describe", "filter_row", "find_duplicates", "find_hits", "merge",
 ]  # fmt: skip

@@ -17,8 +17,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microcoder.data.clean.cleaning import clean, looks_like_tex
-from microcoder.data.clean.markup import looks_like_html
+from microcoder.data.clean.cleaning import clean, looks_like_html, looks_like_tex
 from microcoder.data.clean.sections import normalise, split
 from microcoder.data.formats.candidates import Candidate
 
@@ -226,14 +225,6 @@ _LEAST_EXAMPLES, _LEAST_VALUES = 2, 14
 """Examples with equal input and output, and the values that they have together (our choice)."""
 _TITLE_WORDS = 4
 """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
-
-THRESHOLDS = {
-    "min_word_share": _WORD_SHARE, "min_literal_share": _LITERAL_SHARE, "word_gram_length": _WORDS,
-    "min_shared_words": _LEAST_WORDS, "min_copy_share": _COPY_SHARE,
-    "max_problems": _MOST_PROBLEMS, "literal_gram_length": _LITERALS, "min_shared_literals": _LEAST_LITERALS,
-    "min_examples": _LEAST_EXAMPLES, "min_example_values": _LEAST_VALUES, "min_title_words": _TITLE_WORDS,
-}  # fmt: skip
-"""The constants above, for the record of a build, by their names."""
 
 Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour"]
 

@@ -203,11 +203,10 @@ class Candidate(Record):
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `file_io` and
-    `only_samples`, the process stage finds `interactive`, `many_answers` and `needs_checker`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing:
-    `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`, `samples_differ`,
-    `no_constraints`."""
+    """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `needs_checker`,
+    `file_io` and `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
+    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
+    `samples_missing`, `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
@@ -311,8 +310,7 @@ _MAX_DETAIL = 300
 
 REASONS: dict[str, str] = {
     "no_statement": "nothing is asked, or the page said that there was nothing",
-    "not_english": "the statement is in another language and no endpoint translates",
-    "translation_failed": "no reply of the model kept placeholders, numbers and examples",
+    "not_english": "the statement is in another language",
     "broken_tests": "no test could be read",
     "conflicting_tests": "more tests than allowed give one input two outputs, and nothing but a comparison decides",
     "no_signature": "a function is asked for whose parameters are nowhere said",
@@ -330,10 +328,6 @@ REASONS: dict[str, str] = {
     "all_tests_shown": "its statement shows every test that is left, so that writing them down passes",
     "licence_refused": "its licence is not on the list",
     "licence_unknown": "the source names no licence",
-    "no_date": "a window is set and the row has no date",
-    "too_old": "published before the window",
-    "too_new": "published after the window",
-    "before_cutoff": "published before the model's cutoff",
     "contaminated": "it is a problem of a benchmark",
     "duplicate_of": "another record of the same problem is kept",
     "no_difficulty": "problems are selected by difficulty and nothing says this one's",

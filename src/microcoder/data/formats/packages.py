@@ -121,15 +121,12 @@ class Package:
         """Return what a package says of itself in YAML; nothing if the file is empty."""
         if name not in self.files:
             raise Malformed("missing_field", name)
-        text = self.files[name]
+        # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
+        text = _PLAIN_LINE.sub(lambda found: f"{found[1]}: {json.dumps(found[2].strip())}", self.files[name])
         try:
             settings = read_yaml(text)
         except ValueError as error:
-            try:
-                # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
-                settings = read_yaml(_PLAIN_LINE.sub(lambda found: f"{found[1]}: {json.dumps(found[2].strip())}", text))
-            except ValueError:
-                raise Malformed("bad_encoding", f"{name}: {error}") from None
+            raise Malformed("bad_encoding", f"{name}: {error}") from None
         if settings is None:
             return {}
         if not isinstance(settings, Mapping):
@@ -231,7 +228,6 @@ _LANGUAGES = {
 TAKES = (
     "problem.yaml",
     ".timelimit",
-    "domjudge-problem.ini",
     "problem_statement/*",
     "statement/*",
     "data/**",
@@ -256,26 +252,8 @@ _KNOWN: dict[str, Known] = {
     "rejected": "wrong_answer",
     "brute_force": "time_limit",
 }
-_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([A-Z_, \t-]+)")
-"""What DOMjudge reads in a submission itself."""
-_RESULTS: dict[str, Known] = {
-    "CORRECT": "accepted",
-    "ACCEPTED": "accepted",
-    "WRONG_ANSWER": "wrong_answer",
-    "NO_OUTPUT": "wrong_answer",
-    "OUTPUT_LIMIT": "wrong_answer",
-    "TIMELIMIT": "time_limit",
-    "TIME_LIMIT_EXCEEDED": "time_limit",
-    "RUN_ERROR": "runtime_error",
-    "RUN_TIME_ERROR": "runtime_error",
-    "MEMORY_LIMIT": "memory_limit",
-    "COMPILER_ERROR": "compile_error",
-}
 _STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md|html?)")
 _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
-_SECONDS = re.compile(r"\btime ?limit(?: per test)?\b\W{0,3}(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?\b", re.IGNORECASE)
-_TAG = re.compile(r"<[^<>]{1,300}>")
-_DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?(\d+(?:\.\d+)?)", re.MULTILINE)
 _TEXTS = (
     r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
@@ -287,7 +265,6 @@ _REAL = re.compile(
     r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
 )
 _REAL_TOKEN = re.compile(r"(?:^|\s)-?\d*(?:\.\d+|\d[eE]-?\d+)(?=\s|$)")
-_SAYS_KATTIS = re.compile(r"\b4[23]\b")
 
 
 def read_kattis(row: Row) -> Candidate:
@@ -312,7 +289,7 @@ def read_kattis(row: Row) -> Candidate:
     if any(name.startswith("include/") for name in files):
         package.flag("needs_files")
     found = _NAME.search(statement)
-    seconds = _read_time_limit(settings, package, statement)
+    seconds = _read_time_limit(settings, package)
     return package.candidate(
         statement,
         url=say(settings, "source_url"),
@@ -354,17 +331,7 @@ def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
     for name in package.paths:
         if name.startswith("submissions/"):
             folder, _, rest = name.removeprefix("submissions/").partition("/")
-            yield name, _find_verdict(package.files.get(name, ""), folder) if rest and "/" not in rest else None
-
-
-def _find_verdict(code: str, folder: str) -> Known | None:
-    """Return the verdict that a program's own text says, else its folder; none where it may be right or wrong."""
-    said = _EXPECTED.search(code)
-    names = [one.strip().replace("-", "_") for one in said[1].split(",")] if said else []
-    found = list(dict.fromkeys(_RESULTS[name] for name in names if name in _RESULTS))
-    if len(found) > 1:
-        return None if "accepted" in found else "wrong_answer"
-    return found[0] if found else _KNOWN.get(folder)
+            yield name, _KNOWN.get(folder) if rest and "/" not in rest else None
 
 
 def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
@@ -382,10 +349,6 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
         return package.flag("needs_checker", f"{len(sources)} sources of output validators")
     code, missing = inline_includes(sources[0], files)
     language = language_of(sources[0])
-    if not missing and "argv[3]" in code and not _SAYS_KATTIS.search(code):
-        # It takes input, output and answer as files, and ends with 0 or 1.
-        package.notes.append(("checker", f"{sources[0]}, which is called as testlib's checkers are"))
-        return Checker(type="program", code=code, language=language, protocol="testlib")
     package.note_checker(sources[0], missing)
     return Checker(type="program", code=code or " ", language=language, protocol="kattis", arguments=tuple(flags))
 
@@ -425,18 +388,9 @@ def _tolerance(text: str | None) -> float | None:
     return number
 
 
-def _read_time_limit(settings: Mapping[str, Any], package: Package, statement: str) -> float | None:
-    limits = _limits(settings)
-    domjudge = _DOMJUDGE_LIMIT.search(package.files.get("domjudge-problem.ini", ""))
-    found = (package.files.get(".timelimit"), limits.get("time_limit"), domjudge[1] if domjudge else None)
-    if seconds := next(filter(None, map(read_amount, found)), None):
-        return seconds
-    if _read_multiplier(settings):
-        return None
-    stated = _SECONDS.search(_TAG.sub(" ", statement))
-    if stated:
-        package.notes.append(("time_limit_seconds", "as the statement says"))
-    return float(stated[1]) if stated else None
+def _read_time_limit(settings: Mapping[str, Any], package: Package) -> float | None:
+    found = (package.files.get(".timelimit"), _limits(settings).get("time_limit"))
+    return next(filter(None, map(read_amount, found)), None)
 
 
 def _read_multiplier(settings: Mapping[str, Any]) -> float | None:

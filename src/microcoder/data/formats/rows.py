@@ -9,6 +9,7 @@ asks for an interactive program would give a verdict that means something else.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,20 +17,122 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import contests, functions, own, packages, polygon, sets
-from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.format import Folders, Format, recognise
-from microcoder.data.formats.own import find_record, read_record
+from microcoder.data.formats import contests, functions, packages, polygon, sets
+from microcoder.data.formats.candidates import Candidate, Solution
+from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.text import shorten
+from microcoder.data.formats.text import read_json, shorten
 from microcoder.judge.core.errors import DataError, explain_fault
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
 
+CARRIED_IN = (
+    "problem",
+    "extra_info.problem",
+    "verifier_metadata.problem",
+    "info.problem",
+    "reward_model.ground_truth.problem",
+    "ground_truth.problem",
+)
+"""Where rows that we export carry the whole record, for checkers, limits and calls that their form has no place for."""
+_NEEDED = ("id", "tests")
+
+
+def read_own(row: Row) -> Candidate:
+    """Read a problem line into a candidate."""
+    problem = read_record(row.values)
+    if not problem.statement.strip() and not row.is_judged:
+        raise Malformed("no_statement", "statement is blank")
+    solutions = (Solution(code=problem.reference, language=problem.language),) if problem.reference else ()
+    return row.candidate(
+        problem.statement,
+        problem.tests,
+        title=problem.id,
+        platform_difficulty=problem.tier or "",
+        programming_language=problem.language,
+        fn_name=problem.fn_name,
+        call=problem.call,
+        starter_code=problem.starter_code,
+        harness=problem.harness,
+        checker=problem.checker,
+        time_limit_seconds=problem.time_limit_seconds,
+        memory_limit_mib=problem.memory_limit_mib,
+        solutions=solutions,
+    )
+
+
+def read_record(values: Mapping[str, Any]) -> Problem:
+    """Return the problem of a row that is our record, or carries one."""
+    where, record = find_record(values) or ("", values)
+    try:
+        # A table gives null where a row lacks a field.
+        return Problem.model_validate({name: value for name, value in record.items() if value is not None})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
+        found = "" if fault["type"] == "missing" else f", not {shorten(fault['input'], 60)}"
+        if fault["type"] == "extra_forbidden":
+            found = "; a record takes no further columns: put it into a column `problem`, or leave this one out"
+        raise Malformed(_reason(fault["type"], fault["loc"]), f"{explain_fault(fault, path)}{found}") from None
+
+
+def _reason(fault: str, where: tuple[int | str, ...]) -> str:
+    if fault == "string_unicode":
+        return "bad_unicode"
+    if where[:1] == ("tests",) and (len(where) > 1 or fault != "missing"):
+        return "bad_tests"
+    if fault == "missing":
+        return "missing_field"
+    return "wrong_type" if fault.endswith("_type") else "wrong_value"
+
+
+def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+    """Return where a row has our record, and the record; None if it has none."""
+    if is_record(values):
+        return "", values
+    for path in CARRIED_IN:
+        if not has_field(values, path):
+            continue
+        value: Any = values
+        for name in path.split("."):
+            value = _object(value).get(name)
+        record = _object(value)
+        if is_record(record):
+            return path, record
+    return None
+
+
+def is_record(values: Mapping[str, Any]) -> bool:
+    """Whether these fields are those of our record, and no others."""
+    return all(name in values for name in _NEEDED) and values.keys() <= Problem.model_fields.keys()
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = read_json(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+_OWN = (
+    Format(
+        "microcoder",
+        "our own problem lines, and rows that carry one (docs/rows.md)",
+        read_own,
+        tests_in="tests",
+        shape=LISTED,
+        # The fields that others do not have: what they say must not be lost where a column was added.
+        marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
+    ),
+)
+
+
 # Of two formats that as many of a row's fields speak for, the earlier one is taken.
 FORMATS: Mapping[str, Format] = MappingProxyType({
     format.name: format
-    for format in (*own.FORMATS, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
+    for format in (*_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
                    *packages.FORMATS, *polygon.FORMATS)
 })  # fmt: skip
 _READERS = {name: format.read for name, format in FORMATS.items()}
@@ -209,3 +312,38 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+_MOST_PROBLEMS = 256
+_OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
+"""What verl adds to a row's `extra_info` before a reward is asked for."""
+
+
+def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
+    """Return the problem of a row, or of what is left of one, as `Problem.from_row`; equal rows are read once."""
+    if isinstance(row, Problem):
+        return row
+    # Tests are mostly text, and large: as it is, comparing it costs next to nothing.
+    fields = tuple(
+        (str(name), isinstance(value, str), value if isinstance(value, str) else json.dumps(value, default=_as_plain))
+        for name, value in row.items()
+    )
+    return _read_once(fields, format)
+
+
+def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
+    """Return the problem of a row as verl hands it to whoever scores its responses."""
+    known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
+    return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})
+
+
+@lru_cache(_MOST_PROBLEMS)
+def _read_once(fields: tuple[tuple[str, bool, str], ...], format: str | None) -> Problem:
+    return read_problem({name: text if is_text else json.loads(text) for name, is_text, text in fields}, format)
+
+
+def _as_plain(value: Any) -> Any:
+    """Return arrays of numpy and pandas, sets and bytes as JSON has them."""
+    if callable(getattr(value, "tolist", None)):
+        return value.tolist()
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)

@@ -11,14 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note, Solution
 from microcoder.data.formats.format import PAIRS, Columns, Folders, Format, read_program
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import cut_fence, decode_tests, name_language, python_solutions, read_lines
 from microcoder.data.formats.text import read_json, read_literal
-from microcoder.judge.core.types import Checker
 
 
 def _read_folder(row: Row) -> Candidate:
@@ -102,7 +100,6 @@ def read_livecodebench(row: Row) -> Candidate:
         raise Malformed("missing_field", "private_test_cases")
     if row.is_judged and fn_name and names == {None}:
         raise Malformed("bad_tests", f"stdin tests, but metadata names the function {fn_name!r}; they must have none")
-    judged_by = _judged_by(metadata) if row.is_judged else {}
     platform, name = row.optional("platform").lower(), row.name("question_id")
     return row.candidate(
         row.statement("question_content"),
@@ -114,7 +111,8 @@ def read_livecodebench(row: Row) -> Candidate:
         fn_name=names.pop() if names else None,
         starter_code=row.optional("starter_code") or None,
         tests=tuple(test for _, tests in found for test in tests.tests),
-        **judged_by,
+        time_limit_seconds=TIME_LIMIT_SECONDS if row.is_judged else None,
+        memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
         groups=tuple(group for group, tests in found for _ in tests.tests),
         solutions=_graded_right(row),
     )
@@ -127,19 +125,6 @@ def _graded_right(row: Row) -> tuple[Solution, ...]:
     return python_solutions(
         [code for code, is_right in zip(row.texts("code_list"), row.items("graded_list"), strict=False) if is_right]
     )
-
-
-def _judged_by(metadata: Row) -> dict[str, Any]:
-    """Return limits and comparison: LiveCodeBench's own, or what a corpus that we exported says."""
-    memory = metadata.number("memory_limit_mib")
-    kind = metadata.optional("checker")
-    if kind not in ("", "default", "exact", "tokens"):
-        raise Malformed("bad_checker", f"metadata.checker is {kind!r}; use default, exact or tokens")
-    return {
-        "time_limit_seconds": metadata.number("time_limit_seconds") or TIME_LIMIT_SECONDS,
-        "memory_limit_mib": round(memory) if memory else MEMORY_LIMIT_MIB,
-        "checker": Checker.model_validate({"type": kind or "default"}),
-    }
 
 
 def make_url(platform: str, name: str) -> str:

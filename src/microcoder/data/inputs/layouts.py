@@ -96,25 +96,6 @@ class Read:
     layout: Layout
     values: tuple[Values, ...]
 
-    @property
-    def records(self) -> frozenset[str]:
-        """Names of the tables whose rows are of one width that nothing counts: each column is something of its own."""
-        given = [item for item in self.layout.items if item.form != "count"]
-        named = list(zip(self.layout.names, given, strict=True))
-        tables = [name for name, item in named if item.form == "rows" and item.of != 0]
-        columns = (set(column) for column in zip(*self.values, strict=True) if all(isinstance(v, int) for v in column))
-        counted = {column.pop() for column in columns if len(column) == 1}
-        widths = {name: self.widths(name) for name in tables if len(self.values) > 1}
-        pieces = {name for name, item in named if item.form == "rows" and item.of == 0 and item.width > 1}
-        return frozenset(pieces) | frozenset(
-            name for name, seen in widths.items() if len(seen) == 1 and seen != {1} and not seen <= counted
-        )
-
-    def widths(self, name: str) -> set[int]:
-        """Return the widths of a table's rows over all inputs."""
-        place = self.layout.names.index(name)
-        return {len(row) for values in self.values for row in values[place]}
-
 
 def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
     """Return the ways to see arguments of calls: as they are, and without those that count another."""
@@ -249,56 +230,7 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
                     scalars.append((len(items), [int(token) for token in tokens]))
                 items.append(Item("value", width=widths[0] if place == 0 else 1))
         cursors = [cursor + 1 for cursor in cursors]
-        if len(set(left)) > 1 and (block := _find_block(inputs, cursors, scalars, items)):
-            heights = [number - block[1] for number in dict(scalars)[block[0]]]
-            ahead = [rows[c : c + n] for c, n, rows in zip(cursors, heights, inputs, strict=True)]
-            _take_rows(items, ahead, *block)
-            cursors = [cursor + num for cursor, num in zip(cursors, heights, strict=True)]
     return items
-
-
-def _find_block(
-    inputs: Sequence[list[list[str]]],
-    cursors: Sequence[int],
-    scalars: Sequence[tuple[int, list[int]]],
-    items: Sequence[Item],
-) -> tuple[int, int] | None:
-    """Return the item that says how many lines belong together, with others after them, and how many less it are."""
-    if _find_count(scalars, [len(rows) - c for c, rows in zip(cursors, inputs, strict=True)], items) is not None:
-        # It counts all that is left.
-        return None
-    for less in (0, 1):
-        for place, numbers in scalars:
-            heights = [number - less for number in numbers]
-            after = [len(rows) - c - n for c, n, rows in zip(cursors, heights, inputs, strict=True)]
-            is_free = items[place].form == "value" and len(set(heights)) > 1
-            if not is_free or min(after) < 0 or min(heights) < 0:
-                continue
-            ahead = [rows[c : c + n] for c, n, rows in zip(cursors, heights, inputs, strict=True)]
-            rest = [rows[c + n :] for c, n, rows in zip(cursors, heights, inputs, strict=True)]
-            others = [one for one in scalars if one[0] != place]
-            is_told = (
-                after == heights
-                or (min(after) > 0 and _promises(rest))
-                or (
-                    (min(after) > 0 < min(heights))
-                    and (len(set(after)) == 1 or _find_count(others, after, items) is not None)
-                )
-            )
-            if is_told and _are_alike(ahead):
-                return place, less
-    return None
-
-
-def _promises(blocks: Sequence[list[list[str]]]) -> bool:
-    """Whether each block begins with a line on which, at one place, stands how many lines follow."""
-    firsts = [block[0] for block in blocks]
-    if len({len(first) for first in firsts}) != 1:
-        return False
-    return any(
-        all(first[place] == str(len(block) - 1) for first, block in zip(firsts, blocks, strict=True))
-        for place in range(len(firsts[0]))
-    )
 
 
 def _find_height(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int]) -> tuple[int, int] | None:

@@ -22,16 +22,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from microcoder.data.pipeline.parts import (
+from microcoder.data.pipeline.steps import (
+    BarrierStep,
+    InputShard,
     KeptRows,
+    MapStep,
     Part,
+    Row,
     SpilledObservations,
     SpilledRows,
+    Step,
     count_reasons,
+    digest,
     read_kept,
+    step_key,
     write_part,
 )
-from microcoder.data.pipeline.steps import BarrierStep, InputShard, MapStep, Row, Step, digest, step_key
 from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.machine import count_processors
 

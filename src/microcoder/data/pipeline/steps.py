@@ -2,20 +2,32 @@
 
 A step says what decides its result: its settings, and the source of the modules that hold its code. From that and
 the key of its input comes the key of each result, so that a result is known again without looking inside.
+
+The files between steps: one a shard and step, whole or absent, the same bytes for the same rows.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import os
+import pickle
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from microcoder.data.formats.candidates import Candidate, Lineage, Rejection, Stage
 from microcoder.judge.core.config import Config
+from microcoder.judge.core.errors import DataError
 
 Row = Candidate | Rejection
 """A row at any stage of a build."""
@@ -27,7 +39,7 @@ gone through: what yields holds few of them."""
 WOULD_REJECT = "would_reject"
 """Step in the lineage of a row that stayed though a step would have rejected it; its field is the reason."""
 _KEY_CHARACTERS = 16
-_ALWAYS = ("microcoder.data.formats.candidates", "microcoder.data.pipeline.parts", "microcoder.judge.core.types")
+_ALWAYS = ("microcoder.data.formats.candidates", "microcoder.data.pipeline.steps", "microcoder.judge.core.types")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +139,170 @@ def source_digest(name: str) -> str:
     files = [origin] if origin.name != "__init__.py" else sorted(origin.parent.rglob("*"))
     wanted = [path for path in files if path.is_file() and path.suffix != ".pyc"]
     return digest(*(part for path in wanted for part in (path.name, hashlib.sha256(path.read_bytes()).hexdigest())))
+
+
+T = TypeVar("T")
+_SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())])
+
+_GROUP_CHARACTERS = 4 << 20
+"""From which on a group of rows is written and read by itself."""
+_MAGIC = b"PAR1"
+"""The last bytes of a Parquet file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One shard's rows after one step."""
+
+    shard: int
+    step: str
+    key: str
+    path: Path
+
+    @classmethod
+    def of(cls, work: Path, step: str, shard: int, key: str) -> Part:
+        """Name a part; its key is in its file name, so that a stale one is never taken."""
+        return cls(shard, step, key, work / step / f"{shard:06d}-{key}.parquet")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the part's file is there and complete; one that a power cut shortened is not."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(-len(_MAGIC), os.SEEK_END)
+                return file.read() == _MAGIC
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # Shorter than its last bytes.
+                return False
+            raise
+
+
+def write_part(path: Path, rows: Iterable[Row]) -> None:
+    """Write a part by an atomic rename, as its rows come: the text of a few is in memory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        # A dictionary of texts that are all different would only be built in vain.
+        with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
+            for group in cut(map(_record, rows), lambda one: len(one["record"]), size=_GROUP_CHARACTERS):
+                writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    partial.replace(path)
+
+
+def _record(row: Row) -> dict[str, Any]:
+    reason = row.reason if isinstance(row, Rejection) else ""
+    record = row.model_dump_json(exclude_defaults=True)
+    return {"id": row.id, "is_kept": isinstance(row, Candidate), "reason": reason, "record": record}
+
+
+def cut(items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: float = math.inf) -> Iterator[list[T]]:
+    """Yield the items in order, `most` at a time, or fewer as soon as their sizes add up to `size`."""
+    piece, held = list[T](), 0
+    for item in items:
+        piece.append(item)
+        held += size_of(item)
+        if len(piece) >= most or held >= size:
+            yield piece
+            piece, held = [], 0
+    if piece:
+        yield piece
+
+
+def read_part(path: Path) -> list[Row]:
+    """Return a part's rows, in order."""
+    return [
+        Candidate.model_validate_json(text) if is_kept else Rejection.model_validate_json(text)
+        for is_kept, text in _records(path)
+    ]
+
+
+def read_kept(path: Path) -> list[Candidate]:
+    """Return the rows of a part that are still on their way."""
+    return list(KeptRows(path))
+
+
+class KeptRows(Iterable[Candidate]):
+    """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        columns = (table.to_pydict() for table in _read(path, ["id", "is_kept"]))
+        pairs = (pair for one in columns for pair in zip(one["id"], one["is_kept"], strict=True))
+        self.ids = [name for name, is_kept in pairs if is_kept]
+        """In order."""
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return (Candidate.model_validate_json(text) for is_kept, text in _records(self._path) if is_kept)
+
+
+def read_rejected(path: Path) -> list[Rejection]:
+    """Return the rejected rows of a part."""
+    return [Rejection.model_validate_json(text) for is_kept, text in _records(path) if not is_kept]
+
+
+def count_reasons(path: Path) -> Counter[str]:
+    """Return how many rows of a part were rejected by reason; kept ones count under an empty text."""
+    return Counter(reason for table in _read(path, ["reason"]) for reason in table["reason"].to_pylist())
+
+
+class SpilledRows:
+    """Rows on disk, indexed by id, in a file that ends with this object."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None)
+        self._connection.execute("CREATE TABLE rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID")
+
+    def add(self, path: Path, names: Collection[str]) -> None:
+        """Add rows of a part to the file and its index."""
+        for table in _read(path, ["id", "record"]):
+            rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
+            self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
+
+    def find(self, names: Iterable[str]) -> dict[str, Candidate]:
+        """Return some of the rows by their ids."""
+        found = ((name, self._connection.execute("SELECT record FROM rows WHERE id = ?", (name,))) for name in names)
+        return {name: Candidate.model_validate_json(rows.fetchone()[0]) for name, rows in found}
+
+
+class SpilledObservations:
+    """Observations of every row in a file that ends with this object; shards may come in any order."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None)
+        self._connection.execute("CREATE TABLE shards (number INTEGER PRIMARY KEY, ids BLOB, looks BLOB)")
+
+    def add(self, shard: int, ids: Sequence[str], looks: Sequence[Any]) -> None:
+        """Add a shard's observations: the ids of its rows, and one value for each."""
+        row = (shard, pickle.dumps(list(ids)), pickle.dumps(list(looks)))
+        self._connection.execute("INSERT INTO shards VALUES (?, ?, ?)", row)
+
+    def ids(self, shard: int) -> list[str]:
+        """Return the ids of a shard's rows."""
+        (ids,) = self._connection.execute("SELECT ids FROM shards WHERE number = ?", (shard,)).fetchone()
+        return pickle.loads(ids)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the observations, shard after shard; may be repeated."""
+        # Written by ourselves a moment ago, to a file without a name.
+        for (looks,) in self._connection.execute("SELECT looks FROM shards ORDER BY number"):
+            yield from pickle.loads(looks)
+
+
+def _records(path: Path) -> Iterator[tuple[bool, str]]:
+    for table in _read(path, ["is_kept", "record"]):
+        yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)
+
+
+def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
+    try:
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        said = " ".join(str(error).split())
+        raise DataError(f"{path} is damaged ({said}); delete it and type the same command again") from None

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.engine import StepCounts
-from microcoder.data.pipeline.parts import cut
+from microcoder.data.pipeline.steps import cut
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
@@ -54,6 +54,7 @@ _PROBLEMS = pa.schema(
         ("pass_rate_low", _REAL),
         ("pass_rate_high", _REAL),
         ("pass_rate_measured_on", _TEXT),
+        ("pass_rates", _TEXTS),
         ("natural_language", _TEXT),
         ("programming_language", _TEXT),
         ("statement", _TEXT),
@@ -165,6 +166,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
         "pass_rate_low": difficulty.pass_rate_low,
         "pass_rate_high": difficulty.pass_rate_high,
         "pass_rate_measured_on": difficulty.measured_on,
+        "pass_rates": list(candidate.pass_rates),
         "num_tests": len(candidate.tests),
         "num_hidden_tests": count_hidden(candidate),
         "num_generated_tests": sum(origin.kind != "given" for origin in candidate.origins),
@@ -198,15 +200,6 @@ def rejected_row(row: Rejection) -> dict[str, Any]:
     """Return a rejected row as the plain row of the table."""
     text = row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
     return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
-
-
-def describe_first_rejected(folder: Path) -> str:
-    """Return the first row that a corpus lost, and why; empty if it lost none."""
-    for path in sorted(folder.glob("rejected-*.parquet")):
-        for row in pq.read_table(path, columns=["id", "reason", "detail"]).slice(0, 1).to_pylist():
-            said = f" ({row['detail']})" if row["detail"] else ""
-            return f"{row['id']}: {row['reason']}{said}"
-    return ""
 
 
 def read_released(folder: Path) -> list[Problem]:

@@ -27,8 +27,7 @@ from itertools import cycle
 from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
-from microcoder.data.inputs.model import InputModel, learn
-from microcoder.data.inputs.mutating import MUTATIONS, mutate
+from microcoder.data.inputs.mutating import MUTATIONS, InputModel, learn, mutate
 from microcoder.data.tests.answers import (
     AT_ONCE,
     MOST_BYTES,
@@ -266,7 +265,7 @@ def _understand_text(tests: Sequence[TestCase]) -> Understanding | str:
     # Cases of one line each are the rows of a table as well, and a table has several of them.
     is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
     for read in read_texts(cut[0] if cut and is_cut else texts, is_typed=True):
-        model = learn(read.layout.names, read.values, records=read.records)
+        model = learn(read.layout.names, read.values)
         layout = replace(read.layout, is_repeated=is_cut)
         known = tuple((layout.render(values), values) for values in read.values)
         is_same = is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True))

@@ -160,7 +160,7 @@ def _find_inputs(
     *,
     is_large_alone: bool,
 ) -> list[MadeInput]:
-    """Return made inputs, each once, certified and none that is known; `is_large_alone`: small ones there are enough.
+    """Return made inputs, each once, certified, none of them known; `is_large_alone`: small ones there are enough.
 
     Those that nothing certifies are among them where the settings say so, and two references agree on their answers.
     """

@@ -17,7 +17,7 @@ from typing import Any
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-from microcoder.data.formats.own import problem_of_reward
+from microcoder.data.formats.rows import problem_of_reward
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
