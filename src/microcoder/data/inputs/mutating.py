@@ -1,8 +1,7 @@
-"""What known inputs have in common: kinds, ranges, letters, facts of lists, and numbers that bound each other.
+"""Inputs made from known ones by one named, seeded change, which keep what all known ones have in common.
 
-Kept to strictly, whether a statement speaks of it or not: what chance made alike costs a few mutations.
-
-Inputs made from known ones by one named, seeded change.
+That is learnt from the inputs alone: kinds, ranges, letters, facts of lists, and numbers that bound each other. It is
+kept to strictly, whether a statement speaks of it or not: what chance made alike costs a few mutations.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.files import new_file
@@ -78,7 +77,9 @@ def _parse(text: str, where: str) -> Any:
 def explain_faults(error: ValidationError, schema: type[Record]) -> str:
     """Return one line that names each fault of a record once, and its fix."""
     faults = error.errors()
-    unknown = {fault["loc"]: _fields_at(schema, fault["loc"][:-1]) for fault in faults if _is_unknown(fault)}
+    unknown = {
+        fault["loc"]: _fields_at(schema, fault["loc"][:-1]) for fault in faults if fault["type"] == "extra_forbidden"
+    }
     meant = {place: nearest(str(place[-1]), known) for place, known in unknown.items()}
     typed = {(*place[:-1], name) for place, name in meant.items()}
     lines = []
@@ -100,10 +101,6 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
         inside = f" of {'.'.join(map(str, place))}" if place else ""
         lines.append(f"known keys{inside}: {', '.join(sorted(known))}")
     return "; ".join(lines)
-
-
-def _is_unknown(fault: ErrorDetails) -> bool:
-    return fault["type"] == "extra_forbidden"
 
 
 def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:

@@ -183,8 +183,10 @@ class Language(Record):
     def read_version(self) -> str:
         """Return what its compiler or runtime says that its version is; empty where it says none."""
         command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
+        if command is None:
+            return ""
         try:
-            said = subprocess.run([command or "false", "--version"], capture_output=True, text=True, timeout=20).stdout
+            said = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=20).stdout
         except (OSError, subprocess.TimeoutExpired):
             return ""
         found = re.search(r"\d+(\.\d+)+", said)

@@ -228,8 +228,8 @@ class AlgorithmConfig(Config):
                 'problem_choice = "active" and group_filtering = "dynamic" both avoid flat groups, and what the latter '
                 "drops is not recorded for the former; drop one"
             )
-        is_loss_alone = not self.kl_coefficient
-        if masking.excluded_from == "denominator" and self.loss.divides_by == "responses" and is_loss_alone:
+        is_idle = masking.excluded_from == "denominator" and self.loss.divides_by == "responses"
+        if is_idle and not self.kl_coefficient:
             yield (
                 f'masking.leave_out_of = "denominator" changes nothing with loss = "{self.loss.kind}", which divides '
                 'by the number of responses, the masked among them; use "gradient", "baseline", or loss = "dapo"'

@@ -8,7 +8,7 @@ The lowest temperature between them is chosen: it keeps most accuracy and is far
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -73,30 +73,44 @@ def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperatur
     )
 
 
+def measure_grid(
+    settings: DiversityTemperature, sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]]
+) -> list[ProbePoint]:
+    """Return the figures at each temperature of the grid; `sample` is called with a temperature and its number."""
+    return [
+        summarise_point(sample(temperature, number), temperature=temperature)
+        for number, temperature in enumerate(settings.grid)
+    ]
+
+
 def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperature) -> Choice:
     """Return the lowest temperature that is neither below the converged diversity nor unstable.
 
     If there is none: the highest stable one. If all are unstable: the most accurate.
     """
     best = max((point.accuracy or 0.0 for point in points), default=0.0)
-    found = {point.temperature: _place(point, best, settings) for point in points}
-    reasons = [
-        f"temperature {point.temperature:g}: accuracy {_shown(point.accuracy)}, diversity {_shown(point.diversity)}: "
-        f"{found[point.temperature]}"
-        for point in points
-    ]
+    unstable = {point.temperature: _why_unstable(point, best) for point in points}
+    calm = [point for point in points if not unstable[point.temperature]]
+    reasons = [_describe(point, unstable[point.temperature], settings) for point in points]
     if not best:
         reasons.append("no sample was right at any temperature: accuracy does not show the unstable range")
-    fitting = [point for point in points if found[point.temperature] == "fits"]
-    calm = [point for point in points if not found[point.temperature].startswith("unstable")]
-    if fitting:
-        chosen, why = fitting[0], "the lowest that is neither too low nor unstable"
+    high_enough = [point for point in calm if not _is_low(point, settings)]
+    if high_enough:
+        chosen = high_enough[0]
+        reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor unstable")
     elif calm:
-        chosen, why = calm[-1], "the highest stable one, none fits: watch diversity, or try a finer grid"
+        chosen = calm[-1]
+        reasons.append(
+            f"no temperature is both; {chosen.temperature:g} is the highest stable one, and diversity may "
+            "fall from where it starts: watch it, or try a finer grid"
+        )
     else:
         chosen = max(points, key=lambda point: (point.accuracy or 0.0, -point.temperature))
-        why = "the most accurate, every temperature is unstable: add lower ones to rollout.temperature.grid"
-    return Choice(chosen.temperature, (*reasons, f"{chosen.temperature:g} is {why}"))
+        reasons.append(
+            f"every temperature is unstable; {chosen.temperature:g} is the most accurate: add lower ones to "
+            "rollout.temperature.grid"
+        )
+    return Choice(chosen.temperature, tuple(reasons))
 
 
 def choose_tasks(config: TrainConfig, tasks: Sequence[Task]) -> list[Task]:
@@ -121,15 +135,25 @@ def read_probe(run: RunDirectory) -> Probe:
     return Probe(**record)
 
 
-def _place(point: ProbePoint, best_accuracy: float, settings: DiversityTemperature) -> str:
+def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:
+    return point.diversity is None or point.diversity < settings.converged_diversity
+
+
+def _why_unstable(point: ProbePoint, best_accuracy: float) -> str:
     if point.diversity is not None and point.diversity > MAX_DIVERSITY:
-        return f"unstable, diversity is over {MAX_DIVERSITY:g}"
+        return f"diversity is over {MAX_DIVERSITY:g}"
     if (point.accuracy or 0.0) < MIN_ACCURACY_SHARE * best_accuracy:
-        return f"unstable, accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best_accuracy:.3f}"
-    if point.diversity is None or point.diversity < settings.converged_diversity:
-        return f"too low, training would converge to {settings.converged_diversity:g} and start under it"
-    return "fits"
+        return f"accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best_accuracy:.3f}"
+    return ""
 
 
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _describe(point: ProbePoint, unstable: str, settings: DiversityTemperature) -> str:
+    figures = (
+        f"temperature {point.temperature:g}: accuracy {'-' if point.accuracy is None else f'{point.accuracy:.3f}'}, "
+        f"diversity {'-' if point.diversity is None else f'{point.diversity:.3f}'}"
+    )
+    if unstable:
+        return f"{figures}: unstable, {unstable}"
+    if _is_low(point, settings):
+        return f"{figures}: too low, training would converge to {settings.converged_diversity:g} and start under it"
+    return f"{figures}: fits"

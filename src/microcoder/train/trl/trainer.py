@@ -32,7 +32,7 @@ from microcoder.train.recipe.batching import Batches
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.run.probe import choose_tasks, summarise_point, write_probe
+from microcoder.train.run.probe import choose_tasks, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder, summarise_step
 from microcoder.train.run.tasks import EngineInputs, Task
 from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
@@ -358,10 +358,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
 
         with self.clock.phase("probe"):
-            points = [
-                summarise_point(sample(temperature, number), temperature=temperature)
-                for number, temperature in enumerate(settings.grid)
-            ]
+            points = measure_grid(settings, sample)
         if self.accelerator.is_main_process:
             self.observer.probe(write_probe(self.run, settings, points))
         self.accelerator.wait_for_everyone()

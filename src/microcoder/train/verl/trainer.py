@@ -34,7 +34,7 @@ from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.metrics import SamplerMismatch, ScoredRollout, list_numbers
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.run.probe import summarise_point, write_probe
+from microcoder.train.run.probe import measure_grid, write_probe
 from microcoder.train.run.recorder import Groups, Recorder, summarise_step
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
@@ -292,10 +292,7 @@ class MicroCoder(PPOTrainer):
             return self._sample_apart(**asked)[1]
 
         with self._asking_training_problems(settings.num_problems):
-            points = [
-                summarise_point(sample(temperature, number), temperature=temperature)
-                for number, temperature in enumerate(settings.grid)
-            ]
+            points = measure_grid(settings, sample)
         write_probe(self.run, settings, points)
 
     @contextmanager
