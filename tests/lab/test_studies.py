@@ -63,11 +63,13 @@ def test_work_that_studies_share_is_done_once() -> None:
     assert len({work.folder for work in works}) == len(distinct)
     assert [work.seed for work in distinct] == sorted(work.seed for work in distinct)
     assert {work.folder.parent.name for work in distinct} == {digest_code()}
-    # Other seeds are other work of the same study.
+    # Other seeds are other work of the same study, from another warm-started model.
     here = planned("002_evaluator", QUICK)
     there = plan_work(STUDIES["002_evaluator"], scale=QUICK, root=Path("runs"), seeds_from=100)
     assert [work.seed + 100 for work in here] == [work.seed for work in there]
     assert not {work.folder for work in here} & {work.folder for work in there}
+    starts = [{work.config.model_dump()["model"]["warm_start"]["seed"] for work in works} for works in (here, there)]
+    assert starts == [{0}, {100}]
 
 
 def test_every_idea_of_a_study_can_act_at_every_scale() -> None:

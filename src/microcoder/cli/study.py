@@ -36,7 +36,7 @@ class Chosen:
     scale: str = "micro"
     """Scale of the study's file, such as qwen3-4b."""
     seeds_from: int = 0
-    """Added to every seed, to repeat a study with other seeds."""
+    """Added to every seed, also that of a tiny model's warm start, to repeat a study elsewhere."""
     runs: Path = Path("runs/studies")
     """Folder of all studies' runs; for a report also what another one wrote: a study's records (`NAME-records.tar.xz`),
     or the `results.json` of all, to judge its effects anew."""

@@ -40,7 +40,7 @@ from microcoder.judge.core.extensions import load_extension
 from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_text
 from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, StudyFile
-from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.recipe.recipe import MicroModel, TrainConfig
 from microcoder.train.run.manifest import digest_config, read_git
 from microcoder.train.runs import RunDirectory
 
@@ -194,10 +194,15 @@ def _fill_in(value: Any, seed: int) -> Any:
             return value
 
 
-def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int) -> TrainConfig:
+def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:
     chosen = file.scale(scale)
     layers = [file.study.set, chosen.set, keys, {"seed": seed}]
-    return load_config(TrainConfig, [file.path.parent / chosen.baseline], layers=layers)
+    config = load_config(TrainConfig, [file.path.parent / chosen.baseline], layers=layers)
+    if seeds_from == 0 or not isinstance(config.model, MicroModel):
+        return config
+    # What is to hold elsewhere must hold of another warm-started model, too.
+    start = config.model.warm_start.model_copy(update={"seed": config.model.warm_start.seed + seeds_from})
+    return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
 
 
 def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
@@ -208,18 +213,18 @@ def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
         code: code digest of the runs; None: that of the installed code.
-        seeds_from: added to every seed, for a replication.
+        seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
     """
     runs = []
     seeds = [seed + seeds_from for seed in file.seeds(scale)]
     for level in file.study.levels:
         keys = level_keys(file, scale=scale, level=level)
-        recipe = _resolve(file, scale, _fill_in(keys, seeds[0]), seeds[0])
+        recipe = _resolve(file, scale, _fill_in(keys, seeds[0]), seeds[0], seeds_from)
         for seed in seeds:
             # Reading a recipe takes a while: once for all seeds, unless the level names the seed.
             config = recipe.model_copy(update={"seed": seed})
             if _fill_in(keys, seed) != _fill_in(keys, seeds[0]):
-                config = _resolve(file, scale, _fill_in(keys, seed), seed)
+                config = _resolve(file, scale, _fill_in(keys, seed), seed, seeds_from)
             folder = root / (code or digest_code()) / f"seed{seed}-{digest_config(config)}"
             runs.append(Work(file.name, level, seed, config, folder))
     return sorted(runs, key=lambda run: seeds.index(run.seed))
@@ -233,7 +238,7 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
         given = (
             measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
         )
-        recipe = _resolve(file, scale, measurement.set, 0)
+        recipe = _resolve(file, scale, measurement.set, 0, start)
         for seed in (seed + start for seed in measurement.seeds):
             if any((level, seed) not in folders for level in measurement.uses):
                 continue
