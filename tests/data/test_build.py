@@ -269,7 +269,8 @@ def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--workers", "2")
+    # Not a cluster that another test has here, and ends.
+    build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--ray-address", "local", "--workers", "2")
     __import__("ray").shutdown()
     assert contents(tmp_path / "ray") == contents(built[0].parent / "corpus")
 

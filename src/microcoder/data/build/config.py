@@ -99,7 +99,8 @@ class BuildConfig(Config):
     (our choice)."""
     runner: Literal["native", "ray"] = "native"
     ray_address: str | None = None
-    """Address of a running Ray cluster; None starts one here."""
+    """Address of a running Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started;
+    `local` always starts one."""
     workers: int | None = Field(default=None, ge=1)
     """Processes at the same time, with Ray on each node; one a core where none is given. Where programs run (verify, a
     model's attempts): so many programs."""

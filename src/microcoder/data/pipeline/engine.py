@@ -122,7 +122,7 @@ class Runner:
     workers: int | None = None
     """Processes at the same time, on Ray those of each node; None: one a core."""
     address: str | None = None
-    """Address of a Ray cluster; None starts one here."""
+    """Address of a Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started."""
 
 
 class Looks(NamedTuple):
