@@ -58,7 +58,7 @@ def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner:
     from microcoder.judge.fleet.ray import allow_slow_start, find_nodes
 
     if not ray.is_initialized():
-        if runner.address is None:
+        if runner.address in (None, "local"):
             allow_slow_start(os.environ)
         ray.init(address=runner.address, log_to_driver=False)
     nodes = find_nodes()
