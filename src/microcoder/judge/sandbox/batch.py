@@ -207,15 +207,17 @@ class Library:
         is_rare = not stored and self._suspicious.isdisjoint(names)
         return Watch(self._sizes, self._items, named, is_rare, _STREAMING.isdisjoint(names))
 
-    def reset(self) -> None:
+    def reset(self, *, is_rare: bool = False) -> None:
         """Have caches be empty, decimal numbers follow their first rules, and shared random numbers begin again.
 
-        Caches come first: what they held may act as it goes.
+        Caches come first: what they held may act as it goes. A program whose watch `is_rare` can reach nothing else.
         """
-        self._purge()
         if any(self._filled):
             for cached in self._caches:
                 cached.cache_clear()
+        if is_rare:
+            return
+        self._purge()
         decimal = sys.modules["decimal"]
         decimal.setcontext(decimal.DefaultContext.copy())  # pyrefly: ignore[missing-attribute]
         sys.modules["random"].setstate(self._random)  # pyrefly: ignore[missing-attribute]
@@ -369,13 +371,16 @@ class Batch:
         for name in ("__main__", "solution"):
             sys.modules.pop(name, None)
         gc.collect()
-        self._library.reset()
+        self._library.reset(is_rare=self._watch.is_rare)
 
     def _make_new(self, content: bytes) -> None:
-        for descriptor in (0,) if self._watch.is_silent else (0, 1, 2):
-            os.ftruncate(descriptor, 0)
-            os.lseek(descriptor, 0, os.SEEK_SET)
+        # Written before it is cut: the kernel would free a page, and find and clear another.
         os.pwrite(0, content, 0)
+        os.ftruncate(0, len(content))
+        for descriptor in (0,) if self._watch.is_silent else (0, 1, 2):
+            if descriptor:
+                os.ftruncate(descriptor, 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
         if not self._watch.is_silent:
             stdin, stdout, stderr = self._library.styles
             sys.stdin = sys.__stdin__ = stdin.open(0, "r", _io.BufferedReader)
