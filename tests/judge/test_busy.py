@@ -24,7 +24,7 @@ from microcoder.judge.run.sandboxes import SandboxKind
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied
 from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, WorkerRecord, limits_for
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import Attendance
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 
@@ -92,7 +92,7 @@ def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fau
 
 def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
     record = WorkerRecord()
-    attendance = Attendance(limits_for(0.1, 64, 16), WorkerTurn(), record)
+    attendance = Attendance(limits_for(0.1, 64, 16), Turn(), record)
     limit = 3 * 0.1 + 1
     for seconds, more in ((1.1 * limit, 1.9 * limit), (3 * limit, 0.0)):
         assert attendance._extend(0, seconds, seconds) == pytest.approx(more)
@@ -192,7 +192,7 @@ def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
 def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, answers: tuple[float, ...]) -> None:
     code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
     limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
-    attendance = Attendance(limits, WorkerTurn(), WorkerRecord())
+    attendance = Attendance(limits, Turn(), WorkerRecord())
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"

@@ -36,7 +36,6 @@ from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Program, Verdict
-from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
 from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
@@ -44,6 +43,7 @@ from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.timing import Counts, Pace, sum_counts
+from microcoder.judge.run.turns import make_lock_files
 from microcoder.judge.run.workers import KnownProblem, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
@@ -97,7 +97,7 @@ class Channel:
 def main() -> None:
     """Serve a socket, then end with all sandboxes.
 
-    Arguments: the parent's process id, the descriptors of the socket and of the files for `SharedGate`.
+    Arguments: the parent's process id, the descriptors of the socket and of the files for `Turn`.
     """
     # Also if another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -106,7 +106,7 @@ def main() -> None:
         # It ended before it could be tied to us.
         os._exit(0)
     signal.signal(signal.SIGTERM, _end)
-    JudgeProcess(Channel(descriptor), SharedGate(lock_files)).serve()
+    JudgeProcess(Channel(descriptor), lock_files).serve()
     # What still runs are threads whose sandboxes were ended.
     os._exit(0)
 
@@ -120,13 +120,13 @@ def _end(*_: object) -> NoReturn:
 class JudgeProcess:
     """Executes the messages of its channel."""
 
-    def __init__(self, judge: Channel, gate: SharedGate) -> None:
+    def __init__(self, judge: Channel, lock_files: Sequence[int]) -> None:
         message = judge.receive()
         if message is None:
             os._exit(0)
         self._judge = judge
         self._setup: JudgeSetup = message[0]
-        self._gate = gate
+        self._lock_files = lock_files
         self._is_ending = False
         self._given_up: set[int] = set()
         self._begun: set[int] = set()
@@ -138,7 +138,9 @@ class JudgeProcess:
         options, pace = self._setup.options, self._setup.pace
         try:
             packages = provide_packages(load_profile(options.packages))
-            self._workers = Workers(self._setup.num_workers, options, packages, gate=self._gate, pace=Pace(pace))
+            self._workers = Workers(
+                self._setup.num_workers, options, packages, lock_files=self._lock_files, pace=Pace(pace)
+            )
         except Exception as error:
             self._fail(error)
             return
@@ -266,7 +268,7 @@ class _Process(Place):
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self.process = _spawn(theirs.fileno(), *(file.fileno() for file in self._pool.lock_files))
+                self.process = _spawn(theirs.fileno(), *self._pool.lock_files)
         except OSError as error:
             ours.close()
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
@@ -358,7 +360,7 @@ class Processes(Fleet[_Process]):
         for member in self.members:
             member.end(latest)
         for file in self.lock_files:
-            file.close()
+            os.close(file)
 
     def note(self, member: _Process, kind: int, *content: Any) -> Exception | None:
         """Take a message of a process; return the error by which it ends."""

@@ -35,7 +35,7 @@ from microcoder.judge.run.timing import (
     WorkerRecord,
     limits_for,
 )
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, NO_RUNTIME
 
 _MAX_FAILED_STARTS = 3
@@ -69,12 +69,12 @@ class Sandboxes:
         options: JudgeOptions | None = None,
         *,
         packages: ProvidedPackages | None = None,
-        turn: WorkerTurn | None = None,
+        turn: Turn | None = None,
     ) -> None:
         """Start none yet."""
         self.packages = packages or provide_packages(load_profile(STANDARD))
         self._options = options or JudgeOptions()
-        self._turn = turn or WorkerTurn()
+        self._turn = turn or Turn()
         self._started: dict[SandboxKind, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
@@ -180,7 +180,7 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 class TimedRuns:
     """Runs one worker's tests with timing corrected for neighbours."""
 
-    def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace) -> None:
+    def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace) -> None:
         """Note where tests run, when they may, and how fast this machine is."""
         self._sandboxes = sandboxes
         self._turn = turn

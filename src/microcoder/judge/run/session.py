@@ -35,7 +35,7 @@ from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timing import Pace
-from microcoder.judge.run.turns import Gate, WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (
@@ -92,20 +92,21 @@ class Session:
         self,
         options: JudgeOptions | None = None,
         *,
-        gate: Gate | None = None,
+        turn: Turn | None = None,
         builds: BuildCache | None = None,
         pace: Pace | None = None,
         packages: ProvidedPackages | None = None,
         headers: HeaderShelf | None = None,
     ) -> None:
         self._options = options = options or JudgeOptions()
-        self._turn = WorkerTurn(gate)
+        self.turn = turn or Turn()
+        """The place of its thread."""
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
-        self._sandboxes = Sandboxes(options, packages=packages, turn=self._turn)
+        self._sandboxes = Sandboxes(options, packages=packages, turn=self.turn)
         self.record = self._sandboxes.record
         """Counts so far."""
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
+        self._timed = TimedRuns(self._sandboxes, self.turn, pace or Pace())
         self._sharing = Sharing(options.batch_tests, self.record)
         self.call_stack = ""
         """`Sandbox.call_stack` of the plain sandbox."""
@@ -328,7 +329,7 @@ class Session:
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
                 kind = self._kind(language, code, is_large=is_large)
-                with self._turn.shared():
+                with self.turn.shared():
                     run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
                     if was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
                         self.record.retries += 1
@@ -348,6 +349,7 @@ class Session:
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
         self._sandboxes.close()
+        self.turn.close()
 
     def _load(
         self,
@@ -380,7 +382,7 @@ class Session:
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
         build = SandboxKind(builds=language.name)
-        with self._turn.shared():
+        with self.turn.shared():
             limited = self._builds.limit(language)
             headers = self._headers.provide(limited, code)
             return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
@@ -419,11 +421,11 @@ class Session:
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)
         kind = replace(_CHECKS, runs=_runtime_of(find_language(checker.language)))
-        with self._turn.shared():
+        with self.turn.shared():
             checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         if checkers.was_killed(checked):
             self.record.retries += 1
-            with self._turn.alone():
+            with self.turn.alone():
                 checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         rejection = checking.rejection()
         if rejection is not None:

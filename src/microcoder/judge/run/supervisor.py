@@ -25,7 +25,7 @@ from microcoder.judge.run import isolation, watch
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series, make_memory_file
 from microcoder.judge.run.timing import Limits, WorkerRecord
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
 from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.judge.sandbox.protocol import (
@@ -195,7 +195,7 @@ class Sandbox:
         runtime: Mapping[str, Any] = NO_RUNTIME,
         scratch_mib: int = 16,
         record: WorkerRecord | None = None,
-        turn: WorkerTurn | None = None,
+        turn: Turn | None = None,
         nice: int = 0,
     ) -> None:
         """Start it.
@@ -218,7 +218,7 @@ class Sandbox:
                 "type `microcoder packages standard`, and start again"
             )
         self._record = record or WorkerRecord()
-        self._turn = turn or WorkerTurn()
+        self._turn = turn or Turn()
         self._builds = toolchain is not None
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from microcoder.judge.run import timing
 from microcoder.judge.run.timing import Limits, Reading, WorkerRecord
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import (
     AWAKE,
     CPU_EXPIRED,
@@ -31,7 +31,7 @@ QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 class Attendance:
     """What one running test is allowed: answers the fork server's questions from its start to its end."""
 
-    def __init__(self, limits: Limits, turn: WorkerTurn, record: WorkerRecord) -> None:
+    def __init__(self, limits: Limits, turn: Turn, record: WorkerRecord) -> None:
         """Start the clock of a test; decisions about its time are written into the record."""
         self._limits = limits
         self._turn = turn
