@@ -150,10 +150,10 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         assert session.record.reruns == 1
     # An only try is not cut off for its neighbours, and timed once.
     with closing(slowed_session()) as session, closing(LoadedProgram(burn(0.4))) as program:
-        run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        run = session.timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
         assert run.cpu_seconds < 0.3
-        assert [loss.reason for loss in session._timed.losses] == [Repeat.NEAR_LIMIT]
+        assert [loss.reason for loss in session.timed.losses] == [Repeat.NEAR_LIMIT]
 
 
 @pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
@@ -176,7 +176,7 @@ def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error(
 def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
     with Judge(workers=1, time_scale=1, nice=7) as judging:
         future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
-        sandbox = workers_of(judging).sessions[0]._sandboxes._started[SandboxKind()]
+        sandbox = workers_of(judging).sessions[0].sandboxes._started[SandboxKind()]
         while len(family := list(watch._family(sandbox.pid))) < 2 + judging.isolation.enforced.count("pid_namespace"):
             time.sleep(0.01)
         assert os.getpriority(os.PRIO_PROCESS, family[-1]) >= 7

@@ -159,7 +159,7 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
     judging.judge([Program(""), Program("#")], [problem] * 2)
     pool = judging._pool
     if sys.argv[1] == "0":
-        pids = [one.pid for session in pool.sessions for one in session._sandboxes._started.values()]
+        pids = [one.pid for session in pool.sessions for one in session.sandboxes._started.values()]
     elif os.fork() == 0:  # it has the sockets, too
         time.sleep(60)
         os._exit(0)

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -125,26 +123,16 @@ def describe_file(noun: str, path: str) -> ExtensionSource:
     return ExtensionSource(noun, path, path, 1, hashlib.sha256(code).hexdigest()[:16])
 
 
-class _SourceLoader(SourceFileLoader):
-    """Compiles a file as it stands: bytecode of an earlier text passes for it if size and second are the same."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the code of the file."""
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
 def _import_file(noun: str, where: str) -> ModuleType:
     path = Path(where).expanduser()
     if not path.is_file():
         raise ConfigError(f"{noun}: file {where} does not exist; check the path, which is taken from {Path.cwd()}")
     name = f"microcoder_{noun}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        # As it stands: to an importer, bytecode of an earlier text passes for it if size and second are the same.
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
     except Exception as error:  # it is the user's file: anything may go wrong in it
         del sys.modules[name]
         line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, str(path))

@@ -200,7 +200,7 @@ def _load(
             build = run_compiler(building, limited, limited.build_command(require_compiler(language)), code)
         if not build.is_built:
             return build.message
-        room = find_room(language).as_message() if language.runtime else NO_RUNTIME
+        room = find_room(language) if language.runtime else NO_RUNTIME
         sandbox = Sandbox(runtime=room, scratch_mib=scratch_mib)
         made = LoadedRuntime(language, build.binary, memory_mib) if language.runtime else LoadedBinary(build.binary)
         loaded = opened.enter_context(contextlib.closing(made))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -17,24 +15,6 @@ _PROGRAM_INTERPRETER = 3
 _MOST_HEADERS_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeRoom:
-    """Files and memory that a sandbox gives a runtime beyond a binary's."""
-
-    readable: tuple[str, ...]
-    executables: tuple[str, ...]
-    """The runtime itself and the system's loader, the only files that may be started."""
-    environment: Mapping[str, str]
-    links: Mapping[str, str]
-    texts: Mapping[str, str]
-    address_space_bytes: int
-    reserved_bytes: int
-
-    def as_message(self) -> dict[str, Any]:
-        """Return it as sent to the sandbox."""
-        return asdict(self)
-
-
 def require_runtime(language: Language) -> tuple[Runtime, str]:
     """Return a language's runtime and the path of its command."""
     command = language.runtime.find_command() if language.runtime else None
@@ -43,19 +23,20 @@ def require_runtime(language: Language) -> tuple[Runtime, str]:
     return language.runtime, os.path.realpath(command)
 
 
-def find_room(language: Language) -> RuntimeRoom:
-    """Return what a sandbox of a language with a runtime gives it."""
+def find_room(language: Language) -> dict[str, Any]:
+    """Return what a sandbox gives a language's runtime beyond a binary's files and memory, as sent there."""
     runtime, command = require_runtime(language)
     readable = expand_paths(runtime.fill(path, command) for path in runtime.readable)
-    return RuntimeRoom(
-        readable=(*readable, command),
-        executables=(command, *_find_loader(command)),
-        environment={name: runtime.fill(value, command) for name, value in runtime.environment.items()},
-        links={name: runtime.fill(target, command) for name, target in runtime.links.items()},
-        texts=dict(runtime.texts),
-        address_space_bytes=runtime.address_space_mib << 20,
-        reserved_bytes=runtime.reserved_memory_mib << 20,
-    )
+    return {
+        "readable": (*readable, command),
+        # The only files that may be started: the runtime itself and the system's loader.
+        "executables": (command, *_find_loader(command)),
+        "environment": {name: runtime.fill(value, command) for name, value in runtime.environment.items()},
+        "links": {name: runtime.fill(target, command) for name, target in runtime.links.items()},
+        "texts": dict(runtime.texts),
+        "address_space_bytes": runtime.address_space_mib << 20,
+        "reserved_bytes": runtime.reserved_memory_mib << 20,
+    }
 
 
 class LoadedRuntime(LoadedBinary):

@@ -153,7 +153,7 @@ class Sandboxes:
             packages="" if kind.builds else self.packages.folder,
             preload=kind.preload,
             toolchain=find_toolchain(find_language(kind.builds)) if kind.builds else None,
-            runtime=find_room(find_language(kind.runs)).as_message() if kind.runs else NO_RUNTIME,
+            runtime=find_room(find_language(kind.runs)) if kind.runs else NO_RUNTIME,
             scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large or kind.builds else _SCRATCH_MIB,
             layers=self._options.layers,
             record=self.record,

@@ -220,18 +220,13 @@ class Workers:
         total = sum_counts(session.record for session in self.sessions)
         return replace(total, aside=self._places.times_given_back)
 
-    @property
-    def call_stack(self) -> str:
-        """`Sandbox.call_stack` of the first sandbox."""
-        return self.sessions[0].call_stack
-
     def open(self) -> tuple[Isolation, float]:
         """Start the first sandbox; return its isolation and the factor on CPU limits."""
         opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
 
         def open_first(session: Session) -> None:
             try:
-                isolation, measured = session.open(), session.measure_time_scale()
+                isolation, measured = session.open(), session.timed.measure_time_scale()
                 opened.put((isolation, self._options.time_scale or measured))
             except Exception as error:
                 opened.put(error)
@@ -254,7 +249,7 @@ class Workers:
         """End all sandboxes; what is being judged ends as a fault, what waits is dropped."""
         self._places.close()
         for session in self.sessions:
-            session.interrupt()
+            session.sandboxes.interrupt()
         for thread in self._threads:
             thread.join(_JOIN_SECONDS)
         for file in self._own_files:
@@ -279,7 +274,7 @@ class Workers:
         work.finish(self._do(session, work))
         self._num_done[session] += 1
         if self._options.renew_after and self._num_done[session] % self._options.renew_after == 0:
-            session.renew()
+            session.sandboxes.renew()
 
     def _do(self, session: Session, work: Work) -> Verdict | Execution | None:
         if not work.is_wanted():
