@@ -54,7 +54,7 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
     for options, message in (
         ({"workers": 0}, "workers = 0"),
         ({"build_seconds": float("nan")}, "build_seconds = nan: must be 3600 or less"),
-        ({"stop": "first"}, "first_failure, first_limit, never"),
+        ({"stop": "first"}, "use 'first_failure', 'first_limit' or 'never'"),
         (
             {"nice": 20, "cache_size": "all"},
             "cache_size = 'all': must be a whole number; nice = 20: must be 19 or less",

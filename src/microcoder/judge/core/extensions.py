@@ -20,7 +20,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -102,10 +102,17 @@ def load_extension(
         label, function, module = reference, builtins[reference], None
     elif ":" in reference:
         where, _, label = reference.rpartition(":")
-        module = _import_file(noun, where) if where.endswith(".py") else _import_module(noun, reference, where)
+        if where.endswith(".py"):
+            module = _import_file(noun, where)
+        else:
+            hint = "; install it, or name its file: path/to/file.py:function"
+            with _said_of(f"{noun} {reference}: module {where}", hint):
+                module = importlib.import_module(where)
         function = _attribute(noun, reference, module, label)
     elif offered := entry_points(group=GROUP + noun, name=reference):
-        label, (module, function) = reference, _load_entry_point(noun, next(iter(offered)))
+        label, entry = reference, next(iter(offered))
+        with _said_of(f"{noun} {entry.name} ({entry.value} of {entry.dist.name if entry.dist else 'a package'})"):
+            module, function = importlib.import_module(entry.module), entry.load()
     else:
         known = [*builtins, *entry_points(group=GROUP + noun).names]
         allowed = f"use one of {', '.join(known)}, or your own function as path/to/file.py:function"
@@ -148,16 +155,6 @@ def _said_of(what: str, hint: str = "") -> Iterator[None]:
         yield
     except Exception as error:  # it is the user's code: anything may go wrong in it
         raise ConfigError(f"{what} cannot be imported: {type(error).__name__}: {error}{hint}") from error
-
-
-def _import_module(noun: str, reference: str, where: str) -> ModuleType:
-    with _said_of(f"{noun} {reference}: module {where}", "; install it, or name its file: path/to/file.py:function"):
-        return importlib.import_module(where)
-
-
-def _load_entry_point(noun: str, entry: EntryPoint) -> tuple[ModuleType, Any]:
-    with _said_of(f"{noun} {entry.name} ({entry.value} of {entry.dist.name if entry.dist else 'a package'})"):
-        return importlib.import_module(entry.module), entry.load()
 
 
 def _attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:

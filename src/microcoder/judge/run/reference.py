@@ -35,9 +35,8 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
-from microcoder.judge.run.builds import require_compiler, run_compiler
+from microcoder.judge.run.builds import Loaded, LoadedRuntime, find_room, require_compiler, run_compiler
 from microcoder.judge.run.problem import read_test
-from microcoder.judge.run.runtimes import Loaded, LoadedRuntime, find_room
 from microcoder.judge.run.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied
 from microcoder.judge.sandbox.protocol import (
     CPU_EXPIRED,

@@ -18,10 +18,9 @@ from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.judge.languages import find_language
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run import timing
-from microcoder.judge.run.builds import find_toolchain
+from microcoder.judge.run.builds import find_room, find_toolchain
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import OUTPUT_MIB, PreparedProblem
-from microcoder.judge.run.runtimes import find_room
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied, TestTask

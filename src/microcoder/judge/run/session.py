@@ -24,13 +24,20 @@ from microcoder.judge.core.types import (
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import checkers, executions, verdicts
-from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, require_compiler
+from microcoder.judge.run.builds import (
+    Build,
+    BuildCache,
+    HeaderShelf,
+    Loaded,
+    LoadedRuntime,
+    build_program,
+    require_compiler,
+)
 from microcoder.judge.run.checkers import CheckerFailed
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
-from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
 from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed

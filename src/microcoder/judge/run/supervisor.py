@@ -194,7 +194,7 @@ class Sandbox:
             preload: packages to import besides the standard library's.
             layers: the layers of isolation to put on.
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
-            runtime: what a runtime is given, see `runtimes`.
+            runtime: what a runtime is given, see `builds`.
             scratch_mib: how much a test may write to its folder.
             record: takes what is decided about time.
             turn: its worker's place, given back while a test idles.

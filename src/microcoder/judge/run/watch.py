@@ -7,6 +7,7 @@ have ended count with their run time alone. What follows from that is decided in
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -106,17 +107,14 @@ def read_process(pid: int) -> Reading | None:
         cpu, run = cpu + seconds, run + of_threads
         wait += sum(max(0.0, waited - (of_threads - ran)) for ran, waited, _ in threads)
         turns += sum(num for _, _, num in threads)
-        is_in_the_queue = is_in_the_queue or _is_any_in_the_queue(number)
+        is_in_the_queue = is_in_the_queue or "R" in _read_states(number)
     return Reading(cpu, run, wait, turns, is_in_the_queue)
 
 
 def is_idle(pid: int) -> bool:
     """Whether no thread of a process runs, or waits for a processor or a disk; False if that is not known."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task") if pid > 0 else []
-        return bool(threads) and not any(_read_stat(pid, thread)[0] in "RD" for thread in threads)
-    except (OSError, IndexError):
-        return False
+    states = _read_states(pid) if pid > 0 else []
+    return bool(states) and not any(state in "RD" for state in states)
 
 
 def memory_mib_of(pid: int) -> float:
@@ -180,11 +178,11 @@ def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:
         yield ran / 1e9, waited / 1e9, turns
 
 
-def _is_any_in_the_queue(pid: int) -> bool:
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        try:
-            if _read_stat(pid, thread)[0] == "R":
-                return True
-        except (OSError, IndexError):
-            continue
-    return False
+def _read_states(pid: int) -> list[str]:
+    """Return the states of a process's threads; those that end meanwhile have none."""
+    states: list[str] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError, IndexError):
+                states.append(_read_stat(pid, thread)[0])
+    return states
