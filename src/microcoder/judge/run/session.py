@@ -154,7 +154,7 @@ class Session:
                 opened, find_language(problem.checker.language), str(problem.checker.code), checkers.MEMORY_MIB
             )
             if checking is None:
-                return verdicts.checker_fault(f"was not built: {message}")
+                return verdicts.sandbox_fault(f"{CHECKER_FAULT}was not built: {message}")
         language = language_of(problem)
         is_function = problem.fn_name is not None
         memory_mib = problem.memory_limit_mib
@@ -411,7 +411,7 @@ class Session:
             if prepared.checker_works[id(test)]:
                 detail = f"the checker crashed on this output: it {failed}"
                 return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
-            return verdicts.checker_fault(str(failed))
+            return verdicts.sandbox_fault(f"{CHECKER_FAULT}{failed}")
 
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes

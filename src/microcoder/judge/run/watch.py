@@ -128,13 +128,7 @@ def memory_mib_of(pid: int) -> float:
 
 def is_held_up(pid: int) -> bool:
     """Whether a process or a child of it waits for a processor or a disk, or was stopped: it could not answer."""
-    for number in _family(pid):
-        try:
-            if _read_stat(number)[0] in _HELD_UP_STATES:
-                return True
-        except (OSError, ValueError, IndexError):
-            continue
-    return False
+    return any(state in _HELD_UP_STATES for number in _family(pid) for state in _read_states(number))
 
 
 def pid_of(descriptor: int) -> int:
