@@ -137,7 +137,10 @@ def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
         ({}, "nothing to judge"),
         ({"problems": Path("p"), "responses": Path("r"), "explain": "a"}, "--explain does not go with"),
         ({"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(time_scale=2)}, "--time-scale does not"),
-        ({"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(nice=50)}, "nice = 50; use 0 to 19"),
+        (
+            {"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(nice=50)},
+            "nice = 50: must be 19 or less",
+        ),
     ],
 )
 def test_ways_that_exclude_each_other_are_refused(given: dict[str, Any], message: str) -> None:

@@ -24,7 +24,7 @@ from microcoder.judge.run.sandboxes import SandboxKind
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied
 from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, WorkerRecord, limits_for
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import Attendance
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 
@@ -92,7 +92,7 @@ def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fau
 
 def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
     record = WorkerRecord()
-    attendance = Attendance(limits_for(0.1, 64, 16), WorkerTurn(), record)
+    attendance = Attendance(limits_for(0.1, 64, 16), Turn(), record)
     limit = 3 * 0.1 + 1
     for seconds, more in ((1.1 * limit, 1.9 * limit), (3 * limit, 0.0)):
         assert attendance._extend(0, seconds, seconds) == pytest.approx(more)
@@ -150,10 +150,10 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         assert session.record.reruns == 1
     # An only try is not cut off for its neighbours, and timed once.
     with closing(slowed_session()) as session, closing(LoadedProgram(burn(0.4))) as program:
-        run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        run = session.timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
         assert run.cpu_seconds < 0.3
-        assert [loss.reason for loss in session._timed.losses] == [Repeat.NEAR_LIMIT]
+        assert [loss.reason for loss in session.timed.losses] == [Repeat.NEAR_LIMIT]
 
 
 @pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
@@ -176,7 +176,7 @@ def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error(
 def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
     with Judge(workers=1, time_scale=1, nice=7) as judging:
         future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
-        sandbox = workers_of(judging).sessions[0]._sandboxes._started[SandboxKind()]
+        sandbox = workers_of(judging).sessions[0].sandboxes._started[SandboxKind()]
         while len(family := list(watch._family(sandbox.pid))) < 2 + judging.isolation.enforced.count("pid_namespace"):
             time.sleep(0.01)
         assert os.getpriority(os.PRIO_PROCESS, family[-1]) >= 7
@@ -192,7 +192,7 @@ def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
 def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, answers: tuple[float, ...]) -> None:
     code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
     limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
-    attendance = Attendance(limits, WorkerTurn(), WorkerRecord())
+    attendance = Attendance(limits, Turn(), WorkerRecord())
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"

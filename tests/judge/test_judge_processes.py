@@ -17,9 +17,8 @@ import pytest
 from microcoder.judge import Invocation, Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.pipe import Processes
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Places, Turn, make_lock_files
 from microcoder.judge.run.workers import count_processes
 
 from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
@@ -160,7 +159,7 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
     judging.judge([Program(""), Program("#")], [problem] * 2)
     pool = judging._pool
     if sys.argv[1] == "0":
-        pids = [one.pid for session in pool.sessions for one in session._sandboxes._started.values()]
+        pids = [one.pid for session in pool.sessions for one in session.sandboxes._started.values()]
     elif os.fork() == 0:  # it has the sockets, too
         time.sleep(60)
         os._exit(0)
@@ -204,28 +203,27 @@ def test_a_judge_that_cannot_start_says_why() -> None:
 @pytest.fixture
 def lock_files() -> Iterator[list[int]]:
     files = make_lock_files()
-    yield [file.fileno() for file in files]
+    yield files
     for file in files:
-        file.close()
+        os.close(file)
 
 
 def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
-    gates = [SharedGate(lock_files) for _ in range(3)]
-    for gate in gates:
-        gate.places = 3
+    # Three processes, each with three threads and a place for each.
+    processes = [Places(3) for _ in range(3)]
     running, lock, trouble = [0, 0], threading.Lock(), []
 
-    def work(gate: SharedGate, number: int) -> bool:
-        for turn in range(20):
-            is_alone = (turn + number) % 4 == 0
-            worker = WorkerTurn(gate)
-            with worker.alone() if is_alone else worker.shared():
+    def work(places: Places, number: int) -> bool:
+        turn = Turn(places, lock_files)
+        for time_number in range(20):
+            is_alone = (time_number + number) % 4 == 0
+            with turn.alone() if is_alone else turn.shared():
                 # Who wakes, or has given way, does not run beside one that is alone either.
-                if turn % 5 == 0:
-                    worker.rest()
-                    worker.go_on()
+                if time_number % 5 == 0:
+                    turn.rest()
+                    turn.go_on()
                 elif not is_alone:
-                    worker.give_way(memory_mib=1)
+                    turn.give_way(memory_mib=1)
                 with lock:
                     running[is_alone] += 1
                     if running[1] > 1 or (running[1] and running[0]):
@@ -233,53 +231,56 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
                 time.sleep(0.0005)
                 with lock:
                     running[is_alone] -= 1
+        turn.close()
         return True
 
     with ThreadPoolExecutor(9) as pool:
-        assert all(pool.map(work, gates * 3, [0, 0, 0, 1, 1, 1, 2, 2, 2]))
+        assert all(pool.map(work, processes * 3, [0, 0, 0, 1, 1, 1, 2, 2, 2]))
     assert not trouble
 
 
 ALONE_WITHOUT_END = """
 import sys, time
-from microcoder.judge.fleet.alone import SharedGate
-with SharedGate([int(file) for file in sys.argv[1:]]).alone():
+from microcoder.judge.run.turns import Turn
+with Turn(lock_files=[int(file) for file in sys.argv[1:]]).alone():
     print("alone", flush=True)
     time.sleep(600)
 """
 
 
 def test_a_process_that_is_killed_in_its_turn_holds_up_nobody(lock_files: list[int]) -> None:
-    gate = SharedGate(lock_files)
+    turn = Turn(lock_files=lock_files)
     command = [sys.executable, "-c", ALONE_WITHOUT_END, *map(str, lock_files)]
     with subprocess.Popen(command, pass_fds=lock_files, stdout=subprocess.PIPE) as ending:
         assert ending.stdout is not None
         assert ending.stdout.readline() == b"alone\n"
-        assert gate.is_wanted()
+        assert turn.is_wanted()
         killer = threading.Timer(0.2, ending.kill)
         killer.start()
-        with WorkerTurn(gate).shared():
+        with turn.shared():
             assert ending.wait(20) == -signal.SIGKILL
-    with gate.alone():
+    with turn.alone():
         pass
+    turn.close()
 
 
 def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:
-    here, there = SharedGate(lock_files), SharedGate(lock_files)
+    here, there = Turn(lock_files=lock_files), Turn(lock_files=lock_files)
     order: list[str] = []
 
     def run_alone() -> None:
         with there.alone():
             order.append("alone")
 
-    long = WorkerTurn(here)
     with ThreadPoolExecutor(1) as pool:
-        with long.shared():
+        with here.shared():
             waiting = pool.submit(run_alone)
             while not here.is_wanted():
                 time.sleep(0.001)
             assert not order
-            long.give_way(memory_mib=1)
+            here.give_way(memory_mib=1)
             order.append("long")
         waiting.result(30)
     assert order == ["alone", "long"]
+    here.close()
+    there.close()

@@ -34,7 +34,6 @@ MAY_IMPORT = {
     "languages.packages",
     "run.builds",
     "run.problem",
-    "run.runtimes",
     "run.supervisor",
     "sandbox.protocol",
 }

@@ -106,7 +106,7 @@ class Dying(Sandbox):
 def test_what_passes_after_its_sandbox_died_is_judged_anew(batch_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(3)))
     with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
-        workers_of(judge).sessions[0].renew()
+        workers_of(judge).sessions[0].sandboxes.renew()
         monkeypatch.setattr(sandboxes, "Sandbox", Dying)
         for number, (deaths, outcome) in enumerate(
             (
@@ -130,11 +130,11 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatc
         problem = PreparedProblem(make_problem(("", "3")))
         monkeypatch.setattr(Dying, "deaths", [RoomLacked])
         with pytest.raises(EvaluatorFault, match="the disk was full"):
-            session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+            session.timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         monkeypatch.setattr(Dying, "deaths", [SandboxDied])
-        run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        run = session.timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
-        assert session._timed.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
+        assert session.timed.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
 
 
 def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:

@@ -188,7 +188,7 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
         raise DataError(f"--explain {name}: no submission has this id; the first ones are {known}")
     with contextlib.closing(Session(options)) as session:
         session.open()
-        scale = options.time_scale or session.measure_time_scale()
+        scale = options.time_scale or session.timed.measure_time_scale()
         prepared = PreparedProblem(chosen, time_scale=scale, checker_seconds=options.checker_seconds)
         verdict = session.judge(chosen.program, prepared)
     print(

@@ -75,49 +75,39 @@ _is_value_remembered = lru_cache(maxsize=4096)(_is_value)
 
 def read(text: str, most_lexemes: int) -> Node:
     """Return the one value that a text writes."""
-    root: list[Node] = []
-    nodes: list[list[Node] | Braces] = [root]
-    closers = [""]
-    items, may_start = root, True
-    for number, lexeme in enumerate(chain.from_iterable(_windows(text))):
-        if number > most_lexemes:
+    found = chain.from_iterable(_windows(text))
+    numbers = iter(range(most_lexemes + 1))
+
+    def following() -> str:
+        lexeme = next(found, "")
+        if lexeme and next(numbers, None) is None:
             raise Unreadable("too long")
-        if lexeme not in _MARKS or lexeme in _CLOSERS:
-            if not may_start or len(nodes) > MAX_DEPTH:
-                raise Unreadable("nested too deeply, or two values side by side")
-            may_start = lexeme in _CLOSERS
-            if not may_start:
-                items.append(_SPELLINGS.get(lexeme, lexeme))
-                continue
-            node: list[Node] | Braces = Braces() if lexeme == "{" else []
-            items.append(node)
-            nodes.append(node)
-            closers.append(_CLOSERS[lexeme])
-            items = node.items if isinstance(node, Braces) else node
-            continue
-        node = nodes[-1]
-        lacks_items = isinstance(node, Braces) and bool(node.keys) and len(node.keys) != len(node.items)
-        if lexeme == ",":
-            if may_start or len(nodes) == 1 or lacks_items:
-                raise Unreadable("a comma after nothing")
-            may_start = True
-        elif lexeme == ":":
-            # What was read as an item was a key; in a dict, every item has one.
-            if may_start or not isinstance(node, Braces) or len(node.keys) != len(node.items) - 1:
-                raise Unreadable("a colon outside a dict")
-            node.keys.append(node.items.pop())
-            may_start = True
-        else:
-            if lexeme != closers[-1] or lacks_items:
-                raise Unreadable("a bracket that closes another")
-            nodes.pop()
-            closers.pop()
-            node = nodes[-1]
-            items = node.items if isinstance(node, Braces) else node
-            may_start = False
-    if len(nodes) != 1 or len(root) != 1:
-        raise Unreadable("no value, or more than one")
-    return root[0]
+        return lexeme
+
+    def read_value(lexeme: str, depth: int) -> Node:
+        closer = _CLOSERS.get(lexeme)
+        if depth >= MAX_DEPTH or not lexeme or (closer is None and lexeme in _MARKS):
+            raise Unreadable("nested too deeply, or no value where one begins")
+        if closer is None:
+            return _SPELLINGS.get(lexeme, lexeme)
+        items: list[Node] = []
+        keys: list[Node] = []
+        lexeme = following()
+        while lexeme != closer:
+            item, lexeme = read_value(lexeme, depth + 1), following()
+            if lexeme == ":" and closer == "}":
+                keys.append(item)
+                item, lexeme = read_value(following(), depth + 1), following()
+            items.append(item)
+            if len(keys) not in (0, len(items)) or lexeme not in (",", closer):
+                raise Unreadable("a dict without a key or a value, or a bracket that closes another")
+            lexeme = following() if lexeme == "," else lexeme
+        return Braces(items, keys) if closer == "}" else items
+
+    value = read_value(following(), 0)
+    if following():
+        raise Unreadable("more than one value")
+    return value
 
 
 def unquote(quoted: str) -> str:

@@ -414,62 +414,45 @@ def match_all(
     Returns:
         The index of the first item found that cannot be paired, or None if all are.
     """
-    pairing = _Pairing(found, wanted, agree, near or (lambda _: range(len(wanted))))
-    return next((index for index in range(len(found)) if not pairing.add(index)), None)
+    near = near or (lambda _: range(len(wanted)))
+    known: dict[tuple[int, int], bool] = {}
+    found_of: dict[int, int] = {}
+    wanted_of: dict[int, int] = {}
+    num_steps = 0
 
+    def agrees(mine: int, theirs: int) -> bool:
+        nonlocal num_steps
+        num_steps += 1
+        if (mine, theirs) not in known:
+            if len(known) >= MOST_CHECKS:
+                return False
+            known[mine, theirs] = agree(found[mine], wanted[theirs])
+        return num_steps <= _MOST_STEPS and known[mine, theirs]
 
-class _Pairing:
-    """The items paired so far."""
-
-    def __init__(
-        self,
-        found: Sequence[Item],
-        wanted: Sequence[Item],
-        agree: Callable[[Item, Item], bool],
-        near: Callable[[int], Iterable[int]],
-    ) -> None:
-        self._agree: Callable[[int, int], bool] = lambda mine, theirs: agree(found[mine], wanted[theirs])
-        self._near = near
-        self._known: dict[tuple[int, int], bool] = {}
-        self._found_of: dict[int, int] = {}
-        self._wanted_of: dict[int, int] = {}
-        self._num_steps = 0
-
-    def add(self, start: int) -> bool:
-        """Pair one more item, moving others if needed; False if that is impossible or takes too long."""
-        for theirs in self._near(start):
-            if theirs not in self._found_of and self._agrees(start, theirs):
-                self._pair(start, theirs)
-                return True
+    def find_path(start: int) -> tuple[int, dict[int, int]] | None:
+        """Return the wanted item that is still free to whom a path leads, and whom each item was reached from."""
         came_from: dict[int, int] = {}
         queue = [start]
         for mine in queue:
-            for theirs in self._near(mine):
-                if theirs in came_from or not self._agrees(mine, theirs):
+            for theirs in near(mine):
+                if theirs in came_from or not agrees(mine, theirs):
                     continue
                 came_from[theirs] = mine
-                if theirs not in self._found_of:
-                    self._flip(theirs, came_from, start)
-                    return True
-                queue.append(self._found_of[theirs])
-        return False
+                if theirs not in found_of:
+                    return theirs, came_from
+                queue.append(found_of[theirs])
+        return None
 
-    def _agrees(self, mine: int, theirs: int) -> bool:
-        self._num_steps += 1
-        if (mine, theirs) not in self._known:
-            if len(self._known) >= MOST_CHECKS:
-                return False
-            self._known[mine, theirs] = self._agree(mine, theirs)
-        return self._num_steps <= _MOST_STEPS and self._known[mine, theirs]
-
-    def _flip(self, theirs: int, came_from: dict[int, int], start: int) -> None:
-        while True:
+    for start in range(len(found)):
+        free = next((theirs for theirs in near(start) if theirs not in found_of and agrees(start, theirs)), None)
+        path = (free, {free: start}) if free is not None else find_path(start)
+        if path is None:
+            return start
+        theirs: int | None
+        theirs, came_from = path
+        # Each item on the way takes the next one's, up to the one that begins.
+        while theirs is not None:
             mine = came_from[theirs]
-            before = self._wanted_of.get(mine)
-            self._pair(mine, theirs)
-            if mine == start or before is None:
-                return
-            theirs = before
-
-    def _pair(self, mine: int, theirs: int) -> None:
-        self._found_of[theirs], self._wanted_of[mine] = mine, theirs
+            before = wanted_of.get(mine)
+            found_of[theirs], wanted_of[mine], theirs = mine, theirs, before
+    return None

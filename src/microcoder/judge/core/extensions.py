@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib.machinery import SourceFileLoader
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -104,10 +102,17 @@ def load_extension(
         label, function, module = reference, builtins[reference], None
     elif ":" in reference:
         where, _, label = reference.rpartition(":")
-        module = _import_file(noun, where) if where.endswith(".py") else _import_module(noun, reference, where)
+        if where.endswith(".py"):
+            module = _import_file(noun, where)
+        else:
+            hint = "; install it, or name its file: path/to/file.py:function"
+            with _said_of(f"{noun} {reference}: module {where}", hint):
+                module = importlib.import_module(where)
         function = _attribute(noun, reference, module, label)
     elif offered := entry_points(group=GROUP + noun, name=reference):
-        label, (module, function) = reference, _load_entry_point(noun, next(iter(offered)))
+        label, entry = reference, next(iter(offered))
+        with _said_of(f"{noun} {entry.name} ({entry.value} of {entry.dist.name if entry.dist else 'a package'})"):
+            module, function = importlib.import_module(entry.module), entry.load()
     else:
         known = [*builtins, *entry_points(group=GROUP + noun).names]
         allowed = f"use one of {', '.join(known)}, or your own function as path/to/file.py:function"
@@ -125,26 +130,16 @@ def describe_file(noun: str, path: str) -> ExtensionSource:
     return ExtensionSource(noun, path, path, 1, hashlib.sha256(code).hexdigest()[:16])
 
 
-class _SourceLoader(SourceFileLoader):
-    """Compiles a file as it stands: bytecode of an earlier text passes for it if size and second are the same."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the code of the file."""
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
 def _import_file(noun: str, where: str) -> ModuleType:
     path = Path(where).expanduser()
     if not path.is_file():
         raise ConfigError(f"{noun}: file {where} does not exist; check the path, which is taken from {Path.cwd()}")
     name = f"microcoder_{noun}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        # As it stands: to an importer, bytecode of an earlier text passes for it if size and second are the same.
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
     except Exception as error:  # it is the user's file: anything may go wrong in it
         del sys.modules[name]
         line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, str(path))
@@ -160,16 +155,6 @@ def _said_of(what: str, hint: str = "") -> Iterator[None]:
         yield
     except Exception as error:  # it is the user's code: anything may go wrong in it
         raise ConfigError(f"{what} cannot be imported: {type(error).__name__}: {error}{hint}") from error
-
-
-def _import_module(noun: str, reference: str, where: str) -> ModuleType:
-    with _said_of(f"{noun} {reference}: module {where}", "; install it, or name its file: path/to/file.py:function"):
-        return importlib.import_module(where)
-
-
-def _load_entry_point(noun: str, entry: EntryPoint) -> tuple[ModuleType, Any]:
-    with _said_of(f"{noun} {entry.name} ({entry.value} of {entry.dist.name if entry.dist else 'a package'})"):
-        return importlib.import_module(entry.module), entry.load()
 
 
 def _attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:

@@ -98,7 +98,7 @@ class Judge(Judging):
         except BaseException:
             self.close()
             raise
-        self.environment: JudgingEnvironment = describe_environment(packages, self._pool.call_stack)
+        self.environment: JudgingEnvironment = describe_environment(packages, self.isolation.call_stack)
         """The environment of programs: default Python version, and packages."""
         self._shelf = open_shelf(
             time_scale=self.time_scale, checker_seconds=options.checker_seconds, most_mib=options.tests_mib

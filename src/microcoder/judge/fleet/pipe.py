@@ -8,7 +8,7 @@ They speak over one socket each; both ends are ours, sandboxes have no part of i
 
 | from the judge                                         | from a process                                       |
 |--------------------------------------------------------|------------------------------------------------------|
-| `JudgeSetup`, once                                     | READY isolation, time scale, pace; or FAILED error   |
+| workers, options, pace or None to measure it; once     | READY isolation, time scale, pace; or FAILED error   |
 | JUDGE number, program, problem number, problem or None | DONE number, answer or None, counts                  |
 | RUN number, invocation                                 |                                                      |
 | GIVE_UP number                                         |                                                      |
@@ -28,7 +28,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -36,7 +35,6 @@ from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Program, Verdict
-from microcoder.judge.fleet.alone import SharedGate, make_lock_files
 from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
 from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
@@ -44,6 +42,7 @@ from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.timing import Counts, Pace, sum_counts
+from microcoder.judge.run.turns import make_lock_files
 from microcoder.judge.run.workers import KnownProblem, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
@@ -53,16 +52,6 @@ class Kind:
 
     READY, FAILED, DONE = range(3)
     JUDGE, RUN, GIVE_UP, FORGET = range(4)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeSetup:
-    """The first message to a judge process."""
-
-    num_workers: int
-    options: JudgeOptions
-    pace: dict[str, float] | None
-    """How fast this machine runs; None to find out."""
 
 
 class Channel:
@@ -97,7 +86,7 @@ class Channel:
 def main() -> None:
     """Serve a socket, then end with all sandboxes.
 
-    Arguments: the parent's process id, the descriptors of the socket and of the files for `SharedGate`.
+    Arguments: the parent's process id, the descriptors of the socket and of the files for `Turn`.
     """
     # Also if another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -106,7 +95,7 @@ def main() -> None:
         # It ended before it could be tied to us.
         os._exit(0)
     signal.signal(signal.SIGTERM, _end)
-    JudgeProcess(Channel(descriptor), SharedGate(lock_files)).serve()
+    JudgeProcess(Channel(descriptor), lock_files).serve()
     # What still runs are threads whose sandboxes were ended.
     os._exit(0)
 
@@ -120,13 +109,16 @@ def _end(*_: object) -> NoReturn:
 class JudgeProcess:
     """Executes the messages of its channel."""
 
-    def __init__(self, judge: Channel, gate: SharedGate) -> None:
+    def __init__(self, judge: Channel, lock_files: Sequence[int]) -> None:
         message = judge.receive()
         if message is None:
             os._exit(0)
         self._judge = judge
-        self._setup: JudgeSetup = message[0]
-        self._gate = gate
+        self._num_workers: int
+        self._options: JudgeOptions
+        self._pace: dict[str, float] | None
+        self._num_workers, self._options, self._pace = message
+        self._lock_files = lock_files
         self._is_ending = False
         self._given_up: set[int] = set()
         self._begun: set[int] = set()
@@ -135,10 +127,10 @@ class JudgeProcess:
 
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
-        options, pace = self._setup.options, self._setup.pace
+        options, pace = self._options, self._pace
         try:
             packages = provide_packages(load_profile(options.packages))
-            self._workers = Workers(self._setup.num_workers, options, packages, gate=self._gate, pace=Pace(pace))
+            self._workers = Workers(self._num_workers, options, packages, lock_files=self._lock_files, pace=Pace(pace))
         except Exception as error:
             self._fail(error)
             return
@@ -147,7 +139,7 @@ class JudgeProcess:
                 self._judge.send(Kind.READY)
             else:
                 isolation, scale = self._workers.open()
-                self._judge.send(Kind.READY, isolation, scale, self._workers.pace.best, self._workers.call_stack)
+                self._judge.send(Kind.READY, isolation, scale, self._workers.pace.best)
             while (message := self._judge.receive()) is not None:
                 self._take(*message)
         except SystemExit:
@@ -167,7 +159,7 @@ class JudgeProcess:
         match kind, content:
             case Kind.JUDGE, (int(number), Program() as program, int(known), problem):
                 if problem is not None:
-                    scale, checker_seconds = self._workers.time_scale, self._setup.options.checker_seconds
+                    scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
                     prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
                     self._problems[known] = KnownProblem(known, prepared)
                 self._put(number, program, self._problems[known], None)
@@ -246,10 +238,10 @@ class _Process(Place):
         if (opened := self._channel) is not None:
             opened.send(*message)
 
-    def start(self, setup: JudgeSetup) -> None:
+    def start(self, options: JudgeOptions, pace: dict[str, float] | None) -> None:
         """Start it, in a thread that lives as long as it does: the kernel would end it with that thread."""
         self.is_started = True
-        self._thread = threading.Thread(target=self._tend, args=(setup,), name="judge-process", daemon=True)
+        self._thread = threading.Thread(target=self._tend, args=(options, pace), name="judge-process", daemon=True)
         self._thread.start()
 
     def end(self, latest: float) -> None:
@@ -260,13 +252,13 @@ class _Process(Place):
                 self.process.kill()
                 self._thread.join(_CLOSE_SECONDS)
 
-    def _tend(self, setup: JudgeSetup) -> None:
+    def _tend(self, options: JudgeOptions, pace: dict[str, float] | None) -> None:
         """Start it, handle its messages, and wait for its end."""
         failure: Exception | None = None
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self.process = _spawn(theirs.fileno(), *(file.fileno() for file in self._pool.lock_files))
+                self.process = _spawn(theirs.fileno(), *self._pool.lock_files)
         except OSError as error:
             ours.close()
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
@@ -277,7 +269,7 @@ class _Process(Place):
         with self._sending:
             self._sent = Sent(_MOST_PROBLEM_BYTES, _MOST_PROBLEMS)
             self._channel = opened
-        opened.send(setup)
+        opened.send(self.size, options, pace)
         try:
             while (message := opened.receive()) is not None:
                 failure = self._pool.note(self, *message) or failure
@@ -306,8 +298,6 @@ class Processes(Fleet[_Process]):
         self.is_closed = False
         """Whether the pool is closing."""
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
-        self.call_stack = ""
-        """What the first sandbox says of the call stack, see `Sandbox`."""
         self.lock_files = make_lock_files()
         """Files whose locks let a test of one process run alone among the tests of all processes."""
         self.members = [
@@ -330,7 +320,7 @@ class Processes(Fleet[_Process]):
     def open(self) -> tuple[Isolation, float]:
         """Start the first process with its first sandbox; return what holds, and what CPU limits are multiplied by."""
         with self._lock:
-            self.members[0].start(JudgeSetup(self.members[0].size, self._options, None))
+            self.members[0].start(self._options, None)
         answer = self._opened.get()
         if isinstance(answer, Exception):
             raise answer
@@ -358,7 +348,7 @@ class Processes(Fleet[_Process]):
         for member in self.members:
             member.end(latest)
         for file in self.lock_files:
-            file.close()
+            os.close(file)
 
     def note(self, member: _Process, kind: int, *content: Any) -> Exception | None:
         """Take a message of a process; return the error by which it ends."""
@@ -368,7 +358,7 @@ class Processes(Fleet[_Process]):
                 self._land(member, number, answer)
             case Kind.READY, _:
                 if content:
-                    isolation, scale, self._pace, self.call_stack = content
+                    isolation, scale, self._pace = content
                     self._options = self._options.model_copy(update={"time_scale": scale})
                     self._opened.put((isolation, scale))
                 self._num_failed_starts = 0
@@ -416,7 +406,7 @@ class Processes(Fleet[_Process]):
         if len(self._queue) > starting and not rests:
             member = next((member for member in self.members if not member.is_started), None)
             if member is not None:
-                member.start(JudgeSetup(member.size, self._options, self._pace))
+                member.start(self._options, self._pace)
         return any(member.is_started for member in self.members)
 
 

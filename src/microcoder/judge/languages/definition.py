@@ -9,8 +9,9 @@ import string
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from microcoder.judge.core.types import Record
 from microcoder.judge.languages.interpreter import CURRENT_VERSION
@@ -69,16 +70,12 @@ class Runtime(Record):
     reserved_memory_mib: int = Field(default=0, ge=0, le=1 << 14)
     """Writable memory that it asks for and hardly uses, such as the stacks of its own threads."""
 
-    @field_validator("run")
+    @field_validator("run", "environment", "links", "readable")
     @classmethod
-    def _check_run(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        _check_fields(value, "run")
-        return value
-
-    @field_validator("environment", "links", "readable")
-    @classmethod
-    def _check_texts(cls, value: Mapping[str, str] | tuple[str, ...]) -> Mapping[str, str] | tuple[str, ...]:
-        _check_fields(value.values() if isinstance(value, Mapping) else value, "")
+    def _check_texts(cls, value: Any, info: ValidationInfo) -> Any:
+        _check_fields(
+            value.values() if isinstance(value, Mapping) else value, "run" if info.field_name == "run" else ""
+        )
         return value
 
     @field_validator("links", "texts")

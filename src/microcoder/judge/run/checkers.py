@@ -26,9 +26,9 @@ from typing import Any
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extensions import load_extension
-from microcoder.judge.core.types import CHECKER_CRASHED, Checker, Outcome, Problem, Program, Verdict
+from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.runtimes import Loaded
+from microcoder.judge.run.builds import Loaded
 from microcoder.judge.run.supervisor import Run, TestTask
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, WALL_EXPIRED
 
@@ -93,27 +93,6 @@ class CheckerFailed(Exception):
     """The checker gave no verdict, so the program has none; the message says why."""
 
 
-class AnswerMemory:
-    """Whether a problem's checker decides about the problem's own answer, test by test.
-
-    Asked whenever an output breaks the checker, so it is cached; safe for several threads, at worst asked twice."""
-
-    def __init__(self) -> None:
-        self._works: dict[int, bool] = {}
-
-    def works(self, test: object, ask: Callable[[], Comparison]) -> bool:
-        """Return whether the checker decides about the answer of a test, which lives as long as this memory."""
-        known = self._works.get(id(test))
-        if known is None:
-            try:
-                ask()
-                known = True
-            except CheckerFailed:
-                known = False
-            self._works[id(test)] = known
-        return known
-
-
 def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> TestTask:
     """Return the run that decides about an output."""
     files: dict[str, bytes | None]
@@ -175,8 +154,3 @@ def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[V
     if failed is None:
         return Verdict(Outcome.ACCEPTED, results, len(results))
     return Verdict(results[failed].verdict, results, len(results), f"test {failed + 1}: {results[failed].detail}")
-
-
-def broken_by(failed: CheckerFailed) -> Comparison:
-    """Return what is decided about an output that broke a checker which works on the problem's own answer."""
-    return Comparison(False, CHECKER_CRASHED, f"the checker crashed on this output: it {failed}")

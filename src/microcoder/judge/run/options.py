@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from microcoder.judge.core.config import Config
-from microcoder.judge.core.errors import ConfigError, explain_fault, suggest
+from microcoder.judge.core.config import Config, load_config
 from microcoder.judge.languages.packages import STANDARD
 from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import MAX_SECONDS
@@ -22,30 +21,24 @@ program costs one limit; `never`.
 
 STOP_RULES: tuple[StopRule, ...] = get_args(StopRule)
 
-_SECONDS = f"more than 0, at most {MAX_SECONDS:g}"
-
-
-def _option(default: object, allowed: str, **bounds: float) -> Any:
-    return Field(default=default, json_schema_extra={"allowed": allowed}, **bounds)  # type: ignore[arg-type]
-
 
 class JudgeOptions(Config):
     """How a judge runs programs, in this process or in others."""
 
-    workers: int | None = _option(None, "1 or more, or leave it out for one per processor", ge=1)
+    workers: int | None = Field(default=None, ge=1)
     """Programs judged in parallel; by default the number of usable processors."""
     processes: int | None = None
     """Processes for the workers, since one Python process keeps up with few; 0 for threads of this process, the default
     up to 8 workers. They start on demand."""
-    stop: StopRule = _option("first_limit", f"one of {', '.join(STOP_RULES)}")
+    stop: StopRule = "first_limit"
     """When a program's remaining tests are skipped."""
-    time_scale: float | None = _option(None, "0.1 to 100, or leave it out to have it measured", ge=0.1, le=100)
+    time_scale: float | None = Field(default=None, ge=0.1, le=100)
     """Factor on CPU limits; by default measured (see `timing`)."""
-    cache_size: int = _option(4096, "0 or more", ge=0)
+    cache_size: int = Field(default=4096, ge=0)
     """Verdicts to keep for identical pairs of program and problem; 0 judges each anew."""
-    renew_after: int = _option(0, "0 or more", ge=0)
+    renew_after: int = Field(default=0, ge=0)
     """Programs after which a worker starts fresh sandboxes; 0: never."""
-    nice: int = _option(0, "0 to 19", ge=0, le=19)
+    nice: int = Field(default=0, ge=0, le=19)
     """Niceness of programs, 0 to 19; never less than the calling process's own. Beside one busy process, a program gets
     half of a core at 0, a tenth at 10, a seventieth at 19."""
     packages: str = STANDARD
@@ -54,11 +47,11 @@ class JudgeOptions(Config):
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (see docs/sandbox.md); the verdicts are
     those of one process per test."""
-    tests_mib: int = _option(512, "1 or more", ge=1)
+    tests_mib: int = Field(default=512, ge=1)
     """Memory for tests that are kept ready for further programs, at least those of one problem."""
-    checker_seconds: float = _option(CPU_SECONDS, _SECONDS, gt=0, le=MAX_SECONDS)
+    checker_seconds: float = Field(default=CPU_SECONDS, gt=0, le=MAX_SECONDS)
     """CPU time that a problem's checker program may take for a test on the reference machine."""
-    build_seconds: float | None = _option(None, _SECONDS, gt=0, le=MAX_SECONDS)
+    build_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
     """CPU time that a compiler may take; by default what the language's file says, 10 s for those that come with the
     package."""
     unsafe: bool = False
@@ -73,18 +66,4 @@ class JudgeOptions(Config):
         Raises:
             ConfigError: a key is unknown, or a value is refused: what is allowed.
         """
-        try:
-            return cls(**keys)
-        except ValidationError as error:
-            raise ConfigError("; ".join(map(_explain, error.errors()))) from None
-
-
-def _explain(fault: Any) -> str:
-    name, fields = str(fault["loc"][0]), JudgeOptions.model_fields
-    if name not in fields:
-        hint = suggest(name, fields) or f"use one of {', '.join(fields)}"
-        return f"a judge has no option {name!r}; {hint}"
-    extra = fields[name].json_schema_extra
-    return f"{name} = {fault['input']!r}; " + (
-        f"use {extra['allowed']}" if isinstance(extra, dict) else explain_fault(fault)
-    )
+        return load_config(cls, layers=[keys])

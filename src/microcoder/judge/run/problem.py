@@ -20,7 +20,7 @@ from microcoder.judge.core.signatures import defines_node, find_call
 from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signature, TestResult
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
+from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, limits_for
 from microcoder.judge.sandbox import nodes
@@ -180,8 +180,8 @@ class PreparedProblem:
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
         self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
         self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
-        self.answers = AnswerMemory()
-        """Whether a checker program decides about this problem's own answers."""
+        self.checker_works: dict[int, bool] = {}
+        """Whether a checker program decides about the problem's own answer to a test, by the test's id, once asked."""
 
     def submit(self, code: str) -> str:
         """Return the program that is run for an answer's code."""

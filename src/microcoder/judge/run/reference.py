@@ -35,9 +35,8 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
-from microcoder.judge.run.builds import require_compiler, run_compiler
+from microcoder.judge.run.builds import Loaded, LoadedRuntime, find_room, require_compiler, run_compiler
 from microcoder.judge.run.problem import read_test
-from microcoder.judge.run.runtimes import Loaded, LoadedRuntime, find_room
 from microcoder.judge.run.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied
 from microcoder.judge.sandbox.protocol import (
     CPU_EXPIRED,
@@ -200,7 +199,7 @@ def _load(
             build = run_compiler(building, limited, limited.build_command(require_compiler(language)), code)
         if not build.is_built:
             return build.message
-        room = find_room(language).as_message() if language.runtime else NO_RUNTIME
+        room = find_room(language) if language.runtime else NO_RUNTIME
         sandbox = Sandbox(runtime=room, scratch_mib=scratch_mib)
         made = LoadedRuntime(language, build.binary, memory_mib) if language.runtime else LoadedBinary(build.binary)
         loaded = opened.enter_context(contextlib.closing(made))

@@ -18,10 +18,9 @@ from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.judge.languages import find_language
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run import timing
-from microcoder.judge.run.builds import find_toolchain
+from microcoder.judge.run.builds import find_room, find_toolchain
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import OUTPUT_MIB, PreparedProblem
-from microcoder.judge.run.runtimes import find_room
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied, TestTask
@@ -35,7 +34,7 @@ from microcoder.judge.run.timing import (
     WorkerRecord,
     limits_for,
 )
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, NO_RUNTIME
 
 _MAX_FAILED_STARTS = 3
@@ -69,12 +68,12 @@ class Sandboxes:
         options: JudgeOptions | None = None,
         *,
         packages: ProvidedPackages | None = None,
-        turn: WorkerTurn | None = None,
+        turn: Turn | None = None,
     ) -> None:
         """Start none yet."""
         self.packages = packages or provide_packages(load_profile(STANDARD))
         self._options = options or JudgeOptions()
-        self._turn = turn or WorkerTurn()
+        self._turn = turn or Turn()
         self._started: dict[SandboxKind, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
@@ -153,7 +152,7 @@ class Sandboxes:
             packages="" if kind.builds else self.packages.folder,
             preload=kind.preload,
             toolchain=find_toolchain(find_language(kind.builds)) if kind.builds else None,
-            runtime=find_room(find_language(kind.runs)).as_message() if kind.runs else NO_RUNTIME,
+            runtime=find_room(find_language(kind.runs)) if kind.runs else NO_RUNTIME,
             scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large or kind.builds else _SCRATCH_MIB,
             layers=self._options.layers,
             record=self.record,
@@ -180,7 +179,7 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 class TimedRuns:
     """Runs one worker's tests with timing corrected for neighbours."""
 
-    def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace) -> None:
+    def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace) -> None:
         """Note where tests run, when they may, and how fast this machine is."""
         self._sandboxes = sandboxes
         self._turn = turn

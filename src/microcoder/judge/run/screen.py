@@ -223,15 +223,8 @@ class _Screen(ast.NodeVisitor):
         for child in _children(node):
             self.visit(child)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def visit_FunctionDef(self, node: Function) -> None:
         """A name that a function binds is its own."""
-        self._visit_function(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Enter the scope of its parameters."""
-        self._visit_function(node)
-
-    def _visit_function(self, node: Function) -> None:
         # All but the body is evaluated outside: defaults, annotations, decorators.
         body = node.body if isinstance(node.body, list) else [node.body]
         inside = {id(statement) for statement in body}
@@ -242,6 +235,8 @@ class _Screen(ast.NodeVisitor):
         for statement in body:
             self.visit(statement)
         self._scopes.pop()
+
+    visit_Lambda = visit_FunctionDef
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         """A coroutine needs an event loop, which outlives a test."""
@@ -283,17 +278,13 @@ class _Screen(ast.NodeVisitor):
             if node.id in _SETS:
                 self._seen.add("a set")
 
-    def visit_Set(self, node: ast.Set) -> None:
+    def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
         """Refuse items that are ordered by their address."""
-        self._refuse_nameless(node.elts)
+        self._refuse_nameless(node.elts if isinstance(node, ast.Set) else [node.elt])
         self._seen.add("a set")
         self.generic_visit(node)
 
-    def visit_SetComp(self, node: ast.SetComp) -> None:
-        """Refuse items that are ordered by their address."""
-        self._refuse_nameless([node.elt])
-        self._seen.add("a set")
-        self.generic_visit(node)
+    visit_SetComp = visit_Set
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> None:
         """Refuse a text that may show an address."""
@@ -501,26 +492,21 @@ _BIND_NOTHING = frozenset(
 )
 """The most common kinds of node that give no name but by an `ast.Name`."""
 
+_NAMING_FIELDS: dict[type, str] = {
+    **dict.fromkeys((ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+    **dict.fromkeys((ast.arg, ast.keyword), "arg"),
+    ast.MatchMapping: "rest",
+}
+
 
 def _bound_names(node: ast.AST) -> list[str]:
     """Return names that a node gives without an `ast.Name`."""
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return [node.name]
-    if isinstance(node, ast.arg):
-        return [node.arg]
-    if isinstance(node, ast.keyword):
-        return [node.arg] if node.arg else []
-    if isinstance(node, ast.ExceptHandler):
-        return [node.name] if node.name else []
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return node.names
-    if isinstance(node, (ast.MatchAs, ast.MatchStar)):
-        return [node.name] if node.name else []
-    if isinstance(node, ast.MatchMapping):
-        return [node.rest] if node.rest else []
     if isinstance(node, ast.MatchClass):
         for name in node.kwd_attrs:
             check_attribute(name)
     if type(node).__name__ in ("TypeAlias", "TypeVar", "ParamSpec", "TypeVarTuple", "TemplateStr"):
         raise Obstacle("it has type parameters, or templates")
-    return []
+    name = getattr(node, _NAMING_FIELDS.get(type(node), ""), None)
+    return [name] if name else []

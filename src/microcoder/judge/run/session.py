@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import (
+    CHECKER_CRASHED,
     CHECKER_FAULT,
     Checker,
     Outcome,
@@ -23,19 +24,26 @@ from microcoder.judge.core.types import (
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import checkers, executions, verdicts
-from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, require_compiler
+from microcoder.judge.run.builds import (
+    Build,
+    BuildCache,
+    HeaderShelf,
+    Loaded,
+    LoadedRuntime,
+    build_program,
+    require_compiler,
+)
 from microcoder.judge.run.checkers import CheckerFailed
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
-from microcoder.judge.run.runtimes import Loaded, LoadedRuntime
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
 from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timing import Pace
-from microcoder.judge.run.turns import Gate, WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (
@@ -92,35 +100,29 @@ class Session:
         self,
         options: JudgeOptions | None = None,
         *,
-        gate: Gate | None = None,
+        turn: Turn | None = None,
         builds: BuildCache | None = None,
         pace: Pace | None = None,
         packages: ProvidedPackages | None = None,
         headers: HeaderShelf | None = None,
     ) -> None:
         self._options = options = options or JudgeOptions()
-        self._turn = WorkerTurn(gate)
+        self.turn = turn or Turn()
+        """The place of its thread."""
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
-        self._sandboxes = Sandboxes(options, packages=packages, turn=self._turn)
-        self.record = self._sandboxes.record
+        self.sandboxes = Sandboxes(options, packages=packages, turn=self.turn)
+        """Of its thread."""
+        self.record = self.sandboxes.record
         """Counts so far."""
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
+        self.timed = TimedRuns(self.sandboxes, self.turn, pace or Pace())
         self._sharing = Sharing(options.batch_tests, self.record)
-        self.call_stack = ""
-        """`Sandbox.call_stack` of the plain sandbox."""
         self.explained: list[tuple[int, str]] = []
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
 
     def open(self) -> Isolation:
         """Start the plain sandbox."""
-        sandbox = self._sandboxes.open()
-        self.call_stack = sandbox.call_stack
-        return sandbox.isolation
-
-    def measure_time_scale(self) -> float:
-        """Return the factor on CPU limits on this machine; raises like `TimedRuns`."""
-        return self._timed.measure_time_scale()
+        return self.sandboxes.open().isolation
 
     def judge(
         self, program: Program, prepared: PreparedProblem, is_wanted: Callable[[], bool] = lambda: True
@@ -131,7 +133,7 @@ class Session:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
         tries = Tries()
         self.explained.clear()
-        self._timed.begin_program()
+        self.timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 trial = self._prepare(opened, program.code, prepared)
@@ -152,7 +154,7 @@ class Session:
                 opened, find_language(problem.checker.language), str(problem.checker.code), checkers.MEMORY_MIB
             )
             if checking is None:
-                return verdicts.checker_fault(f"was not built: {message}")
+                return verdicts.sandbox_fault(f"{CHECKER_FAULT}was not built: {message}")
         language = language_of(problem)
         is_function = problem.fn_name is not None
         memory_mib = problem.memory_limit_mib
@@ -214,7 +216,7 @@ class Session:
         """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
         together = Together(trial.problem, tests)
         try:
-            run = self._timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together.series)
+            run = self.timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together.series)
             if together.is_over(run):
                 self._lose(tries)
                 tries.lose(Loss(Repeat.SHARED_OVER))
@@ -241,7 +243,7 @@ class Session:
     def _lose(self, tries: Tries) -> None:
         """Note the latest runs of the next test that do not count."""
         self.explained += [(tries.next_test, reason) for reason in self.record.reasons]
-        for loss in self._timed.losses:
+        for loss in self.timed.losses:
             tries.lose(loss)
 
     def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
@@ -261,7 +263,7 @@ class Session:
             if not is_wanted():
                 raise Abandoned
             result = self._judge_test(trial, trial.problem.tests[place])
-            tries.uncounted += [UncountedRun(place + 1, loss.reason) for loss in self._timed.losses]
+            tries.uncounted += [UncountedRun(place + 1, loss.reason) for loss in self.timed.losses]
             is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
             tries.uncounted.append(UncountedRun(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS))
             if not is_alike:
@@ -279,7 +281,7 @@ class Session:
     def _judge_test(self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False) -> TestResult:
         task = trial.task(test.stdin)
         try:
-            run = self._timed.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
+            run = self.timed.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
             return self._judge_run(trial, run, test)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
@@ -295,7 +297,7 @@ class Session:
     def _conclude(self, tries: Tries, total: int) -> Verdict:
         """The first failing test decides."""
         results, uncounted = tuple(tries.results), tuple(tries.uncounted)
-        level = self._sandboxes.level
+        level = self.sandboxes.level
         failed = next((n for n, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
         if failed is None:
             return Verdict(Outcome.ACCEPTED, results, total, isolation=level, uncounted=uncounted)
@@ -306,13 +308,13 @@ class Session:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         code = str(invocation.program.code)
         limits = invocation.limits(time_scale)
-        self._timed.begin_program()
+        self.timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 language = find_language(invocation.program.language)
                 loaded, message = self._load(opened, language, code, invocation.memory_limit_mib)
                 if loaded is None:
-                    return executions.not_built(message, self._sandboxes.level)
+                    return executions.not_built(message, self.sandboxes.level)
                 files = dict(invocation.files)
                 if NAMES_INPUT.search(code) and f"{STDIN_FILE}/" not in files:
                     files.setdefault(STDIN_FILE, invocation.stdin)
@@ -328,26 +330,19 @@ class Session:
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
                 kind = self._kind(language, code, is_large=is_large)
-                with self._turn.shared():
-                    run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
+                with self.turn.shared():
+                    run = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
                     if was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
                         self.record.retries += 1
-                        run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
-                return executions.record_run(run, invocation, limits, loaded.rejection(), self._sandboxes.level)
+                        run = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
+                return executions.record_run(run, invocation, limits, loaded.rejection(), self.sandboxes.level)
         except (SandboxDied, EvaluatorFault, OSError) as error:
             return executions.fault(str(error))
 
-    def renew(self) -> None:
-        """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
-        self._sandboxes.renew()
-
-    def interrupt(self) -> None:
-        """End the sandboxes from another thread; what is being judged ends as a fault."""
-        self._sandboxes.interrupt()
-
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
-        self._sandboxes.close()
+        self.sandboxes.close()
+        self.turn.close()
 
     def _load(
         self,
@@ -363,7 +358,7 @@ class Session:
         if not language.is_built:
             if trouble := language.find_problem():
                 raise EvaluatorFault(trouble)
-            find_problem = self._sandboxes.packages.find_problem
+            find_problem = self.sandboxes.packages.find_problem
             problems = (find_problem(source, is_function=is_function) for source in (code, answer))
             if problem := next(filter(None, problems), ""):
                 self.record.missing_packages += 1
@@ -380,16 +375,16 @@ class Session:
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
         build = SandboxKind(builds=language.name)
-        with self._turn.shared():
+        with self.turn.shared():
             limited = self._builds.limit(language)
             headers = self._headers.provide(limited, code)
-            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
+            return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
         """Return what sandbox a program runs in."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=_runtime_of(language))
-        packages = self._sandboxes.packages
+        packages = self.sandboxes.packages
         return SandboxKind(packages.profile.preload_for(code) if packages.folder else (), is_large)
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
@@ -407,9 +402,16 @@ class Session:
         try:
             return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
         except CheckerFailed as failed:
-            if prepared.answers.works(test, lambda: self._ask_checker(checking, prepared, test, answer)):
-                return verdicts.compared(run, checkers.broken_by(failed))
-            return verdicts.checker_fault(str(failed))
+            if id(test) not in prepared.checker_works:
+                try:
+                    self._ask_checker(checking, prepared, test, answer)
+                    prepared.checker_works[id(test)] = True
+                except CheckerFailed:
+                    prepared.checker_works[id(test)] = False
+            if prepared.checker_works[id(test)]:
+                detail = f"the checker crashed on this output: it {failed}"
+                return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
+            return verdicts.sandbox_fault(f"{CHECKER_FAULT}{failed}")
 
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
@@ -419,12 +421,12 @@ class Session:
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)
         kind = replace(_CHECKS, runs=_runtime_of(find_language(checker.language)))
-        with self._turn.shared():
-            checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        with self.turn.shared():
+            checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         if checkers.was_killed(checked):
             self.record.retries += 1
-            with self._turn.alone():
-                checked = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+            with self.turn.alone():
+                checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         rejection = checking.rejection()
         if rejection is not None:
             raise CheckerFailed(f"does not compile: {rejection}")

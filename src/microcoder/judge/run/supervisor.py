@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import require_linux
@@ -25,7 +25,7 @@ from microcoder.judge.run import isolation, watch
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series, make_memory_file
 from microcoder.judge.run.timing import Limits, WorkerRecord
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
 from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.judge.sandbox.protocol import (
@@ -102,17 +102,6 @@ class TestTask:
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
 
-class TaskOptions(TypedDict, total=False):
-    """Fields of a task beside its program and stdin."""
-
-    fn_name: str
-    call: dict[str, Any] | None
-    arguments: tuple[str, ...]
-    files: Mapping[str, bytes | None]
-    dialect: str
-    has_named_streams: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """The unjudged result of one test."""
@@ -143,7 +132,7 @@ class LoadedProgram:
         self.source = make_memory_file(code.encode("utf-8", "surrogatepass"))
         self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
 
-    def task(self, stdin: bytes, **options: Unpack[TaskOptions]) -> TestTask:
+    def task(self, stdin: bytes, **options: Any) -> TestTask:
         """Return one run of this program; see `TestTask`."""
         return TestTask(self.source, self.cache, stdin, **options)
 
@@ -167,7 +156,7 @@ class LoadedBinary:
         self._command: tuple[str, ...] = (BUILT_FILE,)
         self._files: dict[str, bytes] = {}
 
-    def task(self, stdin: bytes, **options: Unpack[TaskOptions]) -> TestTask:
+    def task(self, stdin: bytes, **options: Any) -> TestTask:
         """Return one run of this program; a binary has no functions to call, and no dialect."""
         task = TestTask(self.source, -1, stdin, **options)
         assert (task.fn_name, task.call, task.dialect) == ("", None, PLAIN)
@@ -195,7 +184,7 @@ class Sandbox:
         runtime: Mapping[str, Any] = NO_RUNTIME,
         scratch_mib: int = 16,
         record: WorkerRecord | None = None,
-        turn: WorkerTurn | None = None,
+        turn: Turn | None = None,
         nice: int = 0,
     ) -> None:
         """Start it.
@@ -205,7 +194,7 @@ class Sandbox:
             preload: packages to import besides the standard library's.
             layers: the layers of isolation to put on.
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
-            runtime: what a runtime is given, see `runtimes`.
+            runtime: what a runtime is given, see `builds`.
             scratch_mib: how much a test may write to its folder.
             record: takes what is decided about time.
             turn: its worker's place, given back while a test idles.
@@ -218,7 +207,7 @@ class Sandbox:
                 "type `microcoder packages standard`, and start again"
             )
         self._record = record or WorkerRecord()
-        self._turn = turn or WorkerTurn()
+        self._turn = turn or Turn()
         self._builds = toolchain is not None
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
@@ -251,9 +240,8 @@ class Sandbox:
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
         report = json.loads(answer.removeprefix(READY))
         missing = report["missing"]
-        self.call_stack = str(report["call_stack"])
-        """Why programs recurse less deep than under plain python; empty if they do not."""
-        self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
+        enforced = tuple(layer for layer in LAYERS if layer not in missing)
+        self.isolation = Isolation(enforced, missing, str(report["call_stack"]))
         if MOUNT_NAMESPACE in missing:
             isolation.sweep(os.path.dirname(self._folder))
 

@@ -144,11 +144,6 @@ def unjudged(detail: str, num_tests: int) -> Verdict:
     return Verdict(Outcome.SANDBOX_FAULT, (result,), num_tests, result.detail)
 
 
-def checker_fault(what: str) -> TestResult:
-    """Return the result of a test whose checker program failed."""
-    return sandbox_fault(CHECKER_FAULT + what)
-
-
 def compared(run: Run, comparison: Comparison) -> TestResult:
     """Return the result of a test whose output was compared."""
     outcome = Outcome.ACCEPTED if comparison.accepted else Outcome.WRONG_ANSWER

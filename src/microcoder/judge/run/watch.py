@@ -7,13 +7,14 @@ have ended count with their run time alone. What follows from that is decided in
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
 
 from microcoder.judge.run import timing
 from microcoder.judge.run.timing import Limits, Reading, WorkerRecord
-from microcoder.judge.run.turns import WorkerTurn
+from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import (
     AWAKE,
     CPU_EXPIRED,
@@ -31,7 +32,7 @@ QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 class Attendance:
     """What one running test is allowed: answers the fork server's questions from its start to its end."""
 
-    def __init__(self, limits: Limits, turn: WorkerTurn, record: WorkerRecord) -> None:
+    def __init__(self, limits: Limits, turn: Turn, record: WorkerRecord) -> None:
         """Start the clock of a test; decisions about its time are written into the record."""
         self._limits = limits
         self._turn = turn
@@ -106,17 +107,14 @@ def read_process(pid: int) -> Reading | None:
         cpu, run = cpu + seconds, run + of_threads
         wait += sum(max(0.0, waited - (of_threads - ran)) for ran, waited, _ in threads)
         turns += sum(num for _, _, num in threads)
-        is_in_the_queue = is_in_the_queue or _is_any_in_the_queue(number)
+        is_in_the_queue = is_in_the_queue or "R" in _read_states(number)
     return Reading(cpu, run, wait, turns, is_in_the_queue)
 
 
 def is_idle(pid: int) -> bool:
     """Whether no thread of a process runs, or waits for a processor or a disk; False if that is not known."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task") if pid > 0 else []
-        return bool(threads) and not any(_read_stat(pid, thread)[0] in "RD" for thread in threads)
-    except (OSError, IndexError):
-        return False
+    states = _read_states(pid) if pid > 0 else []
+    return bool(states) and not any(state in "RD" for state in states)
 
 
 def memory_mib_of(pid: int) -> float:
@@ -130,13 +128,7 @@ def memory_mib_of(pid: int) -> float:
 
 def is_held_up(pid: int) -> bool:
     """Whether a process or a child of it waits for a processor or a disk, or was stopped: it could not answer."""
-    for number in _family(pid):
-        try:
-            if _read_stat(number)[0] in _HELD_UP_STATES:
-                return True
-        except (OSError, ValueError, IndexError):
-            continue
-    return False
+    return any(state in _HELD_UP_STATES for number in _family(pid) for state in _read_states(number))
 
 
 def pid_of(descriptor: int) -> int:
@@ -180,11 +172,11 @@ def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:
         yield ran / 1e9, waited / 1e9, turns
 
 
-def _is_any_in_the_queue(pid: int) -> bool:
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        try:
-            if _read_stat(pid, thread)[0] == "R":
-                return True
-        except (OSError, IndexError):
-            continue
-    return False
+def _read_states(pid: int) -> list[str]:
+    """Return the states of a process's threads; those that end meanwhile have none."""
+    states: list[str] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError, IndexError):
+                states.append(_read_stat(pid, thread)[0])
+    return states

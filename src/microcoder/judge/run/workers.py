@@ -6,10 +6,12 @@ What a judge remembers between programs: prepared problems, and verdicts by prog
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -26,7 +28,7 @@ from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.session import Abandoned, Session
 from microcoder.judge.run.timing import Counts, Pace, sum_counts
-from microcoder.judge.run.turns import Gate, most_workers
+from microcoder.judge.run.turns import Job, Places, Turn, make_lock_files, most_workers
 
 _MAX_PROBLEMS = 4096
 _TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
@@ -175,29 +177,32 @@ class Workers:
         options: JudgeOptions,
         packages: ProvidedPackages,
         *,
-        gate: Gate | None = None,
+        lock_files: Sequence[int] = (),
         pace: Pace | None = None,
     ) -> None:
-        """Start nothing yet."""
+        """Start nothing yet.
+
+        Args:
+            size: how many programs run at a time.
+            options: those of the judge.
+            packages: what programs may import.
+            lock_files: those of `make_lock_files` that this process shares with others; by default its own.
+            pace: of this machine, if that is known.
+        """
         self.size = size
         self.time_scale = options.time_scale or 1.0
         self._options = options
-        self._work: SimpleQueue[Work | None] = SimpleQueue()
-        self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._num_open = 0
-        self._is_closed = False
         self.pace = pace or Pace()
         """Pace of this machine."""
-        self._gate = gate or Gate()
-        self._gate.open(size, self._replace, is_work_waiting=lambda: not self._work.empty())
+        self._own_files = () if lock_files else make_lock_files()
+        self._places = Places(size, self._start)
         self._builds = BuildCache(options.build_seconds)
         self._builds.time_scale = self.time_scale
         headers = HeaderShelf(layers=options.layers, nice=options.nice)
         self.sessions = [
             Session(
                 options,
-                gate=self._gate,
+                turn=Turn(self._places, lock_files or self._own_files),
                 builds=self._builds,
                 packages=packages,
                 headers=headers,
@@ -207,22 +212,27 @@ class Workers:
         ]
         """One for each thread: those whose programs run, and those whose programs stand aside."""
         self._threads: list[threading.Thread] = []
+        self._num_done: Counter[Session] = Counter()
 
     @property
     def counts(self) -> Counts:
         """Counts so far."""
-        return replace(sum_counts(session.record for session in self.sessions), aside=self._gate.times_aside)
-
-    @property
-    def call_stack(self) -> str:
-        """`Sandbox.call_stack` of the first sandbox."""
-        return self.sessions[0].call_stack
+        total = sum_counts(session.record for session in self.sessions)
+        return replace(total, aside=self._places.times_given_back)
 
     def open(self) -> tuple[Isolation, float]:
         """Start the first sandbox; return its isolation and the factor on CPU limits."""
-        with self._lock:
-            self._start_thread()
-        answer = self._first.get()
+        opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+
+        def open_first(session: Session) -> None:
+            try:
+                isolation, measured = session.open(), session.timed.measure_time_scale()
+                opened.put((isolation, self._options.time_scale or measured))
+            except Exception as error:
+                opened.put(error)
+
+        self._places.put(open_first)
+        answer = opened.get()
         if isinstance(answer, Exception):
             raise answer
         self.time_scale = self._builds.time_scale = answer[1]
@@ -230,67 +240,41 @@ class Workers:
 
     def put(self, work: Work) -> None:
         """Take work, which is begun in the order in which it came."""
-        with self._lock:
-            self._num_open += 1
-            self._work.put(work)
-            self._call_up()
+        self._places.put(partial(self._finish, work))
 
     def withdraw(self, work: Work) -> None:
         """Do nothing: a thread asks before each test."""
 
     def close(self) -> None:
-        """End all sandboxes; what is being judged ends as a fault."""
-        with self._lock:
-            self._is_closed = True
-        self._gate.dismiss()
+        """End all sandboxes; what is being judged ends as a fault, what waits is dropped."""
+        self._places.close()
         for session in self.sessions:
-            session.interrupt()
-        for _ in self._threads:
-            self._work.put(None)
+            session.sandboxes.interrupt()
         for thread in self._threads:
             thread.join(_JOIN_SECONDS)
+        for file in self._own_files:
+            os.close(file)
 
-    def _call_up(self) -> None:
-        """Put one more to work if work and a place for it are waiting; with the lock held."""
-        num_wanted = min(self._num_open, len(self.sessions))
-        if not self._gate.call_up() and len(self._threads) < num_wanted and not self._is_closed:
-            self._start_thread()
-
-    def _replace(self) -> None:
-        """Have another take over the place of one whose program stands aside."""
-        with self._lock:
-            if not self._work.empty():
-                self._call_up()
-
-    def _start_thread(self) -> None:
-        self._gate.begin_work()
+    def _start(self, post: SimpleQueue[Job | None]) -> None:
         number = len(self._threads)
-        thread = threading.Thread(target=self._serve, args=(number,), name=f"judge-{number}", daemon=True)
+        thread = threading.Thread(target=self._serve, args=(number, post), name=f"judge-{number}", daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _serve(self, number: int) -> None:
+    def _serve(self, number: int, post: SimpleQueue[Job | None]) -> None:
         session = self.sessions[number]
-        if number == 0:
-            try:
-                isolation, measured = session.open(), session.measure_time_scale()
-                self._first.put((isolation, self._options.time_scale or measured))
-            except Exception as error:
-                self._first.put(error)
-        num_done = 0
-        while (work := self._next()) is not None:
-            answer = self._do(session, work)
-            with self._lock:
-                self._num_open -= 1
-            work.finish(answer)
-            num_done += 1
-            if self._options.renew_after and num_done % self._options.renew_after == 0:
-                session.renew()
+        turn, job = session.turn, post.get()
+        while job is not None:
+            turn.has_place = True
+            job(session)
+            job = self._places.next(post, has_place=turn.has_place)
         session.close()
 
-    def _next(self) -> Work | None:
-        self._gate.stand_by()
-        return self._work.get()
+    def _finish(self, work: Work, session: Session) -> None:
+        work.finish(self._do(session, work))
+        self._num_done[session] += 1
+        if self._options.renew_after and self._num_done[session] % self._options.renew_after == 0:
+            session.sandboxes.renew()
 
     def _do(self, session: Session, work: Work) -> Verdict | Execution | None:
         if not work.is_wanted():

@@ -55,7 +55,7 @@ NO_RUNTIME: Mapping[str, Any] = {
     "address_space_bytes": 0,
     "reserved_bytes": 0,
 }
-"""Room for a runtime in a sandbox that runs none; see `judge/run/runtimes.py`."""
+"""Room for a runtime in a sandbox that runs none; see `judge/run/builds.py`."""
 
 
 class Request(NamedTuple):

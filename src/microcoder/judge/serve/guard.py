@@ -24,6 +24,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from microcoder.judge.core.errors import ConfigError
@@ -95,7 +97,8 @@ class Guard:
             given = [await self._read(body, scope)]
         except Refused as refused:
             await self._discard(body, scope)
-            await _answer(refused, send)
+            headers = {"Connection": "close", **refused.headers()}
+            await Response(refused.body(), refused.status, headers, "application/json")(scope, body.receive, send)
             return
         except _Gone:
             return
@@ -121,7 +124,7 @@ class Guard:
         if not self._digests or scope["path"] in _OPEN:
             return
         peer = scope["client"][0] if scope["client"] else ""
-        shown = hashlib.sha256(_token_of(_header(scope, b"authorization")).encode()).digest()
+        shown = hashlib.sha256(_token_of(Headers(scope=scope).get("authorization", "")).encode()).digest()
         if (peer, shown) in self._welcome:
             return
         since, num_failures = self._failures.get(peer, (0.0, 0))
@@ -153,7 +156,7 @@ class Guard:
         """Return a whole body; what it holds is counted until its request is over."""
         limit, seconds = self._settings.max_body_mib << 20, self._settings.body_seconds
         too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
-        stated = _header(scope, b"content-length")
+        stated = Headers(scope=scope).get("content-length", "")
         if stated.isdigit() and int(stated) > limit:
             raise too_large
         counter, content = ValueCounter(self._settings), bytearray()
@@ -171,7 +174,7 @@ class Guard:
 
     async def _discard(self, body: _Body, scope: Scope) -> None:
         """Throw away what still arrives, unless the client waits for leave to send it."""
-        if _header(scope, b"expect"):
+        if "expect" in Headers(scope=scope):
             return
         left = _DISCARDED * (self._settings.max_body_mib << 20)
         try:
@@ -190,14 +193,14 @@ class _Body:
     """A request's body as it arrives."""
 
     def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+        self.receive = receive
         self.is_complete = False
         self.num_held = 0
         """Bytes that are counted for it."""
 
     async def next(self) -> bytes:
         """Return the next piece."""
-        message = await self._receive()
+        message = await self.receive()
         if message["type"] == "http.disconnect":
             raise _Gone
         self.is_complete = not message.get("more_body", False)
@@ -205,7 +208,7 @@ class _Body:
 
     async def wait_until_gone(self) -> None:
         """Wait for the client to leave."""
-        while (await self._receive())["type"] != "http.disconnect":
+        while (await self.receive())["type"] != "http.disconnect":
             pass
 
 
@@ -215,19 +218,6 @@ def _remember(known: dict[Any, Any], key: object, value: object) -> None:
         del known[next(iter(known))]
 
 
-async def _answer(refused: Refused, send: Send) -> None:
-    content = refused.body()
-    headers = {
-        "Content-Type": "application/json",
-        "Content-Length": str(len(content)),
-        "Connection": "close",
-        **refused.headers(),
-    }
-    raw: Any = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refused.status, "headers": raw})
-    await send({"type": "http.response.body", "body": content})
-
-
 def _check_framing(scope: Scope) -> None:
     """Refuse what a proxy may take for another request than we do (RFC 9112, 6.1); the answer ends the connection."""
     if scope["http_version"] not in ("1.0", "1.1"):
@@ -235,10 +225,6 @@ def _check_framing(scope: Scope) -> None:
     names = [name for name, _ in scope["headers"]]
     if b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0"):
         raise Refused(400, "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1")
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
 def _token_of(authorization: str) -> str:

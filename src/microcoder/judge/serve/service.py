@@ -168,11 +168,6 @@ class Service:
     async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
         """Run one program without judging it; a client may wait for less than the service's limit."""
         self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
-        longest = self.settings.max_wall_seconds
-        if invocation.wall_seconds is not None and not 0 < invocation.wall_seconds <= longest:
-            raise Refused(
-                422, f"a wall time limit of {invocation.wall_seconds:g} s; use more than 0, at most {longest:g}"
-            )
         self._check_language(invocation.program.language)
         invocation.check()
         self._enter(1)
