@@ -1,20 +1,19 @@
 """The generate stage: a problem with few hidden tests gets more, each answered by what is known to be right.
 
 package's own -> mutated from known ones -> a model's -> certified by validators -> answered by agreeing references
--> tried on known-wrong programs and mutants -> chosen
+-> tried on known-wrong submissions -> chosen
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection
+from microcoder.data.formats.candidates import Candidate, Origin, Rejection
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
-from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
+from microcoder.data.tests.killing import choose_tests, find_killers
 from microcoder.data.tests.makers import (
     ask_for_inputs,
     certify,
@@ -36,14 +35,9 @@ _GIVEN = Origin(kind="given")
 _MOST_REFERENCES, _MOST_KNOWN_WRONG = 3, 12
 """Accepted programs that must agree on an answer, where there are so many; known-wrong, slow and partial submissions
 that choose tests too (our choices)."""
-_MOST_MUTANTS = 36
-"""Mutants of a reference; half of them choose the tests, the other half measure the choice."""
-_MUTANT_SECONDS = 1.0
-"""CPU seconds that a mutant gets for a test, or twice those of the slowest reference, rounded up."""
-_TIMES_SLOWEST = 2.0
+_WRONG_SECONDS, _TIMES_SLOWEST = 1.0, 2.0
+"""CPU seconds that a wrong submission gets for a test, or so many times those of the slowest reference."""
 _TRIAL_SECONDS = 20.0
-_SUBMITTED = "known/"
-"""Begins the names of submissions among the wrong programs."""
 _LARGE_ENOUGH_BYTES = 100_000
 """Size of an input from which on slow compiled programs are caught too."""
 
@@ -99,7 +93,8 @@ def generate(
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
     if not tests:
         return _without_tests(candidate, what)
-    return _choose(candidate, answering, settings, running, tests, what, is_measured=not is_large_alone)
+    # Large tests alone are there for the slow.
+    return _choose(candidate, answering, settings, running.brief, tests, what, is_tried=not is_large_alone)
 
 
 def find_references(candidate: Candidate) -> list[Program]:
@@ -201,99 +196,47 @@ def _choose(
     candidate: Candidate,
     answering: Answering,
     settings: GenerateSettings,
-    judges: Judges,
+    judge: Judge,
     tests: Sequence[MadeTest],
     what: str,
     *,
-    is_measured: bool,
+    is_tried: bool,
 ) -> Candidate:
-    """Return a candidate with the tests that catch most wrong programs, and what that is measured by.
-
-    Large tests alone are not measured: they are for the slow.
-    """
-    seed = seed_of(settings.seed, candidate.id, "mutants")
-    choosing, held_out = find_wrong_programs(candidate, answering.references, seed=seed) if is_measured else ([], [])
+    """Return a candidate with the tests that catch most wrong submissions, as far as these are tried."""
+    wrong = find_wrong_programs(candidate) if is_tried else []
     given = list(candidate.tests)
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
     small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
-    seconds = max(_MUTANT_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
+    seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
     pool = [*given, *(tests[number].test for number in small)]
-    found = find_killers(judges.brief, answering, choosing, pool, seconds=seconds, num_orders=3, seed=seed)
-    hacked, missed = (
-        [
-            {small[number - len(given)] for number in killers}
-            for one, killers in zip(choosing, found, strict=True)
-            if killers and min(killers) >= len(given) and one.name.startswith(_SUBMITTED) is is_submitted
-        ]
-        for is_submitted in (True, False)
-    )
-    room = max(settings.max_tests - len(given), settings.min_hidden_tests)
-    chosen = choose_tests(tests, hacked, missed, most=room, num_large=MOST_LARGE)
-    kept = [*given, *(tests[number].test for number in chosen)]
-    places = {number: number for number in range(len(given))}
-    places |= {len(given) + small.index(n): place for place, n in enumerate(chosen, len(given)) if n in small}
-    tried = sorted(places.values())
-    trying = [kept[place] for place in tried]
-    caught = find_killers(judges.brief, answering, held_out, trying, seconds=seconds, num_orders=2, seed=seed)
-    uncaught = [one for one, killers in zip(held_out, caught, strict=True) if killers is not None and not killers]
-    by_pool = find_killers(judges.brief, answering, uncaught, pool, seconds=seconds) if uncaught else []
-    equivalent = {one.program for one, killers in zip(uncaught, by_pool, strict=True) if not killers}
-    mutants = [
-        *_as_mutants(choosing, [killers or None for killers in found], places),
-        *_as_mutants(
-            [one for one in held_out if one.program not in equivalent],
-            [killers for one, killers in zip(held_out, caught, strict=True) if one.program not in equivalent],
-            dict(enumerate(tried)),
-            is_held_out=True,
-        ),
+    seed = seed_of(settings.seed, candidate.id, "orders")
+    found = find_killers(judge, answering, wrong, pool, seconds=seconds, seed=seed)
+    hacked = [
+        {small[number - len(given)] for number in killers}
+        for killers in found
+        if killers and min(killers) >= len(given)
     ]
+    room = max(settings.max_tests - len(given), settings.min_hidden_tests)
+    chosen = choose_tests(tests, hacked, most=room, num_large=MOST_LARGE)
     origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
-    never = len(equivalent) + sum(1 for killers in found if killers is not None and not killers)
-    detail = (
-        f"{what}; {len(chosen)} kept; {never} of {len(choosing) + len(held_out)} wrong programs met no input that tells"
-    )
+    never = sum(killers is not None and not killers for killers in found)
+    detail = f"{what}; {len(chosen)} kept; {never} of {len(wrong)} wrong submissions met no input that tells"
     return candidate.change(
         "generate",
         STEP,
         detail,
-        tests=tuple(kept),
+        tests=(*given, *(tests[number].test for number in chosen)),
         origins=tuple(origins),
         groups=tuple(groups),
-        mutants=tuple(mutants),
     )
 
 
-def _as_mutants(
-    wrong: Sequence[WrongProgram],
-    killers: Sequence[set[int] | None],
-    places: Mapping[int, int],
-    *,
-    is_held_out: bool = False,
-) -> list[Mutant]:
-    """Return the record of programs that could be run; `places` are those of the tests in the candidate."""
-    return [
-        Mutant(
-            name=one.name, killed_by=tuple(sorted(places[n] for n in failed if n in places)), is_held_out=is_held_out
-        )
-        for one, failed in zip(wrong, killers, strict=True)
-        if failed is not None
-    ]
-
-
-def find_wrong_programs(
-    candidate: Candidate, references: Sequence[Program], *, seed: int
-) -> tuple[list[WrongProgram], list[WrongProgram]]:
-    """Return wrong programs that choose tests, and those that measure the choice: mutants that had no part in it."""
-    code = next((one.code for one in references if one.language == "python"), None)
-    made = make_mutants(code or "", limit=_MOST_MUTANTS, seed=seed) if code else []
-    wrong = [WrongProgram(one.name, Program(one.code)) for one in made]
+def find_wrong_programs(candidate: Candidate) -> list[Program]:
+    """Return the submissions known to be wrong that run here, by which tests are chosen."""
     known = [
-        WrongProgram(f"{_SUBMITTED}{place}", Program(one.code, language))
-        for place, one in enumerate(candidate.solutions)
+        Program(one.code, language)
+        for one in candidate.solutions
         if one.known in _WRONG and (language := language_of(one, candidate))
     ]
-    # By what they are, so that another limit leaves a mutant where it was.
-    held_out = [one for one in wrong if hashlib.sha256((one.program.code or "").encode()).digest()[0] % 2]
-    choosing = [one for one in wrong if one not in held_out]
-    return [*choosing, *known[:_MOST_KNOWN_WRONG]], held_out
+    return known[:_MOST_KNOWN_WRONG]
