@@ -25,7 +25,6 @@ from microcoder.data.behaviour.values import (
     Tokens,
     are_labels,
     compare,
-    describe_kinds,
     kind_of,
     tokens_of_json,
     tokens_of_text,
@@ -308,8 +307,7 @@ class _Trial:
         """Return the evidence, where there is enough."""
         if self.bits < _LEAST_BITS or self.num < _LEAST_INPUTS:
             return None
-        said = "; ".join((*self.said, f"inputs: {describe_kinds(self.pair.own.kinds)}"))
-        return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), said)
+        return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), "; ".join(self.said))
 
 
 def _pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:

@@ -13,7 +13,6 @@ Tokens = tuple[str, ...]
 """An output as its numbers and words: no brackets, no quotes, `5` for `5.0`, `true` for `True`."""
 
 _TOKEN = re.compile(r"[^\s,\[\](){}\"'`]+")
-_LETTERS = {"n": "number", "s": "text", "b": "flag", "N": "numbers", "S": "texts", "T": "table", "R": "table of texts"}
 _NOTHING: frozenset[Tokens] = frozenset({(), ("-1",), ("none",), ("0",), ("1",)})
 _SMALL = 10
 _FEW_LABELS = 3
@@ -47,11 +46,6 @@ def _kind(value: Any) -> str:
     if not inner:
         return "E"
     return {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}.get(inner.pop(), "x") if len(inner) == 1 else "x"
-
-
-def describe_kinds(kinds: Sequence[str]) -> str:
-    """Return kinds in words."""
-    return ", ".join(_LETTERS.get(kind, "value") for kind in kinds)
 
 
 def tokens_of_value(value: Any) -> Tokens:

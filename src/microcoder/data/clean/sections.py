@@ -124,7 +124,6 @@ _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}
 _UNFINISHED = re.compile(r"[a-z,]\s*$")
 _EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_SAMPLES = re.compile(r"\b(?:sample|example)s?\b", re.IGNORECASE)
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
 
 
@@ -189,13 +188,8 @@ class _Draft:
             self.lines.append(heading.rest)
 
     def _open_example(self) -> None:
-        """Open one; what was said below its heading, or below one such as `Additional sample`, belongs to it."""
-        intro: list[str] = []
-        if self.loose and self.lines is self.loose[-1]:
-            intro = self.loose.pop()
-        elif self.examples and self.other and self.lines is self.other[-1][1] and _SAMPLES.search(self.other[-1][0]):
-            title, lines = self.other.pop()
-            intro = [title, "", *lines]
+        """Open one; what was said below its heading belongs to it."""
+        intro = self.loose.pop() if self.loose and self.lines is self.loose[-1] else []
         self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
 
     def text(self, name: str) -> str:
