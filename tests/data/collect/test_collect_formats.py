@@ -207,7 +207,6 @@ class Real(NamedTuple):
 
 
 ARCHIVES = {
-    "apps_sample": Real("apps_folder", 5, 1, 1),
     "codecontests_test": Real("humaneval", 165, 1, 0),
     "deepseek_leetcode": Real("deepseek_leetcode", 2 * 180, 1, 1, 9),
     "doocs": Real(f"{EXAMPLES}/doocs.py:doocs", 486, 1, 0.6, 10),

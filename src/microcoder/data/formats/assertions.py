@@ -320,8 +320,15 @@ class _Reader:
         positional: list[Any] = []
         kinds: list[str] = []
         for argument in node.args:
-            positional.append(parse_value(argument, names))
-            kinds.append(_kind_of(argument))
+            if isinstance(argument, ast.Starred):
+                spread = parse_value(argument.value, names)
+                if not isinstance(spread, list | tuple):
+                    raise NotACall(f"no list of arguments: {_show(argument)}")
+                positional += spread
+                kinds += ["json"] * len(spread)
+            else:
+                positional.append(parse_value(argument, names))
+                kinds.append(_kind_of(argument))
         named: dict[str, Any] = {}
         named_kinds: dict[str, Any] = {}
         for keyword in node.keywords:

@@ -6,27 +6,27 @@ package's own -> mutated from known ones -> a model's -> certified by validators
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Origin, Rejection
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
-from microcoder.data.tests.killing import choose_tests, find_killers
 from microcoder.data.tests.makers import (
     ask_for_inputs,
     certify,
     mutate_known,
     read_validators,
     run_kit,
-    seed_of,
     understand,
     write_validators,
 )
 from microcoder.data.verify.execution import language_of
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Program
+from microcoder.judge.core.files import take_in_turn
+from microcoder.judge.core.types import Outcome, Program
 
 STEP = "generate/1"
 _SLOW = ("time_limit", "memory_limit", "partial")
@@ -37,6 +37,10 @@ _MOST_REFERENCES, _MOST_KNOWN_WRONG = 3, 12
 that choose tests too (our choices)."""
 _WRONG_SECONDS, _TIMES_SLOWEST = 1.0, 2.0
 """CPU seconds that a wrong submission gets for a test, or so many times those of the slowest reference."""
+_SMALL_BYTES = 4096
+"""On a longer input a program may be slow by being slow; on a shorter one it does not end."""
+_LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT)
+_CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
 _TRIAL_SECONDS = 20.0
 _LARGE_ENOUGH_BYTES = 100_000
 """Size of an input from which on slow compiled programs are caught too."""
@@ -99,12 +103,14 @@ def generate(
 
 def find_references(candidate: Candidate) -> list[Program]:
     """Return the accepted programs that run here, those in the language of the answers first."""
-    found = [
-        Program(one.code, language)
-        for one in candidate.solutions
-        if one.known == "accepted" and (language := language_of(one, candidate))
-    ]
+    found = _find_programs(candidate, ("accepted",))
     return sorted(found, key=lambda one: one.language != candidate.programming_language)
+
+
+def _find_programs(candidate: Candidate, known: Collection[str]) -> list[Program]:
+    """Return the submissions of these verdicts that run here."""
+    named = ((one, language_of(one, candidate)) for one in candidate.solutions if one.known in known)
+    return [Program(one.code, language) for one, language in named if language]
 
 
 def _is_cut(candidate: Candidate, num_hidden: int) -> bool:
@@ -203,24 +209,26 @@ def _choose(
     is_tried: bool,
 ) -> Candidate:
     """Return a candidate with the tests that catch most wrong submissions, as far as these are tried."""
-    wrong = find_wrong_programs(candidate) if is_tried else []
-    given = list(candidate.tests)
+    given = candidate.tests
+    wrong = _find_programs(candidate, _WRONG)[:_MOST_KNOWN_WRONG] if is_tried else []
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
     small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
     seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
     pool = [*given, *(tests[number].test for number in small)]
-    seed = seed_of(settings.seed, candidate.id, "orders")
-    found = find_killers(judge, answering, wrong, pool, seconds=seconds, seed=seed)
-    hacked = [
-        {small[number - len(given)] for number in killers}
-        for killers in found
-        if killers and min(killers) >= len(given)
-    ]
+    problems = [answering.problem(pool, seconds=seconds, language=one.language) for one in wrong]
+    verdicts = judge.judge(wrong, problems)
+    hacks: Counter[int] = Counter()
+    for verdict in verdicts:
+        place = len(verdict.tests) - 1 - len(given)
+        if place >= 0 and not verdict.is_accepted and verdict.outcome not in _CANNOT_RUN:
+            # Where a program meets a limit differs from machine to machine, and what is chosen must not.
+            is_sure = verdict.outcome not in _LIMITS or len(tests[small[place]].test.input) <= _SMALL_BYTES
+            hacks[small[place]] += is_sure
     room = max(settings.max_tests - len(given), settings.min_hidden_tests)
-    chosen = choose_tests(tests, hacked, most=room, num_large=MOST_LARGE)
+    chosen = choose_tests(tests, hacks, most=room, num_large=MOST_LARGE)
     origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
-    never = sum(killers is not None and not killers for killers in found)
+    never = sum(verdict.is_accepted for verdict in verdicts)
     detail = f"{what}; {len(chosen)} kept; {never} of {len(wrong)} wrong submissions met no input that tells"
     return candidate.change(
         "generate",
@@ -232,11 +240,24 @@ def _choose(
     )
 
 
-def find_wrong_programs(candidate: Candidate) -> list[Program]:
-    """Return the submissions known to be wrong that run here, by which tests are chosen."""
-    known = [
-        Program(one.code, language)
-        for one in candidate.solutions
-        if one.known in _WRONG and (language := language_of(one, candidate))
-    ]
-    return known[:_MOST_KNOWN_WRONG]
+def choose_tests(tests: Sequence[MadeTest], hacks: Mapping[int, int], *, most: int, num_large: int) -> list[int]:
+    """Return the numbers of the tests to keep: some large, hacks, then a spread.
+
+    Args:
+        hacks: how many wrong submissions, which pass the given tests, fail a test before others; those that catch most
+            per second of judging come first.
+        num_large: of those, large ones that are kept whatever they catch.
+    """
+    large: dict[str, list[int]] = {}
+    others: dict[str, dict[str, list[int]]] = {}
+    # What no known mistake asked for may still catch the mistakes of a model: some of every kind, longest first, each
+    # way of making inputs in its turn.
+    for number in sorted(range(len(tests)), key=lambda n: (-len(tests[n].test.input), n)):
+        kind = tests[number].origin.kind
+        if tests[number].is_large:
+            large.setdefault(kind, []).append(number)
+        others.setdefault(kind.partition("/")[0], {}).setdefault(kind, []).append(number)
+    best = sorted(+Counter(hacks), key=lambda n: (-hacks[n] / tests[n].seconds, len(tests[n].test.input), n))
+    spread = take_in_turn([take_in_turn(kinds.values()) for kinds in others.values()])
+    ranked = dict.fromkeys([*take_in_turn(large.values())[:num_large], *best, *spread])
+    return sorted(list(ranked)[:most])
