@@ -378,12 +378,7 @@ def _agree(
     given: list[Tokens] = [("\0nothing",) if output is None else output for output in outputs]
     # The problem's own side first, so that a freedom is the same one in both directions.
     own, other = (expected, given) if is_there else (given, expected)
-    reaches = [_reach(case.values) for case in cases]
-    return compare(own, other, reaches=reaches, chances=[chance] * len(cases), how=how)
-
-
-def _reach(values: Values) -> int:
-    return max((len(value) for value in values if isinstance(value, list | str)), default=0)
+    return compare(own, other, chances=[chance] * len(cases), how=how)
 
 
 def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: bool) -> list[_Trial]:
@@ -415,7 +410,6 @@ def _side(pair: _Pair, *, is_there: bool) -> tuple[str, tuple[ValueCase, ...]]:
 def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]:
     """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
     asked: list[ProgramRun] = []
-    reaches: list[list[int]] = []
     for trial in trials:
         pair = trial.pair
         known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
@@ -424,14 +418,12 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]
         inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
         asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
         asked.append(_ask_other(pair, inputs))
-        reaches.append([_reach(values) for values in inputs])
     given = runner.run(asked)
     left = []
-    for trial, ours, theirs, lengths in zip(trials, given[::2], given[1::2], reaches, strict=True):
-        both = [one for one in zip(ours, theirs, lengths, strict=True) if one[0] is not None and one[1] is not None]
+    for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
+        both = [(one, other) for one, other in zip(ours, theirs, strict=True) if one is not None and other is not None]
         if both:
-            own, other, reach = map(list, zip(*both, strict=True))
-            found = compare(own, other, reaches=reach, how=trial.how)
+            found = compare(*map(list, zip(*both, strict=True)), how=trial.how)
             if found.share < max(_VARIED_SHARE, _LABELS_SHARE if trial.has_labels else 0.0):
                 continue
             trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
