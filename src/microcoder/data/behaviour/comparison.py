@@ -38,7 +38,6 @@ from microcoder.judge.core.config import Config
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
 _MOST_CASES = 24
-_LARGE, _ENOUGH_CASES = 1_000_000, 3
 _NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
 _DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
 _METHOD = re.compile(r"def\s+(\w+)\s*\(")
@@ -106,26 +105,7 @@ def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program:
     for values, said in zip(read.values, expected, strict=True):
         cases.setdefault(json.dumps(values), ValueCase(values, said))
     kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
-    return Form(candidate.id, kinds, _most_telling(list(cases.values())), read.layout, program, entry)
-
-
-def _most_telling(cases: Sequence[ValueCase]) -> tuple[ValueCase, ...]:
-    """Return the cases to compare programs by: small ones, those with outputs not seen yet first."""
-    # Programs that count up to a number are many, and take all their time for a large one.
-    small = [case for case in cases if not _has_large(case.values)]
-    cases = small if len(small) >= _ENOUGH_CASES else cases
-    seen: dict[Tokens, int] = {}
-    ranked = []
-    for place, case in enumerate(cases):
-        seen[case.expected] = seen.get(case.expected, 0) + 1
-        ranked.append((seen[case.expected], -min(len(str(case.values)), 60), place))
-    return tuple(cases[place] for *_, place in sorted(ranked)[:_MOST_CASES])
-
-
-def _has_large(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_has_large, value))
-    return isinstance(value, int) and abs(value) > _LARGE
+    return Form(candidate.id, kinds, tuple(cases.values())[:_MOST_CASES], read.layout, program, entry)
 
 
 def _entry_of(candidate: Candidate) -> str:
