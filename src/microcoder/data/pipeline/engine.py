@@ -32,7 +32,6 @@ from microcoder.data.pipeline.steps import (
     Step,
     count_reasons,
     digest,
-    read_kept,
     step_key,
     write_part,
 )
@@ -195,7 +194,7 @@ class ShardWorker:
     def take(self, given: str, path: str) -> Looks:
         """Make a part; or, for a barrier, return what it has to know of one."""
         if self._work is None:
-            return self._open.look(read_kept(Path(given)))
+            return self._open.look(list(KeptRows(Path(given))))
         write_part(Path(path), self._make(self._work, given))
         return ()
 
@@ -336,7 +335,7 @@ def _decide(step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[
             if one.id in wanted:
                 aside.add(one.id, one)
     for index in missing:
-        rows = read_kept(before[index].path)
+        rows = list(KeptRows(before[index].path))
         decided = (barrier.apply(one, {name: aside.find(name) for name in barrier.needs(one.id)}) for one in rows)
         write_part(parts[index].path, map(step.keep, decided))
         yield index

@@ -222,11 +222,6 @@ def read_part(path: Path) -> list[Row]:
     ]
 
 
-def read_kept(path: Path) -> list[Candidate]:
-    """Return the rows of a part that are still on their way."""
-    return list(KeptRows(path))
-
-
 class KeptRows(Iterable[Candidate]):
     """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
 
