@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from mutants import make_mutants
 
 import microcoder
+from mutants import make_mutants
 
 TESTS = Path(__file__).parent
 MOST_MUTANTS = 16
