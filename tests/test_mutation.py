@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import microcoder
-from microcoder.data.tests.killing import make_mutants
+from mutants import make_mutants
 
 TESTS = Path(__file__).parent
 MOST_MUTANTS = 16

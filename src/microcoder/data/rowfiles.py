@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, Literal, NamedTuple
 from uuid import uuid4
 
 from microcoder.data.formats.row import Malformed, Row
@@ -45,16 +45,12 @@ _NOT_READ = (RuntimeError, ValueError)
 """A password that is asked for, a packing that is not known, damaged zstd."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A file or folder of an archive."""
+class _Member(NamedTuple):
+    """A part of an archive."""
 
     name: str
-    is_folder: bool = False
-    is_link: bool = False
-    """It only points to another file, which is left out."""
-    is_plain: bool = True
-    open: Callable[[], IO[bytes] | None] = lambda: None
+    kind: Literal["file", "folder", "link", "other"]
+    open: Callable[[], IO[bytes] | None]
 
 
 def is_archive(path: str) -> bool:
@@ -100,16 +96,16 @@ def _unpack(archive: Path, folder: Path) -> int:
     num_bytes = num_links = 0
     for number, member in enumerate(_read_zip(archive) if archive.suffix == ".zip" else _read_tar(archive), 1):
         name = PurePosixPath(member.name)
-        if not member.is_plain or name.is_absolute() or ".." in name.parts:
+        if member.kind == "other" or name.is_absolute() or ".." in name.parts:
             raise tarfile.TarError(f"{member.name!r} is not a plain file or folder inside the archive")
         if number > MOST_MEMBERS:
             raise tarfile.TarError(f"it has more than {MOST_MEMBERS:,} members; unpack it by hand")
         target = folder / name
-        if member.is_link:
+        if member.kind == "link":
             num_links += 1
             continue
-        (target if member.is_folder else target.parent).mkdir(parents=True, exist_ok=True)
-        source = member.open()
+        (target if member.kind == "folder" else target.parent).mkdir(parents=True, exist_ok=True)
+        source = member.open() if member.kind == "file" else None
         if source is None:
             continue
         with source, target.open("wb") as file:
@@ -133,19 +129,17 @@ def _read_tar(archive: Path) -> Iterator[_Member]:
         else:
             content = opened.enter_context(tarfile.open(archive))
         for one in content:
-            is_link, is_plain = one.issym() or one.islnk(), one.isfile() or one.isdir()
-            open_it = partial(content.extractfile, one)
-            yield _Member(
-                one.name, one.isdir(), is_link, is_plain or is_link, (lambda: None) if one.isdir() else open_it
-            )
+            is_link = one.issym() or one.islnk()
+            kind = "link" if is_link else "folder" if one.isdir() else "file" if one.isfile() else "other"
+            yield _Member(one.name, kind, partial(content.extractfile, one))
 
 
 def _read_zip(archive: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as content:
         for one in content.infolist():
             is_link = stat.S_ISLNK(one.external_attr >> 16)
-            open_it = partial(content.open, one)
-            yield _Member(one.filename, one.is_dir(), is_link, open=(lambda: None) if one.is_dir() else open_it)
+            kind = "link" if is_link else "folder" if one.is_dir() else "file"
+            yield _Member(one.filename, kind, partial(content.open, one))
 
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")

@@ -177,7 +177,6 @@ _HEAVY = (
     "id", "statement", "statement_found", "problem", "solutions", "raw", "candidate", "detail", "stage", "reason",
     "dataset", "source_row", "url", "licence", "date", "platform", "title", "natural_language", "flags",
     "platform_difficulty", "difficulty", "pass_rate", "pass_rates", "num_generated_tests", "num_hidden_tests",
-    "mutation_score",
 )  # fmt: skip
 _FACTS = _HEAVY[7:]
 

@@ -123,10 +123,10 @@ def test_an_icpc_statement_reads_as_it_is_printed() -> None:
 
 
 def test_real_texts_in_ten_languages() -> None:
-    texts = language_texts()[::3]
+    texts = language_texts()[::6]
     wrong = [(code, text[:60]) for code, text in texts if identify(text).code != code]
-    assert len(texts) > 650
-    assert len(wrong) <= 5, wrong[:20]
+    assert len(texts) > 325
+    assert len(wrong) <= 3, wrong[:20]
     assert identify("f(x) = 3") == ("en", 0.0), "too little text is taken for English"
 
 
@@ -142,8 +142,8 @@ def test_code_and_formulae_do_not_decide(text: str, code: str) -> None:
     assert identify(text).code == code
 
 
-LENGTH = 100_000
-"""Of the longest statement that is read."""
+LENGTH = 50_000
+"""Half of the longest statement that is read."""
 UNITS = ("9", " ", "\t", "`", "```", "~", "[", "![", "f(", "[a](", "-", "a", "a[", "1.", "100 ", "10^", "<!--")
 UNITS += ("<svg>", "<li>", "\\begin{verbatim}", "\\iffalse ", "\\newcommand{\\a}{", "\\item ", "10-5 ", "![](a)", "**")
 
@@ -203,7 +203,7 @@ def test_every_layout_gives_the_same_examples(layout: str) -> None:
 def test_real_statements_keep_their_words_and_have_one_layout(name: str) -> None:
     problems = ALL[name]()
     num_examples = 0
-    for problem in problems[::2]:
+    for problem in problems[::4]:
         sections = split(problem.statement)
         normal = render(sections)
         num_examples += bool(sections.examples)
@@ -213,7 +213,7 @@ def test_real_statements_keep_their_words_and_have_one_layout(name: str) -> None
         lost = {word for word in before - after if word.title() not in labels and word.isascii() and not word.isdigit()}
         assert len(lost) <= 6, (problem.id, lost)
     if name not in ("kodsport", "codecontests"):  # whose statements show none
-        assert num_examples >= 0.98 * len(problems[::2])
+        assert num_examples >= 0.98 * len(problems[::4])
 
 
 WHOLE = (

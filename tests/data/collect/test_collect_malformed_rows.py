@@ -185,16 +185,26 @@ def spoil_fields(row: Any, wrong: list[Any]) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_no_field_of_a_wrong_type_brings_an_adapter_down(golden: Path, name: str) -> None:
+def test_no_field_of_a_wrong_type_brings_an_adapter_down_and_nothing_in_one_is_run(
+    golden: Path, tmp_path: Path, name: str
+) -> None:
+    """Also programs in every language that a reader could be fooled to run."""
+    trap = tmp_path / "sprung"
+    code = f"__import__('os').mkdir({str(trap)!r})"
     wrong = [
-        *(None, True, -1, 1e308, float("nan"), 10**400, 10**4299),
-        *("", "x", "[", "{}", "\0", "1" * 5000, "0x" + "f" * 5000, "'''", "a: [", "\ud800", "---\n&a [*a]\n---\n"),
-        *("{1: 2}", "{None: [1]}", "b'x'", "(1, 2)", "1j", "...", "{1, 2}", "{'inputs': (1,), 'outputs': {2}}"),
+        *(None, True, -1, 1e308, float("nan"), 10**4299),
+        *("", "[", "{}", "\0", "1" * 5000, "'" * 3, "a: [", "\ud800", "---\n&a [*a]\n---\n"),
+        *("{1: 2}", "{None: [1]}", "b'x'", "(1, 2)", "1j", "{1, 2}", "{'inputs': (1,), 'outputs': {2}}"),
         '["\\ud800"]',
         *([], [[]], [None], {}, {"": None}, {"input": 1, "output": []}, ["assert f(" + "9" * 5000 + ") == 1"]),
+        *(code, f"assert {code} == 1", f"{{'inputs': [{code}], 'outputs': ['1']}}", f"```python\n{code}\n```"),
+        f"name: !!python/object/apply:os.mkdir [{str(trap)!r}]",
+        f"def check(candidate):\n    assert candidate({code}) == f'{{{code}}}'\n",
+        *(pack(pickle.dumps(Bomb(trap))), pickle.dumps(Bomb(trap), 0).decode("ascii")),
     ]
     results = [read_one(name, row) for row in spoil_fields(first_row(golden, name), wrong)]
     assert any(isinstance(found, Rejection) for found in results)
+    assert not trap.exists()
 
 
 def pack(body: bytes) -> str:
@@ -244,39 +254,10 @@ def test_a_pickled_program_is_turned_away_and_not_run(golden: Path, tmp_path: Pa
     assert trap.exists(), "the trap would have worked"
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_nothing_that_a_row_holds_is_run(golden: Path, tmp_path: Path, name: str) -> None:
-    """Every field, at any depth, becomes a program in every language that a reader could be fooled to run."""
-    trap = tmp_path / "sprung"
-    code = f"__import__('os').mkdir({str(trap)!r})"
-    hostile = [
-        code,
-        f"assert {code} == 1",
-        f"{{'inputs': [{code}], 'outputs': ['1']}}",
-        f"!!python/object/apply:os.mkdir [{str(trap)!r}]",
-        f"name: !!python/object/apply:os.mkdir [{str(trap)!r}]",
-        f"---\na: !!python/object/apply:os.mkdir [{str(trap)!r}]\n---\n",
-        f"def check(candidate):\n    assert candidate({code}) == f'{{{code}}}'\n",
-        f"```python\n{code}\n```",
-        pack(pickle.dumps(Bomb(trap))),
-        pickle.dumps(Bomb(trap), 0).decode("ascii"),
-    ]
-    for row in spoil_fields(first_row(golden, name), hostile):
-        read_one(name, row)
-        assert not trap.exists()
-
-
 FOLDER_FILES = {
-    "apps_folder": {"question.txt": b"Add.", "input_output.json": b"{}", "metadata.json": b"{}"},
     "kattis": {"problem.yaml": b"name: Sum", "statement/problem.en.md": b"Add.", "data/1.in": b"1", "data/1.ans": b"1"},
 }
 BAD_FILES = [
-    ("apps_folder", "question.txt", b"\xff", "not_utf8"),
-    ("apps_folder", "question.txt", b" ", "no_statement"),
-    ("apps_folder", "input_output.json", b'{"inputs": ["1"', "bad_encoding"),
-    ("apps_folder", "input_output.json", b'{"inputs": [' + HUGE + b'], "outputs": [1]}', "bad_encoding"),
-    ("apps_folder", "solutions.json", b"{}", "wrong_type"),
-    ("apps_folder", "metadata.json", b"[1]", "wrong_type"),
     ("kattis", "problem.yaml", b"a: [", "bad_encoding"),
     ("kattis", "problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"),
     ("kattis", "problem.yaml", b"!!python/object/apply:os.mkdir [sprung]", "bad_encoding"),

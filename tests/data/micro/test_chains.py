@@ -24,7 +24,7 @@ from microcoder.judge import judge
 
 @cache
 def demonstrations() -> tuple[ChainDemonstration, ...]:
-    return tuple(generate_chain_demonstrations(num=3000, seed=1))
+    return tuple(generate_chain_demonstrations(num=1500, seed=1))
 
 
 def traced_digit(demonstration: ChainDemonstration) -> str:
@@ -64,7 +64,7 @@ def test_the_reference_is_accepted_and_no_other_digit_is() -> None:
 
 def test_no_heldout_chain_is_ever_trained_on_or_shown_in_any_style() -> None:
     def chains(split: Split) -> set[str]:
-        problems = [generate_problems(split=split, num_problems=900, seed=seed) for seed in (0, 1)]
+        problems = [generate_problems(split=split, num_problems=300, seed=seed) for seed in (0, 1)]
         return {problem.statement.partition(". ")[0] for drawn in problems for problem in drawn}
 
     shown = {demonstration.statement.partition(". ")[0] for demonstration in demonstrations()}

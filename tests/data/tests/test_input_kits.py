@@ -1,4 +1,4 @@
-"""What inputs look like, mutations of them, mutants of programs; generators and validators of packages."""
+"""What inputs look like, mutations of them; generators and validators of packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from microcoder.data.inputs.layouts import read_texts
 from microcoder.data.inputs.mutating import MUTATIONS, InputModel, Relation, infer_shape, learn, mutate
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
-from microcoder.data.tests.killing import make_mutants
 from microcoder.data.tests.makers import read_validators, run_kit, spoil
 from microcoder.judge import Judge
 
@@ -92,38 +91,6 @@ def test_what_all_known_values_have_in_common_is_kept() -> None:
         found = infer_shape(known).facts
         assert facts <= found
         assert not {"permutation", "square"} & found - facts
-
-
-CODE = """from functools import cache
-def best(nums, k):
-    seen = set(nums)
-    @cache
-    def go(i):
-        if i >= len(nums) or k < 0:
-            return 0
-        return max(go(i + 1), nums[i] + go(i + 2))
-    for i in range(1, len(nums)):
-        if nums[i] in seen and nums[i - 1] <= k:
-            k += 1
-    return go(0) % (10**9 + 7)
-"""
-
-
-def test_mutants_are_other_programs_that_compile_and_name_what_was_changed() -> None:
-    mutants = make_mutants(CODE, limit=200)
-    assert len(mutants) > 20
-    assert len({one.code for one in mutants}) == len(mutants)
-    for one in mutants:
-        compile(one.code, one.name, "exec")
-        assert int(one.name.rpartition("@")[2]) <= CODE.count("\n")
-    kinds = {one.name.split("/")[0] for one in mutants}
-    assert {"compare", "operator", "logic", "constant", "branch", "bound", "greedy", "slow", "call", "index"} <= kinds
-    few = make_mutants(CODE, limit=12, seed=3)
-    assert len(few) == 12
-    assert len({one.name.split("/")[0] for one in few}) >= 6
-    assert few == make_mutants(CODE, limit=12, seed=3)
-    assert few != make_mutants(CODE, limit=12, seed=4)
-    assert make_mutants("int main() { return 0; }", limit=5) == [], "what is no Python has no mutants"
 
 
 SCRIPT = """#!/usr/bin/env bash

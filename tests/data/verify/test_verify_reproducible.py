@@ -15,7 +15,7 @@ from verify_candidates import make_candidate
 from microcoder.data import Candidate, Rejection
 from microcoder.data.formats.candidates import Origin
 from microcoder.data.tests.answers import MadeTest
-from microcoder.data.tests.killing import choose_tests as choose_made
+from microcoder.data.tests.stage import choose_tests as choose_made
 from microcoder.data.verify import (
     Evidence,
     VerdictStore,
@@ -111,14 +111,10 @@ def test_the_budget_holds_and_the_order_stays(
     assert all(program & set(roomy) for program in failed if program)
 
 
-def test_what_catches_a_submission_comes_before_what_catches_more_mutants() -> None:
-    mutants = [{0}, {0}, {1, 2}]
-    costs = [Cost(num_bytes=10) for _ in range(3)]
-    assert choose_tests(costs, [{2}], VerifySettings(max_tests=1), failed_by_mutant=mutants) == (2,)
-    assert choose_tests(costs, [{2}], VerifySettings(max_tests=2), failed_by_mutant=mutants) == (0, 2)
+def test_what_catches_a_submission_comes_before_a_spread() -> None:
     made = [MadeTest(TestCase(input=f"{n}", output="1"), Origin(kind="mutated/step"), seconds=0.5) for n in range(3)]
-    assert choose_made(made, [{2}], mutants, most=1, num_large=0) == [2]
-    assert choose_made(made, [{2}], mutants, most=2, num_large=0) == [0, 2]
+    assert choose_made(made, {1: 1, 2: 2}, most=1, num_large=0) == [2]
+    assert choose_made(made, {1: 0, 2: 1}, most=2, num_large=0) == [0, 2]
 
 
 PROBLEM = Problem.model_validate({"id": "p", "tests": [{"input": "1\udcff", "output": "1"}]})

@@ -23,9 +23,7 @@ from microcoder.data.behaviour.runner import ProgramRun, ProgramRunner
 from microcoder.data.behaviour.values import (
     Agreement,
     Tokens,
-    are_labels,
     compare,
-    describe_kinds,
     kind_of,
     tokens_of_json,
     tokens_of_text,
@@ -39,7 +37,6 @@ from microcoder.judge.core.config import Config
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
 _MOST_CASES = 24
-_LARGE, _ENOUGH_CASES = 1_000_000, 3
 _NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
 _DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
 _METHOD = re.compile(r"def\s+(\w+)\s*\(")
@@ -85,7 +82,7 @@ def find_forms(candidate: Candidate) -> list[Form]:
             return []
         expected = [tokens_of_json(output) for _, output in pairs]
         reads = read_calls([arguments for arguments, _ in pairs])
-        return _sound([_form(candidate, read, expected, program, entry) for read in reads])
+        return [_form(candidate, read, expected, program, entry) for read in reads]
     texts, outputs = [given for given, _ in pairs], [output for _, output in pairs]
     forms = []
     if repeated := split_repeated(texts, outputs):
@@ -94,12 +91,7 @@ def find_forms(candidate: Candidate) -> list[Form]:
             layout = Layout(read.layout.items, is_repeated=True)
             forms.append(_form(candidate, Read(layout, read.values), list(map(tokens_of_text, said)), program, ""))
     said_tokens = list(map(tokens_of_text, outputs))
-    return _sound(forms + [_form(candidate, read, said_tokens, program, "") for read in read_texts(texts)])
-
-
-def _sound(forms: Sequence[Form]) -> list[Form]:
-    """Leave out forms that take a number for the length of a list whose items have no known kind."""
-    return [form for form in forms if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)]
+    return forms + [_form(candidate, read, said_tokens, program, "") for read in read_texts(texts)]
 
 
 def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program: str, entry: str) -> Form:
@@ -107,26 +99,7 @@ def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program:
     for values, said in zip(read.values, expected, strict=True):
         cases.setdefault(json.dumps(values), ValueCase(values, said))
     kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
-    return Form(candidate.id, kinds, _most_telling(list(cases.values())), read.layout, program, entry)
-
-
-def _most_telling(cases: Sequence[ValueCase]) -> tuple[ValueCase, ...]:
-    """Return the cases to compare programs by: small ones, those with outputs not seen yet first."""
-    # Programs that count up to a number are many, and take all their time for a large one.
-    small = [case for case in cases if not _has_large(case.values)]
-    cases = small if len(small) >= _ENOUGH_CASES else cases
-    seen: dict[Tokens, int] = {}
-    ranked = []
-    for place, case in enumerate(cases):
-        seen[case.expected] = seen.get(case.expected, 0) + 1
-        ranked.append((seen[case.expected], -min(len(str(case.values)), 60), place))
-    return tuple(cases[place] for *_, place in sorted(ranked)[:_MOST_CASES])
-
-
-def _has_large(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_has_large, value))
-    return isinstance(value, int) and abs(value) > _LARGE
+    return Form(candidate.id, kinds, tuple(cases.values())[:_MOST_CASES], read.layout, program, entry)
 
 
 def _entry_of(candidate: Candidate) -> str:
@@ -197,9 +170,6 @@ _MOST_ORDERS = 6
 _MOST_CLOSE = 24
 """Pairs of one form of the problem that are tried on all inputs."""
 _MOST_FORMS = 4
-_LABELS_SHARE, _LABELS_TIMES = 0.9, 3
-"""Of programs that answer by a label: how far they must agree on varied inputs, and how many times
-more of these they are asked about."""
 _ENOUGH_PROGRAMS = 10
 """From so many on, how many of them agree by chance is measured."""
 
@@ -292,11 +262,6 @@ class _Trial:
     how: str = ""
     """The freedom that was taken in comparing outputs so far."""
 
-    @property
-    def has_labels(self) -> bool:
-        """Whether inputs are only sorted into two or three kinds: there most programs agree mostly."""
-        return are_labels([case.expected for case in self.pair.own.cases])
-
     def add(self, agreement: Agreement, said: str) -> None:
         """Take what a phase showed into account."""
         self.bits += agreement.bits
@@ -308,8 +273,7 @@ class _Trial:
         """Return the evidence, where there is enough."""
         if self.bits < _LEAST_BITS or self.num < _LEAST_INPUTS:
             return None
-        said = "; ".join((*self.said, f"inputs: {describe_kinds(self.pair.own.kinds)}"))
-        return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), said)
+        return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), "; ".join(self.said))
 
 
 def _pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
@@ -380,12 +344,7 @@ def _agree(
     given: list[Tokens] = [("\0nothing",) if output is None else output for output in outputs]
     # The problem's own side first, so that a freedom is the same one in both directions.
     own, other = (expected, given) if is_there else (given, expected)
-    reaches = [_reach(case.values) for case in cases]
-    return compare(own, other, reaches=reaches, chances=[chance] * len(cases), how=how)
-
-
-def _reach(values: Values) -> int:
-    return max((len(value) for value in values if isinstance(value, list | str)), default=0)
+    return compare(own, other, chances=[chance] * len(cases), how=how)
 
 
 def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: bool) -> list[_Trial]:
@@ -417,24 +376,20 @@ def _side(pair: _Pair, *, is_there: bool) -> tuple[str, tuple[ValueCase, ...]]:
 def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]:
     """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
     asked: list[ProgramRun] = []
-    reaches: list[list[int]] = []
     for trial in trials:
         pair = trial.pair
         known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
         has_both = bool(pair.own.program and pair.other.program)
-        num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
-        inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
+        inputs = vary(known, num=_NUM_VARIED if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
         asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
         asked.append(_ask_other(pair, inputs))
-        reaches.append([_reach(values) for values in inputs])
     given = runner.run(asked)
     left = []
-    for trial, ours, theirs, lengths in zip(trials, given[::2], given[1::2], reaches, strict=True):
-        both = [one for one in zip(ours, theirs, lengths, strict=True) if one[0] is not None and one[1] is not None]
+    for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
+        both = [(one, other) for one, other in zip(ours, theirs, strict=True) if one is not None and other is not None]
         if both:
-            own, other, reach = map(list, zip(*both, strict=True))
-            found = compare(own, other, reaches=reach, how=trial.how)
-            if found.share < max(_VARIED_SHARE, _LABELS_SHARE if trial.has_labels else 0.0):
+            found = compare(*map(list, zip(*both, strict=True)), how=trial.how)
+            if found.share < _VARIED_SHARE:
                 continue
             trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
         left.append(trial)

@@ -13,14 +13,12 @@ Tokens = tuple[str, ...]
 """An output as its numbers and words: no brackets, no quotes, `5` for `5.0`, `true` for `True`."""
 
 _TOKEN = re.compile(r"[^\s,\[\](){}\"'`]+")
-_LETTERS = {"n": "number", "s": "text", "b": "flag", "N": "numbers", "S": "texts", "T": "table", "R": "table of texts"}
 _NOTHING: frozenset[Tokens] = frozenset({(), ("-1",), ("none",), ("0",), ("1",)})
 _SMALL = 10
-_FEW_LABELS = 3
 _FLAG_CHANCE, _SMALL_CHANCE, _OTHER_CHANCE = 0.5, 0.25, 0.06
 """How often an unrelated program gives the same: one of two labels, a number of one digit, anything else."""
-_COST = {"same": 0.0, "joined": 1.0, "shifted": 2.0, "with": 3.0}
-"""Bits that each freedom in the comparison takes away from the evidence, by its first word."""
+_RELABEL_COST = 3.0
+"""Bits that the freedom to use other words takes away from the evidence."""
 
 
 def kind_of(values: Sequence[Any]) -> str:
@@ -47,11 +45,6 @@ def _kind(value: Any) -> str:
     if not inner:
         return "E"
     return {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}.get(inner.pop(), "x") if len(inner) == 1 else "x"
-
-
-def describe_kinds(kinds: Sequence[str]) -> str:
-    """Return kinds in words."""
-    return ", ".join(_LETTERS.get(kind, "value") for kind in kinds)
 
 
 def tokens_of_value(value: Any) -> Tokens:
@@ -109,7 +102,7 @@ class Agreement(NamedTuple):
     bits: float
     """Evidence: how unlikely it is that an unrelated program agrees as far."""
     how: str
-    """`same`, or the freedom that was taken: `shifted up`, `shifted down`, `joined`, `with other words`."""
+    """`same`, or `with other words`."""
 
     @property
     def share(self) -> float:
@@ -121,7 +114,6 @@ def compare(
     one: Sequence[Tokens],
     other: Sequence[Tokens],
     *,
-    reaches: Sequence[int],
     chances: Sequence[float] | None = None,
     how: str = "",
 ) -> Agreement:
@@ -130,27 +122,21 @@ def compare(
     Args:
         one: outputs, an input each.
         other: the other program's.
-        reaches: for each input, the length of the longest list or text in it. Outputs count as shifted by one only
-            where they may be positions in it: of plain numbers a + 1 is another function than a.
         chances: for each input, the share of unrelated programs that agree on it, where it was measured.
         how: the freedom that was taken on other inputs, if any: two programs differ in one way only.
     """
     counts = Counter(one)
-    # Of two or three labels every program gives one, whatever words they are.
-    least = _FLAG_CHANCE if are_labels(one) else 0.0
     odds = [
-        max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0, least)
+        max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0)
         for place, output in enumerate(one)
     ]
     found = []
-    for name, agreed, tells in _ways(one, other, reaches):
-        if how not in ("", "same") and name not in ("same", how):
-            continue
+    for name, agreed, tells in _ways(one, other):
         bits = sum(
             -math.log2(min(odd, 0.99)) for odd, is_same, counted in zip(odds, agreed, tells, strict=True)
             if is_same and counted
         )  # fmt: skip
-        cost = 0.0 if name == how else _COST[name.split()[0]]
+        cost = 0.0 if name in ("same", how) else _RELABEL_COST
         found.append(Agreement(tuple(agreed), bits - cost, name))
     return max(found, key=lambda way: (sum(way.agreed), way.bits))
 
@@ -167,37 +153,11 @@ def _chance(output: Tokens) -> float:
         return _SMALL_CHANCE if len(word) <= 2 else _OTHER_CHANCE
 
 
-def _ways(
-    one: Sequence[Tokens], other: Sequence[Tokens], reaches: Sequence[int]
-) -> list[tuple[str, list[bool], list[bool]]]:
+def _ways(one: Sequence[Tokens], other: Sequence[Tokens]) -> list[tuple[str, list[bool], list[bool]]]:
     """Return every way to compare: its name, where it agrees, and where that says something."""
-    everywhere = [True] * len(one)
     same = [a == b for a, b in zip(one, other, strict=True)]
-    ways = [("same", same, everywhere)]
-    if all(same):
-        return ways
-    joined = [a == b or _are_joined(a, b) for a, b in zip(one, other, strict=True)]
-    ways.append(("joined", joined, everywhere))
-    for name, step in (("shifted up", 1), ("shifted down", -1)):
-        shifted = [_shift(a, step, reach) == b for a, b, reach in zip(one, other, reaches, strict=True)]
-        ways.append((name, shifted, everywhere))
-    ways.append(("with other words", *_relabel(one, other)))
-    return ways
-
-
-def _are_joined(one: Tokens, other: Tokens) -> bool:
-    """Whether two outputs are the same but for where their tokens end, such as `1 0 1` and `101`."""
-    return len(one) != len(other) and "".join(one) == "".join(other) != ""
-
-
-def _shift(output: Tokens, step: int, reach: int) -> Tokens | None:
-    """Return positions counted from another number; None where they are no positions."""
-    try:
-        numbers = [int(token) for token in output]
-    except ValueError:
-        return None
-    is_position = reach > 1 and all(0 <= number <= reach and 0 <= number + step <= reach for number in numbers)
-    return tuple(str(number + step) for number in numbers) if is_position else None
+    ways = [("same", same, [True] * len(one))]
+    return ways if all(same) else [*ways, ("with other words", *_relabel(one, other))]
 
 
 def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool], list[bool]]:
@@ -213,11 +173,6 @@ def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool]
         agreed.append(there[a] == b if is_label and a in there else a == b and not is_label)
         tells.append(not is_new)
     return agreed, tells
-
-
-def are_labels(outputs: Sequence[Tokens]) -> bool:
-    """Whether a problem only sorts its inputs into two or three kinds, as far as these outputs show."""
-    return len(set(outputs)) <= _FEW_LABELS < len(outputs) and all(map(_is_label, outputs))
 
 
 def _is_label(output: Tokens) -> bool:

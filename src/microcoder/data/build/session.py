@@ -25,11 +25,11 @@ from microcoder.data.pipeline.engine import OnProgress, Runner, StepCounts, coun
 from microcoder.data.pipeline.steps import (
     WOULD_REJECT,
     InputShard,
+    KeptRows,
     Part,
     Row,
     Step,
     digest,
-    read_kept,
     read_part,
     read_rejected,
     source_digest,
@@ -139,7 +139,7 @@ def _release(
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
     rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
-    tally = write_tables(folder, chain.from_iterable(read_kept(part.path) for part in parts[-1]), rejected)
+    tally = write_tables(folder, chain.from_iterable(KeptRows(part.path) for part in parts[-1]), rejected)
     by_step = {step_count.step: step_count for step_count in step_counts}
     verified, rates = by_step["verify"], read_rates(config, parts[-2])
     figures = {

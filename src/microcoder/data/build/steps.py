@@ -41,7 +41,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection, Stage, proc
 from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
 from microcoder.data.rowfiles import placed, read_file
-from microcoder.data.sources import Source, collect_row, collect_shard, read_shard
+from microcoder.data.sources import collect_row, collect_shard, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import (
     Evidence,
@@ -185,16 +185,13 @@ class NoSettings(Config):
 
 
 @contextmanager
-def open_collect(settings: NoSettings) -> Iterator[Callable[[Mapping[str, Any]], Iterable[Row]]]:
+def open_collect(settings: NoSettings) -> Iterator[Callable[[str], Iterable[Row]]]:
     """Read shards of raw rows."""
+    find = cache(open_settings)
 
-    @cache
-    def find(source: str) -> Source:
-        return open_settings(SourceSettings.model_validate_json(source))
-
-    def work(described: Mapping[str, Any]) -> Iterable[Row]:
-        source, shard = read_place(described["place"])
-        return collect_shard(find(source.model_dump_json()), shard)
+    def work(place: str) -> Iterable[Row]:
+        source, shard = read_place(place)
+        return collect_shard(find(source), shard)
 
     yield work
 

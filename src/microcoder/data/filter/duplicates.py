@@ -101,15 +101,12 @@ def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.
 
 
 def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int, max_bucket: int = 64) -> set[tuple[int, int]]:
-    """Return pairs of rows, lower first, that agree in all values of at least one band.
+    """Return pairs of rows, lower first, that agree in at least one band.
 
     In a bucket of more than `max_bucket` each row is paired with its first and with its neighbour only.
     """
-    rows_per_band = signatures.shape[1] // num_bands
     pairs: set[tuple[int, int]] = set()
-    for band in range(num_bands):
-        values = np.ascontiguousarray(signatures[:, band * rows_per_band : (band + 1) * rows_per_band])
-        keys = values.view(np.dtype((np.void, values.dtype.itemsize * rows_per_band))).ravel()
+    for keys in band_keys(signatures, num_bands=num_bands).T:
         order = np.argsort(keys, kind="stable")
         starts = np.concatenate([[0], np.nonzero(keys[order][1:] != keys[order][:-1])[0] + 1, [len(order)]])
         # Nearly every row is alone in its bucket: those with company are looked for by numpy.

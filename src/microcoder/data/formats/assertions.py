@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from microcoder.data.formats.candidates import DecodedTests
-from microcoder.data.formats.text import is_comparable, is_json_value, parse_python, read_json, shorten, write_json
+from microcoder.data.formats.text import is_json_value, parse_python, read_json, shorten, write_json
 from microcoder.judge.core.signatures import find_head
 from microcoder.judge.core.types import Call, Checker, TestCase
 
@@ -59,7 +59,7 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
     for number, argument in enumerate(arguments, 1):
         if not is_json_value(argument):
             raise NotACall(f"argument {number} is no JSON value: {shorten(argument, 40)}")
-    if not is_comparable(expected):
+    if not is_json_value(expected, is_expected=True):
         raise NotACall(f"the expected value is no JSON value: {shorten(expected, 40)}")
     try:
         return TestCase(input="\n".join(map(write_json, arguments)), output=write_json(expected))

@@ -82,17 +82,6 @@ class Origin(Record):
     """Of that record."""
 
 
-class Mutant(Record):
-    """A wrong program made from a reference, or known to be wrong, and the tests that catch it."""
-
-    name: str
-    """The mutation and its line, such as `compare/lt_to_le@4`; `known/<place>` for a known-wrong submission."""
-    killed_by: tuple[int, ...] = ()
-    """Numbers of tests, from 0, that it failed; it may fail others."""
-    is_held_out: bool = False
-    """It had no part in the choice of tests: the mutation score is measured by these."""
-
-
 class InputProgram(Record):
     """A program of a package that makes or checks inputs, whole in one file."""
 
@@ -192,8 +181,6 @@ class Candidate(Record):
     """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
     origins: tuple[Origin, ...] = ()
     """One per test where some were made here or come from a merged record; otherwise empty: the source gave all."""
-    mutants: tuple[Mutant, ...] = ()
-    """Wrong programs that the tests were tried on, where tests were made here."""
     kit: InputKit = InputKit()
     """The package's own generators and validators of inputs."""
     checker: Checker = Checker()

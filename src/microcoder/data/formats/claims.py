@@ -110,17 +110,12 @@ def cut_assertion(
     return SplitAssertion(tuple(ast.unparse(call) for call in calls), ast.unparse(cut.rest))
 
 
-def claim_tests(
-    source: str, *, called: Collection[str], entry: str, setup: str = "", prelude: str = ""
-) -> list[TestCase]:
+def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[TestCase]:
     """Return one test for each assertion of a program of assertions (see `read_claims` and `claims_test`)."""
-    statements = parse_test(source).body
-    claims = read_claims(statements, called=called, entry=entry)
-    if not claims or not any(claim.calls for claim in claims):
+    tests = _claim(parse_test(source).body, called, entry)
+    if not tests:
         raise NotACall(f"no assertion about {entry} alone: {shorten(source, 80)}")
-    before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
-    known = "\n".join([prelude, *before]) if before else prelude
-    return [claims_test([claim], prelude=known, setup=setup) for claim in claims if claim.calls]
+    return tests
 
 
 def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
@@ -130,12 +125,16 @@ def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase
     if check is None:
         raise NotACall("it defines no check(candidate)")
     statements = [*(node for node in tree.body if node is not check), *check.body]
-    claims = read_claims(statements, called=(_CANDIDATE, entry), entry=entry)
-    if claims is None or not any(claim.calls for claim in claims):
-        return [replay_test(source, entry=entry, prelude=preamble)]
-    before = [node for node in statements if not isinstance(node, ast.Assert)]
-    prelude = "\n".join([preamble, *(ast.unparse(node) for node in before)])
-    return [claims_test([claim], prelude=prelude) for claim in claims if claim.calls]
+    tests = _claim(statements, (_CANDIDATE, entry), entry, preamble)
+    return tests or [replay_test(source, entry=entry, prelude=preamble)]
+
+
+def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, prelude: str = "") -> list[TestCase]:
+    """Return one test for each assertion that calls the answer; none where one cannot be cut."""
+    claims = read_claims(statements, called=called, entry=entry) or []
+    before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
+    known = "\n".join([prelude, *before])
+    return [claims_test([claim], prelude=known) for claim in claims if claim.calls]
 
 
 def find_called(source: str) -> list[str]:

@@ -40,7 +40,6 @@ _SUBMISSIONS: tuple[tuple[str, Known], ...] = (
     ("correct_submissions", "accepted"),
     ("incorrect_submissions", "wrong_answer"),
 )
-_KINDS = ("LLMGen", "RPGen", "SPGen", "HackGen")
 _JUDGING = """
 
 if __name__ == "__main__":
@@ -217,15 +216,6 @@ def _read_solutions(row: Row) -> tuple[Solution, ...]:
     return tuple(found)
 
 
-def _name_generators(row: Row) -> tuple[str, ...]:
-    groups = [""] * len(row.items("test_cases"))
-    for kind in _KINDS:
-        for index in row.items(f"mapping.{kind}"):
-            if isinstance(index, int) and 0 <= index < len(groups):
-                groups[index] = kind
-    return tuple(groups) if any(groups) else ()
-
-
 def _find_site(row: Row) -> str:
     return find_platform(row.optional("url"), row.name("pid").partition("_")[0] if "_" in row.name("pid") else "")
 
@@ -276,7 +266,7 @@ FORMATS = (
             solutions=_read_solutions,
             time_limit="time_limit",
             memory_limit="memory_limit",
-            also={"platform": _find_site, "checker": _read_judging, "groups": _name_generators},
+            also={"platform": _find_site, "checker": _read_judging},
         ),
         tests_in="test_cases",
         shape=LISTED,

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from microcoder.data.formats.assertions import RESULTS, NotACall, parse_value, write_call
+from microcoder.data.formats.assertions import RESULTS, NotACall, parse_value
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
 from microcoder.data.formats.claims import (
     SplitAssertion,
@@ -206,7 +206,7 @@ def read_humaneval(row: Row) -> Candidate:
         sources = [source, row.optional("assertion")]
         if not any(text.strip() for text in sources):
             return DecodedTests()
-        return _read_tables(source, entry) or asserted_tests(sources, fn_name=entry, code=code, called=("candidate",))
+        return asserted_tests(sources, fn_name=entry, code=code, called=("candidate",))
 
     if not row.is_judged:
         return complete(build, decode)
@@ -234,10 +234,9 @@ def read_mbpp(row: Row) -> Candidate:
             solutions=python_solutions([code.replace("\r\n", "\n")]),
         )
 
-    def decode() -> DecodedTests:
-        return _read_tables(row.optional("test"), entry) or asserted_tests(sources, fn_name=entry, code=code)
-
-    return build(_claim_mbpp(row, code)) if row.is_judged else complete(build, decode)
+    if row.is_judged:
+        return build(_claim_mbpp(row, code))
+    return complete(build, lambda: asserted_tests(sources, fn_name=entry, code=code))
 
 
 def read_odex(row: Row) -> Candidate:
@@ -318,28 +317,6 @@ def _find_entry(code: str, assertions: str) -> str:
     return next((func.id for func in calls if isinstance(func, ast.Name) and func.id in defined), "")
 
 
-def _read_tables(source: str, fn_name: str) -> DecodedTests | None:
-    """Read EvalPlus's tests, two lists `inputs` and `results` that a loop goes through; None if there are none."""
-    try:
-        tables = find_tables(source)
-    except NotACall as error:
-        raise Malformed("tests_not_convertible", str(error)) from None
-    if tables is None:
-        return None
-    tests: list[TestCase] = []
-    dropped: list[str] = []
-    rows: list[tuple[Any, Any]] = list(zip(*tables, strict=True))
-    for given, expected in rows:
-        try:
-            tests.append(write_call(given if isinstance(given, list) else [given], expected))
-        except NotACall as error:
-            dropped.append(str(error))
-    if not tests:
-        raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(dropped)) or "no inputs")
-    notes = (("tests", f"{len(dropped)} of {len(rows)} left out: {dropped[0]}"),) if dropped else ()
-    return DecodedTests(tuple(tests), fn_name, notes=notes)
-
-
 _FUNCTION_BENCHMARKS = (
     Format(
         "humaneval",
@@ -377,8 +354,8 @@ _ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
 """Functions with many right answers; `poly` is in the prompt."""
 
 
-def find_tables(source: str) -> tuple[list[Any], list[Any]] | None:
-    """Return the lists `inputs` and `results` that a test loops over; None if it has none."""
+def table_tests(source: str, *, entry: str) -> list[TestCase]:
+    """Return the tests of two lists, `inputs` and `results`, that a test loops over; none where there are no lists."""
     tree = parse_python(source)
     tables: dict[str, ast.expr] = {}
     for node in ast.walk(tree) if tree is not None else ():
@@ -386,21 +363,15 @@ def find_tables(source: str) -> tuple[list[Any], list[Any]] | None:
             case ast.Assign(targets=[ast.Name(id="inputs" | "results" as name)], value=value):
                 tables[name] = value
     if tables.keys() != {"inputs", "results"}:
-        return None
+        return []
     inputs, results = parse_value(tables["inputs"]), parse_value(tables["results"])
     if not isinstance(inputs, list) or not isinstance(results, list) or len(inputs) != len(results):
         raise NotACall("inputs and results are not lists of one length")
-    return inputs, results
-
-
-def table_tests(source: str, *, entry: str) -> list[TestCase]:
-    """Return the tests of such lists, compared by EvalPlus's rule; none where there are no lists."""
-    inputs, results = find_tables(source) or ([], [])
-    rows = zip(inputs, results, strict=True)
     return _in_groups(
         [
+            # Compared by EvalPlus's rule.
             SplitAssertion((f"{entry}(*{_listed(given)!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)")
-            for given, expected in rows
+            for given, expected in zip(inputs, results, strict=True)
         ]
     )
 

@@ -252,14 +252,13 @@ _KNOWN: dict[str, Known] = {
     "rejected": "wrong_answer",
     "brute_force": "time_limit",
 }
-_STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md|html?)")
+_STATEMENT = r"(?:problem_statement|statement)/problem(?:\.(?P<language>\w{2,3}(?:-\w+)?))?\.(?:tex|md|html?)"
 _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
 _TEXTS = (
     r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
 )
 """Of the rest, tests must be text too, and submissions that are none are counted."""
-_KINDS = ("tex", "md", "htm")
 _TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _REAL = re.compile(
     r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
@@ -271,10 +270,9 @@ def read_kattis(row: Row) -> Candidate:
     """Read a package."""
     package = Package.open(row, texts=_TEXTS)
     files, settings = package.files, package.read_settings("problem.yaml")
-    language, path = _choose_statement(package)
-    statement = files[path]
-    if not statement.strip():
-        raise Malformed("no_statement", f"{path} is blank")
+    path = package.find_statement((_STATEMENT,))
+    named, statement = re.fullmatch(_STATEMENT, path, re.IGNORECASE), files[path]
+    language = (named and named["language"]) or ""
     package.read_tests(_list_tests(package), missing="without an answer")
     checker = _read_checker(settings, package)
     if checker.type == "float" and not _speaks_of_reals(statement, package):
@@ -304,19 +302,6 @@ def read_kattis(row: Row) -> Candidate:
         time_multiplier=_read_multiplier(settings) if seconds is None else None,
         memory_limit_mib=round(read_amount(_limits(settings).get("memory")) or 2048),
     )
-
-
-def _choose_statement(package: Package) -> tuple[str, str]:
-    """Return language and path of the statement, English where there is one."""
-    found = sorted(
-        (match[1] != "en", match[1] is not None, match[1] or "", _KINDS.index(match[2][:3]), name)
-        for name in package.files
-        if (match := _STATEMENT.fullmatch(name))
-    )
-    if not found:
-        raise Malformed("no_statement", "no problem_statement/problem.*.tex, .md or .html")
-    package.notes += [("statement_found", f"also there as {path}") for *_, path in found[1:]]
-    return found[0][2], found[0][-1]
 
 
 def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:

@@ -217,32 +217,20 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
         raise DataError(f"a row is {type(row).__name__}, not a mapping of fields to values; pass one row, as a dict")
     values = {str(name): _plain(value) for name, value in row.items()}
     named = None if format is None else load_format(format)
-    if format in (None, "microcoder") and find_record(values) is not None:
-        return _read_own(values)
-    found = named or recognise(values, FORMATS.values())
+    is_own = format in (None, "microcoder") and find_record(values) is not None
+    found = FORMATS["microcoder"] if is_own else named or recognise(values, FORMATS.values())
     if found is None or found.folders is not None:
         raise _unknown(values, format)
-    if found.name == "microcoder":
-        return _read_own(values)
-    return _read(found, values)
-
-
-def _read_own(values: Mapping[str, Any]) -> Problem:
-    try:
-        return read_record(values)
-    except Malformed as error:
-        raise DataError(f"row {_name(values)!r} (microcoder): {error.detail}; see docs/rows.md") from None
-
-
-def _read(format: Format, values: Mapping[str, Any]) -> Problem:
     name = _name(values)
-    where = f"row {name!r} ({format.name})"
+    where = f"row {name!r} ({found.name})"
     try:
-        candidate = format.read_row(values, name or _digest(values), is_judged=True)
+        if found.name == "microcoder":
+            return read_record(values)
+        candidate = found.read_row(values, name or _digest(values), is_judged=True)
     except Malformed as error:
-        raise DataError(f"{where}: {_explain(format, error, values)}") from None
+        raise DataError(f"{where}: {_explain(found, error, values)}") from None
     if not candidate.tests:
-        raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
+        raise DataError(f"{where}: {found.tests_in} holds no test; expected {found.shape}")
     for flag, why in HINDERED.items():
         if flag in candidate.flags:
             raise DataError(f"{where}: {why}; it cannot be judged from this row")
@@ -255,6 +243,8 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
 
 
 def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str:
+    if format.name == "microcoder":
+        return f"{error.detail}; see docs/rows.md"
     if error.reason == "missing_field":
         return f"field {error.detail} is missing; expected {format.shape} in {format.tests_in}"
     if error.reason in _OF_TESTS:

@@ -13,31 +13,10 @@ from collections.abc import Mapping
 from functools import partial
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note, Solution
-from microcoder.data.formats.format import PAIRS, Columns, Folders, Format, read_program
+from microcoder.data.formats.format import PAIRS, Columns, Format, read_program
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import cut_fence, decode_tests, name_language, python_solutions, read_lines
-from microcoder.data.formats.text import read_json, read_literal
-
-
-def _read_folder(row: Row) -> Candidate:
-    """Read a folder of the original layout as the row that it was published as later."""
-    files = row.files()
-    if "question.txt" not in files:
-        raise Malformed("no_statement", "the folder has no question.txt")
-    try:
-        metadata = read_json(files.get("metadata.json", "{}") or "{}")
-    except ValueError as error:
-        raise Malformed("bad_encoding", f"metadata.json: {error}") from None
-    if not isinstance(metadata, dict):
-        raise Malformed("wrong_type", f"metadata.json holds {type(metadata).__name__}, not an object")
-    values = {
-        "problem_id": row.values.get("name"),
-        "question": files["question.txt"],
-        "solutions": files.get("solutions.json"),
-        "input_output": files.get("input_output.json"),
-        "starter_code": files.get("starter_code.py"),
-    }
-    return _COLUMNS(row.over({**metadata, **values}))
+from microcoder.data.formats.text import read_literal
 
 
 def _find_flags(row: Row) -> tuple[str, ...]:
@@ -61,15 +40,6 @@ _COLUMNS = Columns(
 )
 _APPS = (
     Format("apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)),
-    Format(
-        "apps_folder",
-        "APPS as first published, a folder a problem",
-        _read_folder,
-        folders=Folders(
-            ("question.txt",),
-            ("question.txt", "input_output.json", "solutions.json", "metadata.json", "starter_code.py"),
-        ),
-    ),
     Format(
         "taco",
         "BAAI/TACO, likaixin/TACO-verified",

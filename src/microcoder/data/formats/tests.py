@@ -253,65 +253,31 @@ def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], De
     return build(tests)
 
 
-_LANGUAGES = {
-    ".py": "python",
-    ".py3": "python",
-    ".py2": "python2",
-    ".cpp": "cpp",
-    ".cc": "cpp",
-    ".cxx": "cpp",
-    ".c": "c",
-    ".cs": "csharp",
-    ".java": "java",
-    ".go": "go",
-    ".rs": "rust",
-    ".js": "javascript",
-    ".kt": "kotlin",
-    ".scala": "scala",
-    ".hs": "haskell",
-    ".rb": "ruby",
-    ".pas": "pascal",
-}
-_NAMES = {
-    "python3": "python",
-    "py3": "python",
-    "py": "python",
-    "pypy3": "python",
-    "py2": "python2",
-    "pypy2": "python2",
-    "c++": "cpp",
-    "cpp17": "cpp",
-    "c#": "csharp",
-    "js": "javascript",
-    "node": "javascript",
-    "golang": "go",
-}
+_WORDS_OF_LANGUAGES = {
+    "python": "py py3 python3 pypy3", "python2": "py2 pypy2", "cpp": "cpp cc cxx c++ cpp17", "c": "c",
+    "csharp": "cs c#", "java": "java", "go": "go golang", "rust": "rs", "javascript": "js node", "kotlin": "kt",
+    "scala": "scala", "haskell": "hs", "ruby": "rb", "pascal": "pas",
+}  # fmt: skip
+"""What names of files end in, and how else languages are called."""
+_LANGUAGES = {word: language for language, words in _WORDS_OF_LANGUAGES.items() for word in words.split()}
 _FENCE = re.compile(r"```[ \t]*(?:([\w+#.-]+)[ \t]*)?\n(.*?)\n?```", re.DOTALL)
 _PLATFORMS = {
-    "codeforces.com": "codeforces",
-    "atcoder.jp": "atcoder",
-    "leetcode.com": "leetcode",
-    "leetcode.cn": "leetcode",
-    "codechef.com": "codechef",
-    "hackerrank.com": "hackerrank",
-    "hackerearth.com": "hackerearth",
-    "codewars.com": "codewars",
-    "kattis.com": "kattis",
-    "geeksforgeeks.org": "geeksforgeeks",
+    **{f"{name}.com": name for name in ("codeforces", "leetcode", "codechef", "hackerrank", "hackerearth", "codewars",
+                                        "kattis", "spoj")},
+    "atcoder.jp": "atcoder", "leetcode.cn": "leetcode", "geeksforgeeks.org": "geeksforgeeks",
     "judge.u-aizu.ac.jp": "aizu",
-    "spoj.com": "spoj",
-}
+}  # fmt: skip
 
 
 def language_of(path: str) -> str:
     """Return the language of a file by its name; empty if it is not known."""
-    return _LANGUAGES.get(splitext(path)[1].lower(), "")
+    return _LANGUAGES.get(splitext(path)[1].lower().removeprefix("."), "")
 
 
 def name_language(name: str) -> str:
     """Return a language's name as the evaluator has it: `C++` is `cpp`."""
     lowered = name.strip().lower()
-    return _NAMES.get(lowered, lowered)
+    return _LANGUAGES.get(lowered, lowered)
 
 
 def python_solution(code: str, *, name: str = "", known: Known = "accepted") -> Solution:

@@ -92,21 +92,14 @@ def is_python2(source: str) -> bool:
     return bool(_PYTHON2_NAME.search(source)) and not _PYTHON2_DEFINED.search(source)
 
 
-def is_json_value(value: object) -> bool:
-    """Whether a value comes back the same from JSON: no tuples, sets, bytes, or keys that are not text."""
-    if isinstance(value, list):
-        return all(is_json_value(item) for item in value)
+def is_json_value(value: object, *, is_expected: bool = False) -> bool:
+    """Whether a value comes back the same from JSON; one that is expected may also hold tuples, which equal lists, and
+    integer keys."""
+    if isinstance(value, (list, tuple) if is_expected else list):
+        return all(is_json_value(item, is_expected=is_expected) for item in value)
     if isinstance(value, dict):
-        return all(isinstance(key, str) and is_json_value(item) for key, item in value.items())
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def is_comparable(value: object) -> bool:
-    """Whether a value can be expected: as `is_json_value`, and tuples, which equal lists, and integer keys."""
-    if isinstance(value, list | tuple):
-        return all(is_comparable(item) for item in value)
-    if isinstance(value, dict):
-        return all(type(key) in (str, int) and is_comparable(item) for key, item in value.items())
+        keys = (str, int) if is_expected else (str,)
+        return all(type(key) in keys and is_json_value(one, is_expected=is_expected) for key, one in value.items())
     return value is None or isinstance(value, bool | int | float | str)
 
 

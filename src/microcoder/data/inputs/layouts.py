@@ -27,8 +27,8 @@ class Item:
     """A part of an input."""
 
     form: str
-    """`value` one token, `list` the tokens of a line, `line` a whole line as text, `column` a line each, `rows` a list
-    a line, `count` how many are in another item."""
+    """`value` one token, `list` the tokens of a line, `column` a line each, `rows` a list a line, `count` how many are
+    in another item."""
     of: int = -1
     """`count`: the item that it counts. In `rows`, with 0: each line begins with its own length."""
     width: int = 1
@@ -81,7 +81,7 @@ class Layout:
             elif item.form == "column":
                 lines += map(_write, value)
             else:
-                lines.append(_write(value) if item.form == "line" else " ".join(map(_write, value)))
+                lines.append(" ".join(map(_write, value)))
         return "\n".join(lines) + "\n"
 
 
@@ -146,10 +146,8 @@ def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
             found.append(_without_counts(read.layout, read.values) or read)
     if is_typed:
         return found
-    # A sentence is one text as well as words, and a number may be meant by its digits.
-    lined = [_as_line(read) for read in found if any(item.form == "list" for item in read.layout.items)
-             and _has_words(read)]  # fmt: skip
-    return found + lined + [_as_digits(read) for read in found if any(type(v) is int for v in read.values[0])]
+    # A number may be meant by its digits.
+    return found + [_as_digits(read) for read in found if any(type(v) is int for v in read.values[0])]
 
 
 def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
@@ -305,9 +303,6 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) 
         elif item.form == "list":
             values.append(_parse_all(rows[line]))
             line += 1
-        elif item.form == "line":
-            values.append(" ".join(rows[line]))
-            line += 1
         else:
             height = counts[at] if item.tall < 0 else numbers[item.tall] - item.less
             block = rows[line : line + height]
@@ -335,18 +330,3 @@ def _parse_all(tokens: Sequence[str]) -> list[Any]:
     """Return numbers where all are numbers, else the texts."""
     parsed = [_parse(token) for token in tokens]
     return list(tokens) if any(isinstance(value, str) for value in parsed) else parsed
-
-
-def _has_words(read: Read) -> bool:
-    return any(isinstance(value, list) and any(isinstance(one, str) for one in value) for row in read.values
-               for value in row)  # fmt: skip
-
-
-def _as_line(read: Read) -> Read:
-    items = tuple(Item("line") if item.form == "list" else item for item in read.layout.items)
-    values = tuple(
-        tuple(" ".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) and value
-              else value for value in row)
-        for row in read.values
-    )  # fmt: skip
-    return Read(replace(read.layout, items=items), values)

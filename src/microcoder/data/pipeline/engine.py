@@ -6,7 +6,6 @@ was killed finds its files and resumes; a changed step finds none of its own.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
@@ -20,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from microcoder.data.pipeline.steps import (
     BarrierStep,
@@ -29,18 +28,18 @@ from microcoder.data.pipeline.steps import (
     MapStep,
     Part,
     Row,
-    SpilledObservations,
-    SpilledRows,
+    Spilled,
     Step,
     count_reasons,
     digest,
-    read_kept,
     step_key,
     write_part,
 )
 from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.machine import count_processors
 
+Looks = Sequence[Any]
+"""What a barrier needs of each row of a shard to decide; empty for other steps."""
 _MOST_LOSSES = 3
 """How often a shard is done again that was lost with its worker or node."""
 
@@ -125,13 +124,6 @@ class Runner:
     """Address of a Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started."""
 
 
-class Looks(NamedTuple):
-    """What a barrier needs of each row of a shard to decide, with the rows' ids."""
-
-    ids: list[str]
-    looks: Sequence[Any]
-
-
 def run_step(step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner) -> Iterator[tuple[int, Looks]]:
     """Have each shard taken through a step, or looked at by a barrier, by as many worker processes as there may be.
 
@@ -202,16 +194,15 @@ class ShardWorker:
     def take(self, given: str, path: str) -> Looks:
         """Make a part; or, for a barrier, return what it has to know of one."""
         if self._work is None:
-            candidates = read_kept(Path(given))
-            return Looks([candidate.id for candidate in candidates], self._open.look(candidates))
+            return self._open.look(list(KeptRows(Path(given))))
         write_part(Path(path), self._make(self._work, given))
-        return Looks([], [])
+        return ()
 
     def _make(self, work: Callable[[Any], Iterable[Row]], given: str) -> Iterator[Row]:
         """Yield the rows of a step as they come."""
         step = self._step
-        if given.startswith("{"):
-            yield from map(step.keep, work(json.loads(given)))
+        if not given.endswith(".parquet"):
+            yield from map(step.keep, work(given))
             return
         kept = KeptRows(Path(given))
         found = []
@@ -268,13 +259,13 @@ def run_steps(
         on_progress(step.name, done, num_rows)
         places: Iterator[int] = iter(())
         if isinstance(step, BarrierStep) and missing:
-            looks = SpilledObservations()
+            looks = Spilled()
             of_rows = [str(part.path.absolute()) for part in before]
             for place, found in run_step(step, of_rows, [""] * len(of_rows), runner):
-                looks.add(place, *found)
+                looks.add(place, found)
             places = _decide(step, looks, before, parts)
         elif missing:
-            given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
+            given = [str(before[index].path.absolute()) if before else shards[index].place for index in missing]
             made = run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner)
             places = (missing[place] for place, _ in made)
         for index in places:
@@ -329,12 +320,7 @@ def _count(
     return step_counts
 
 
-def _decide(
-    step: Step,
-    looks: SpilledObservations,
-    before: Sequence[Part],
-    parts: Sequence[Part],
-) -> Iterator[int]:
+def _decide(step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[Part]) -> Iterator[int]:
     """Decide from what was seen of every row, then write the parts, and yield the place of each that was missing.
 
     A shard of rows is in memory, and the others that one of them needs.
@@ -342,19 +328,14 @@ def _decide(
     barrier = step.opens(step.settings)
     barrier.decide(looks)
     missing = [index for index, part in enumerate(parts) if not part.is_there]
-    wanted = {name for index in missing for own in looks.ids(index) for name in barrier.needs(own)}
-    aside = SpilledRows()
-    for index in range(len(parts)):
-        if names := wanted.intersection(looks.ids(index)):
-            aside.add(before[index].path, names)
+    wanted = {name for index in missing for own in KeptRows(before[index].path).ids for name in barrier.needs(own)}
+    aside = Spilled()
+    for kept in (KeptRows(part.path) for part in before):
+        for one in kept if wanted.intersection(kept.ids) else ():
+            if one.id in wanted:
+                aside.add(one.id, one)
     for index in missing:
-        kept = read_kept(before[index].path)
-        write_part(
-            parts[index].path,
-            (step.keep(barrier.apply(one, aside.find(barrier.needs(one.id)))) for one in kept),
-        )
+        rows = list(KeptRows(before[index].path))
+        decided = (barrier.apply(one, {name: aside.find(name) for name in barrier.needs(one.id)}) for one in rows)
+        write_part(parts[index].path, map(step.keep, decided))
         yield index
-
-
-def _describe(shard: InputShard) -> str:
-    return json.dumps({"source": shard.source, "place": shard.place, "num_rows": shard.num_rows})

@@ -14,12 +14,13 @@ import importlib.util
 import math
 import os
 import pickle
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
@@ -221,11 +222,6 @@ def read_part(path: Path) -> list[Row]:
     ]
 
 
-def read_kept(path: Path) -> list[Candidate]:
-    """Return the rows of a part that are still on their way."""
-    return list(KeptRows(path))
-
-
 class KeptRows(Iterable[Candidate]):
     """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
 
@@ -250,47 +246,27 @@ def count_reasons(path: Path) -> Counter[str]:
     return Counter(reason for table in _read(path, ["reason"]) for reason in table["reason"].to_pylist())
 
 
-class SpilledRows:
-    """Rows on disk, indexed by id, in a file that ends with this object."""
+class Spilled:
+    """Values by key in a file that ends with this object; where each begins is in memory."""
 
     def __init__(self) -> None:
-        self._connection = sqlite3.connect("", isolation_level=None)
-        self._connection.execute("CREATE TABLE rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID")
+        self._file = TemporaryFile()  # noqa: SIM115 - it ends with this object.
+        self._starts: dict[Any, int] = {}
 
-    def add(self, path: Path, names: Collection[str]) -> None:
-        """Add rows of a part to the file and its index."""
-        for table in _read(path, ["id", "record"]):
-            rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
-            self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
+    def add(self, key: str | int, value: Any) -> None:
+        """Write a value."""
+        self._starts[key] = self._file.seek(0, os.SEEK_END)
+        pickle.dump(value, self._file)
 
-    def find(self, names: Iterable[str]) -> dict[str, Candidate]:
-        """Return some of the rows by their ids."""
-        found = ((name, self._connection.execute("SELECT record FROM rows WHERE id = ?", (name,))) for name in names)
-        return {name: Candidate.model_validate_json(rows.fetchone()[0]) for name, rows in found}
-
-
-class SpilledObservations:
-    """Observations of every row in a file that ends with this object; shards may come in any order."""
-
-    def __init__(self) -> None:
-        self._connection = sqlite3.connect("", isolation_level=None)
-        self._connection.execute("CREATE TABLE shards (number INTEGER PRIMARY KEY, ids BLOB, looks BLOB)")
-
-    def add(self, shard: int, ids: Sequence[str], looks: Sequence[Any]) -> None:
-        """Add a shard's observations: the ids of its rows, and one value for each."""
-        row = (shard, pickle.dumps(list(ids)), pickle.dumps(list(looks)))
-        self._connection.execute("INSERT INTO shards VALUES (?, ?, ?)", row)
-
-    def ids(self, shard: int) -> list[str]:
-        """Return the ids of a shard's rows."""
-        (ids,) = self._connection.execute("SELECT ids FROM shards WHERE number = ?", (shard,)).fetchone()
-        return pickle.loads(ids)
+    def find(self, key: str | int) -> Any:
+        """Return a value."""
+        self._file.seek(self._starts[key])
+        # Written by ourselves a moment ago, to a file without a name.
+        return pickle.load(self._file)
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the observations, shard after shard; may be repeated."""
-        # Written by ourselves a moment ago, to a file without a name.
-        for (looks,) in self._connection.execute("SELECT looks FROM shards ORDER BY number"):
-            yield from pickle.loads(looks)
+        """Iterate over the items of all values, which are lists, in the order of their keys; may be repeated."""
+        return chain.from_iterable(map(self.find, sorted(self._starts)))
 
 
 def _records(path: Path) -> Iterator[tuple[bool, str]]:

@@ -39,46 +39,26 @@ from microcoder.judge.core.types import Problem
 
 _ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
 UNKNOWN = "not stated"
-_NOT_MEASURED = "not measured: tests enough, or no mutants"
 _MANY = 10
-_COUNTED = ("licence", "year", "difficulty", "dataset", "style", "hidden tests", "mutation score")
+_COUNTED = ("licence", "year", "difficulty", "dataset", "style", "hidden tests")
 
-_TEXT, _TEXTS, _REAL = pa.string(), pa.list_(pa.string()), pa.float64()
-_PROBLEMS = pa.schema(
-    [
-        *((name, _TEXT) for name in ("id", "dataset", "source_row", "url", "licence", "date", "platform", "title")),
-        ("tags", _TEXTS),
-        ("platform_difficulty", _TEXT),
-        ("difficulty", _REAL),
-        ("pass_rate", _REAL),
-        ("pass_rate_low", _REAL),
-        ("pass_rate_high", _REAL),
-        ("pass_rate_measured_on", _TEXT),
-        ("pass_rates", _TEXTS),
-        ("natural_language", _TEXT),
-        ("programming_language", _TEXT),
-        ("statement", _TEXT),
-        ("statement_found", _TEXT),
-        ("fn_name", _TEXT),
-        ("starter_code", _TEXT),
-        ("num_tests", pa.int64()),
-        ("num_hidden_tests", pa.int64()),
-        ("num_generated_tests", pa.int64()),
-        ("num_unchecked_tests", pa.int64()),
-        ("constant_share", _REAL),
-        ("coin_chance", _REAL),
-        ("mutation_score", _REAL),
-        ("origins", _TEXT),
-        ("time_limit_seconds", _REAL),
-        ("memory_limit_mib", pa.int64()),
-        ("checker", _TEXT),
-        ("groups", _TEXTS),
-        ("flags", _TEXTS),
-        ("merged", _TEXTS),
-        ("solutions", _TEXT),
-        ("problem", _TEXT),
-    ]
-)
+_TEXT = pa.string()
+_KINDS = {
+    **dict.fromkeys(("tags", "pass_rates", "groups", "flags", "merged"), pa.list_(_TEXT)),
+    **dict.fromkeys(("num_tests", "num_hidden_tests", "num_generated_tests", "num_unchecked_tests",
+                     "memory_limit_mib"), pa.int64()),
+    **dict.fromkeys(("difficulty", "pass_rate", "pass_rate_low", "pass_rate_high", "constant_share", "coin_chance",
+                     "time_limit_seconds"), pa.float64()),
+}  # fmt: skip
+"""Of columns that are not text."""
+_COLUMNS = (
+    "id", "dataset", "source_row", "url", "licence", "date", "platform", "title", "tags", "platform_difficulty",
+    "difficulty", "pass_rate", "pass_rate_low", "pass_rate_high", "pass_rate_measured_on", "pass_rates",
+    "natural_language", "programming_language", "statement", "statement_found", "fn_name", "starter_code", "num_tests",
+    "num_hidden_tests", "num_generated_tests", "num_unchecked_tests", "constant_share", "coin_chance", "origins",
+    "time_limit_seconds", "memory_limit_mib", "checker", "groups", "flags", "merged", "solutions", "problem",
+)  # fmt: skip
+_PROBLEMS = pa.schema([(name, _KINDS.get(name, _TEXT)) for name in _COLUMNS])
 _REJECTED = pa.schema(
     [(name, _TEXT) for name in ("id", "dataset", "source_row", "stage", "reason", "detail", "raw", "candidate")]
 )
@@ -95,9 +75,9 @@ class Tally:
     certificates: Counter[str] = field(default_factory=Counter)
     """Of the tests that were made here, by what accepts their inputs."""
     guessable: list[str] = field(default_factory=list)
-    num_rejected: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Of rejected rows: stage and reason."""
 
     def count_problem(self, row: Mapping[str, Any]) -> None:
         """Count a row of the problems table."""
@@ -107,9 +87,8 @@ class Tally:
         self.certificates.update(one["certificate"] for one in json.loads(row["origins"]) if "certificate" in one)
         if row["coin_chance"] > MOST_GUESSED:
             self.guessable.append(row["id"])
-        hidden, score = row["num_hidden_tests"], row["mutation_score"]
+        hidden = row["num_hidden_tests"]
         self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
-        self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
         scored, source = row["difficulty"], row["platform_difficulty"]
         self.counts["licence"][row["licence"] or UNKNOWN] += 1
         self.counts["year"][row["date"][:4] or UNKNOWN] += 1
@@ -117,11 +96,6 @@ class Tally:
         self.counts["dataset"][row["dataset"]] += 1
         style = "function call" if row["fn_name"] else "stdin and stdout"
         self.counts["style"][f"{row['programming_language']}, {style}"] += 1
-
-    def count_rejection(self, row: Mapping[str, Any]) -> None:
-        """Count a row of the rejected table."""
-        self.num_rejected += 1
-        self.reasons[row["stage"], row["reason"]] += 1
 
 
 def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
@@ -139,8 +113,7 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
         write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
     for number, batch in enumerate(_cut((rejected_row(one),) for one in rejected)):
         rows = [row for (row,) in batch]
-        for row in rows:
-            tally.count_rejection(row)
+        tally.reasons.update((row["stage"], row["reason"]) for row in rows)
         write_parquet(folder / f"rejected-{number:05d}.parquet", rows, _REJECTED)
     return tally
 
@@ -166,34 +139,18 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
         "pass_rate_low": difficulty.pass_rate_low,
         "pass_rate_high": difficulty.pass_rate_high,
         "pass_rate_measured_on": difficulty.measured_on,
-        "pass_rates": list(candidate.pass_rates),
         "num_tests": len(candidate.tests),
         "num_hidden_tests": count_hidden(candidate),
         "num_generated_tests": sum(origin.kind != "given" for origin in candidate.origins),
         "num_unchecked_tests": sum(origin.certificate == "unchecked" for origin in candidate.origins),
         **guess_chances(candidate),
-        "mutation_score": mutation_score(candidate),
         "origins": "[" + ",".join(one.model_dump_json(exclude_defaults=True) for one in candidate.origins) + "]",
         "time_limit_seconds": problem.time_limit_seconds,
         "memory_limit_mib": problem.memory_limit_mib,
         "checker": candidate.checker.model_dump_json(exclude_defaults=True),
-        "tags": list(candidate.tags),
-        "groups": list(candidate.groups),
-        "flags": list(candidate.flags),
-        "merged": list(candidate.merged),
         "solutions": "[" + ",".join(s.model_dump_json(exclude_defaults=True) for s in candidate.solutions) + "]",
         "problem": problem.model_dump_json(exclude_defaults=True),
     }
-
-
-def mutation_score(candidate: Candidate) -> float | None:
-    """Return the share of the mutants that had no part in the choice of tests which the tests catch.
-
-    Mutants that no input of a larger pool tells from the reference are left out: they may be right. None if no tests
-    were made, or nothing is left to measure by.
-    """
-    held_out = [mutant for mutant in candidate.mutants if mutant.is_held_out]
-    return sum(bool(mutant.killed_by) for mutant in held_out) / len(held_out) if held_out else None
 
 
 def rejected_row(row: Rejection) -> dict[str, Any]:

@@ -1,33 +1,32 @@
 """The generate stage: a problem with few hidden tests gets more, each answered by what is known to be right.
 
 package's own -> mutated from known ones -> a model's -> certified by validators -> answered by agreeing references
--> tried on known-wrong programs and mutants -> chosen
+-> tried on known-wrong submissions -> chosen
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, Mutant, Origin, Rejection
+from microcoder.data.formats.candidates import Candidate, Origin, Rejection
 from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
-from microcoder.data.tests.killing import WrongProgram, choose_tests, find_killers, make_mutants
 from microcoder.data.tests.makers import (
     ask_for_inputs,
     certify,
     mutate_known,
     read_validators,
     run_kit,
-    seed_of,
     understand,
     write_validators,
 )
 from microcoder.data.verify.execution import language_of
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Program
+from microcoder.judge.core.files import take_in_turn
+from microcoder.judge.core.types import Outcome, Program
 
 STEP = "generate/1"
 _SLOW = ("time_limit", "memory_limit", "partial")
@@ -36,14 +35,13 @@ _GIVEN = Origin(kind="given")
 _MOST_REFERENCES, _MOST_KNOWN_WRONG = 3, 12
 """Accepted programs that must agree on an answer, where there are so many; known-wrong, slow and partial submissions
 that choose tests too (our choices)."""
-_MOST_MUTANTS = 36
-"""Mutants of a reference; half of them choose the tests, the other half measure the choice."""
-_MUTANT_SECONDS = 1.0
-"""CPU seconds that a mutant gets for a test, or twice those of the slowest reference, rounded up."""
-_TIMES_SLOWEST = 2.0
+_WRONG_SECONDS, _TIMES_SLOWEST = 1.0, 2.0
+"""CPU seconds that a wrong submission gets for a test, or so many times those of the slowest reference."""
+_SMALL_BYTES = 4096
+"""On a longer input a program may be slow by being slow; on a shorter one it does not end."""
+_LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT)
+_CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
 _TRIAL_SECONDS = 20.0
-_SUBMITTED = "known/"
-"""Begins the names of submissions among the wrong programs."""
 _LARGE_ENOUGH_BYTES = 100_000
 """Size of an input from which on slow compiled programs are caught too."""
 
@@ -99,17 +97,20 @@ def generate(
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
     if not tests:
         return _without_tests(candidate, what)
-    return _choose(candidate, answering, settings, running, tests, what, is_measured=not is_large_alone)
+    # Large tests alone are there for the slow.
+    return _choose(candidate, answering, settings, running.brief, tests, what, is_tried=not is_large_alone)
 
 
 def find_references(candidate: Candidate) -> list[Program]:
     """Return the accepted programs that run here, those in the language of the answers first."""
-    found = [
-        Program(one.code, language)
-        for one in candidate.solutions
-        if one.known == "accepted" and (language := language_of(one, candidate))
-    ]
+    found = _find_programs(candidate, ("accepted",))
     return sorted(found, key=lambda one: one.language != candidate.programming_language)
+
+
+def _find_programs(candidate: Candidate, known: Collection[str]) -> list[Program]:
+    """Return the submissions of these verdicts that run here."""
+    named = ((one, language_of(one, candidate)) for one in candidate.solutions if one.known in known)
+    return [Program(one.code, language) for one, language in named if language]
 
 
 def _is_cut(candidate: Candidate, num_hidden: int) -> bool:
@@ -201,99 +202,62 @@ def _choose(
     candidate: Candidate,
     answering: Answering,
     settings: GenerateSettings,
-    judges: Judges,
+    judge: Judge,
     tests: Sequence[MadeTest],
     what: str,
     *,
-    is_measured: bool,
+    is_tried: bool,
 ) -> Candidate:
-    """Return a candidate with the tests that catch most wrong programs, and what that is measured by.
-
-    Large tests alone are not measured: they are for the slow.
-    """
-    seed = seed_of(settings.seed, candidate.id, "mutants")
-    choosing, held_out = find_wrong_programs(candidate, answering.references, seed=seed) if is_measured else ([], [])
-    given = list(candidate.tests)
+    """Return a candidate with the tests that catch most wrong submissions, as far as these are tried."""
+    given = candidate.tests
+    wrong = _find_programs(candidate, _WRONG)[:_MOST_KNOWN_WRONG] if is_tried else []
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
     small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
-    seconds = max(_MUTANT_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
+    seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
     pool = [*given, *(tests[number].test for number in small)]
-    found = find_killers(judges.brief, answering, choosing, pool, seconds=seconds, num_orders=3, seed=seed)
-    hacked, missed = (
-        [
-            {small[number - len(given)] for number in killers}
-            for one, killers in zip(choosing, found, strict=True)
-            if killers and min(killers) >= len(given) and one.name.startswith(_SUBMITTED) is is_submitted
-        ]
-        for is_submitted in (True, False)
-    )
+    problems = [answering.problem(pool, seconds=seconds, language=one.language) for one in wrong]
+    verdicts = judge.judge(wrong, problems)
+    hacks: Counter[int] = Counter()
+    for verdict in verdicts:
+        place = len(verdict.tests) - 1 - len(given)
+        if place >= 0 and not verdict.is_accepted and verdict.outcome not in _CANNOT_RUN:
+            # Where a program meets a limit differs from machine to machine, and what is chosen must not.
+            is_sure = verdict.outcome not in _LIMITS or len(tests[small[place]].test.input) <= _SMALL_BYTES
+            hacks[small[place]] += is_sure
     room = max(settings.max_tests - len(given), settings.min_hidden_tests)
-    chosen = choose_tests(tests, hacked, missed, most=room, num_large=MOST_LARGE)
-    kept = [*given, *(tests[number].test for number in chosen)]
-    places = {number: number for number in range(len(given))}
-    places |= {len(given) + small.index(n): place for place, n in enumerate(chosen, len(given)) if n in small}
-    tried = sorted(places.values())
-    trying = [kept[place] for place in tried]
-    caught = find_killers(judges.brief, answering, held_out, trying, seconds=seconds, num_orders=2, seed=seed)
-    uncaught = [one for one, killers in zip(held_out, caught, strict=True) if killers is not None and not killers]
-    by_pool = find_killers(judges.brief, answering, uncaught, pool, seconds=seconds) if uncaught else []
-    equivalent = {one.program for one, killers in zip(uncaught, by_pool, strict=True) if not killers}
-    mutants = [
-        *_as_mutants(choosing, [killers or None for killers in found], places),
-        *_as_mutants(
-            [one for one in held_out if one.program not in equivalent],
-            [killers for one, killers in zip(held_out, caught, strict=True) if one.program not in equivalent],
-            dict(enumerate(tried)),
-            is_held_out=True,
-        ),
-    ]
+    chosen = choose_tests(tests, hacks, most=room, num_large=MOST_LARGE)
     origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
-    never = len(equivalent) + sum(1 for killers in found if killers is not None and not killers)
-    detail = (
-        f"{what}; {len(chosen)} kept; {never} of {len(choosing) + len(held_out)} wrong programs met no input that tells"
-    )
+    never = sum(verdict.is_accepted for verdict in verdicts)
+    detail = f"{what}; {len(chosen)} kept; {never} of {len(wrong)} wrong submissions met no input that tells"
     return candidate.change(
         "generate",
         STEP,
         detail,
-        tests=tuple(kept),
+        tests=(*given, *(tests[number].test for number in chosen)),
         origins=tuple(origins),
         groups=tuple(groups),
-        mutants=tuple(mutants),
     )
 
 
-def _as_mutants(
-    wrong: Sequence[WrongProgram],
-    killers: Sequence[set[int] | None],
-    places: Mapping[int, int],
-    *,
-    is_held_out: bool = False,
-) -> list[Mutant]:
-    """Return the record of programs that could be run; `places` are those of the tests in the candidate."""
-    return [
-        Mutant(
-            name=one.name, killed_by=tuple(sorted(places[n] for n in failed if n in places)), is_held_out=is_held_out
-        )
-        for one, failed in zip(wrong, killers, strict=True)
-        if failed is not None
-    ]
+def choose_tests(tests: Sequence[MadeTest], hacks: Mapping[int, int], *, most: int, num_large: int) -> list[int]:
+    """Return the numbers of the tests to keep: some large, hacks, then a spread.
 
-
-def find_wrong_programs(
-    candidate: Candidate, references: Sequence[Program], *, seed: int
-) -> tuple[list[WrongProgram], list[WrongProgram]]:
-    """Return wrong programs that choose tests, and those that measure the choice: mutants that had no part in it."""
-    code = next((one.code for one in references if one.language == "python"), None)
-    made = make_mutants(code or "", limit=_MOST_MUTANTS, seed=seed) if code else []
-    wrong = [WrongProgram(one.name, Program(one.code)) for one in made]
-    known = [
-        WrongProgram(f"{_SUBMITTED}{place}", Program(one.code, language))
-        for place, one in enumerate(candidate.solutions)
-        if one.known in _WRONG and (language := language_of(one, candidate))
-    ]
-    # By what they are, so that another limit leaves a mutant where it was.
-    held_out = [one for one in wrong if hashlib.sha256((one.program.code or "").encode()).digest()[0] % 2]
-    choosing = [one for one in wrong if one not in held_out]
-    return [*choosing, *known[:_MOST_KNOWN_WRONG]], held_out
+    Args:
+        hacks: how many wrong submissions, which pass the given tests, fail a test before others; those that catch most
+            per second of judging come first.
+        num_large: of those, large ones that are kept whatever they catch.
+    """
+    large: dict[str, list[int]] = {}
+    others: dict[str, dict[str, list[int]]] = {}
+    # What no known mistake asked for may still catch the mistakes of a model: some of every kind, longest first, each
+    # way of making inputs in its turn.
+    for number in sorted(range(len(tests)), key=lambda n: (-len(tests[n].test.input), n)):
+        kind = tests[number].origin.kind
+        if tests[number].is_large:
+            large.setdefault(kind, []).append(number)
+        others.setdefault(kind.partition("/")[0], {}).setdefault(kind, []).append(number)
+    best = sorted(+Counter(hacks), key=lambda n: (-hacks[n] / tests[n].seconds, len(tests[n].test.input), n))
+    spread = take_in_turn([take_in_turn(kinds.values()) for kinds in others.values()])
+    ranked = dict.fromkeys([*take_in_turn(large.values())[:num_large], *best, *spread])
+    return sorted(list(ranked)[:most])

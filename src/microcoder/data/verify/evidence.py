@@ -63,7 +63,6 @@ def choose_tests(
     failed_by_program: Sequence[Collection[int]],
     settings: VerifySettings,
     *,
-    failed_by_mutant: Sequence[Collection[int]] = (),
     max_bytes: int = _MOST_BYTES,
     max_seconds: float = _MOST_SECONDS,
 ) -> tuple[int, ...]:
@@ -71,7 +70,6 @@ def choose_tests(
 
     Args:
         failed_by_program: for each known-wrong program the numbers of the tests that it fails.
-        failed_by_mutant: likewise for each mutant; the mistakes of people come first.
     """
     numbers = range(len(costs))
     chosen: list[int] = []
@@ -82,16 +80,15 @@ def choose_tests(
         fits = [costs[n].num_bytes <= left_bytes and costs[n].seconds <= left_seconds for n in numbers]
         return [n for n in numbers if fits[n] and n not in chosen] if len(chosen) < settings.max_tests else []
 
-    for programs in (failed_by_program, failed_by_mutant):
-        # Greedy cover: always the test that catches most of the programs not caught yet, the cheaper one of equals.
-        left = [failed for failed in programs if failed and not {*chosen} & {*failed}]
-        while left:
-            catches = Counter(number for failed in left for number in failed)
-            best = min(fitting(), key=lambda n: (-catches[n], costs[n].num_bytes, n), default=None)
-            if best is None or not catches[best]:
-                break
-            chosen.append(best)
-            left = [failed for failed in left if best not in failed]
+    # Greedy cover: always the test that catches most of the programs not caught yet, the cheaper one of equals.
+    left = [failed for failed in failed_by_program if failed]
+    while left:
+        catches = Counter(number for failed in left for number in failed)
+        best = min(fitting(), key=lambda n: (-catches[n], costs[n].num_bytes, n), default=None)
+        if best is None or not catches[best]:
+            break
+        chosen.append(best)
+        left = [failed for failed in left if best not in failed]
     while able := fitting():
         # The longest tests, of the groups with fewest so far.
         taken = Counter(costs[n].group for n in chosen)
@@ -219,12 +216,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     tests = tuple(candidate.tests[number] for number in chosen)
     groups = tuple(candidate.groups[number] for number in chosen) if candidate.groups else ()
     origins = tuple(candidate.origins[number] for number in chosen) if candidate.origins else ()
-    places = {number: place for place, number in enumerate(chosen)}
-    mutants = tuple(
-        one.model_copy(update={"killed_by": tuple(places[number] for number in one.killed_by if number in places)})
-        for one in candidate.mutants
-    )
-    return changed.change("verify", STEP, how, tests=tests, groups=groups, origins=origins, mutants=mutants)
+    return changed.change("verify", STEP, how, tests=tests, groups=groups, origins=origins)
 
 
 def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
@@ -243,7 +235,6 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
     """Return the numbers of the tests to keep; `without` leaves one program out of account."""
     trials = [trial for trial in evidence.trials if trial is not without]
     known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
-    mutants = [set(one.killed_by) for one in evidence.candidate.mutants if not one.is_held_out]
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
     candidate = evidence.candidate
     costs = [
@@ -254,7 +245,7 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
         )
         for number, test in enumerate(candidate.tests)
     ]
-    return choose_tests(costs, known_wrong, settings, failed_by_mutant=mutants)
+    return choose_tests(costs, known_wrong, settings)
 
 
 LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
