@@ -1,5 +1,4 @@
 import itertools
-import random
 
 import pytest
 from hypothesis import given, settings
@@ -41,24 +40,6 @@ def test_a_difference_is_paired_bounded_and_turns_its_sign(
     assert forward.value == pytest.approx(-backward.value)
     assert -1 - 1e-12 <= forward.low <= forward.value <= forward.high <= 1 + 1e-12
     assert forward.num_problems <= min(len(before), len(after))
-
-
-def test_more_samples_of_the_same_problems_do_not_shrink_the_interval() -> None:
-    few = {f"p{i}": [i % 2 == 0] for i in range(20)}
-    many = {name: samples * 50 for name, samples in few.items()}
-    assert estimate_accuracy(many) == estimate_accuracy(few)
-
-
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
-    source = random.Random(5)
-    covered = 0
-    for _ in range(100):
-        chances = [source.random() for _ in range(40)]
-        solved = {f"p{i}": [source.random() < chance for _ in range(4)] for i, chance in enumerate(chances)}
-        estimate = estimate_accuracy(solved)
-        assert estimate is not None
-        covered += estimate.low <= 0.5 <= estimate.high
-    assert 0.89 <= covered / 100 <= 0.99
 
 
 def test_pairing_finds_what_the_spread_between_problems_would_hide() -> None:

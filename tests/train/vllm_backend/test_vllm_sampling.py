@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 from small_runs import build_trainer, rows_of, samples_of
 from trl import GRPOTrainer
 from vllm_runs import RECIPE, needs_vllm
@@ -17,7 +16,6 @@ from vllm_runs import RECIPE, needs_vllm
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.types import Problem, Program
-from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.trl.landing import EarlyJudge
 from microcoder.train.trl.sampling import apart, set_sampling, start_sampler
@@ -176,43 +174,6 @@ def test_the_first_update_is_that_of_transformers_on_the_same_responses(
     assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[1].norm()
 
 
-@pytest.mark.parametrize("correction", ["token", "sequence"])
-@pytest.mark.parametrize("mode", ["truncate", "mask"])
-def test_our_weights_are_those_that_trl_would_take(
-    trainer: MicroCoderTrainer, monkeypatch: pytest.MonkeyPatch, correction: str, mode: str
-) -> None:
-    settings = MismatchConfig(correction=correction, mode=mode, threshold=1.2, lower_threshold=0.8)  # type: ignore[arg-type]
-    rollout = trainer.config.rollout.model_copy(update={"mismatch": settings})
-    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"rollout": rollout}))
-    monkeypatch.setattr(trainer, "vllm_importance_sampling_mode", f"{correction}_{mode}")
-    monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_max", 1.2)
-    monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_min", 0.8)
-    theirs = {}
-
-    def keep_theirs(output: dict[str, torch.Tensor]) -> None:
-        theirs.update(output)
-        # Sampler and trainer agree to 1e-6 here: the ratios must be made to differ.
-        MicroCoderTrainer._correct_mismatch(trainer, output)
-
-    def differ(*arguments: Any) -> Any:
-        responses, logps = MicroCoderTrainer._generate_single_turn(trainer, *arguments)
-        assert logps is not None
-        noise = np.random.default_rng(0)
-        return responses, [[logp + noise.normal(0, 0.3) for logp in row] for row in logps]
-
-    monkeypatch.setattr(trainer, "_correct_mismatch", keep_theirs)
-    monkeypatch.setattr(trainer, "_generate_single_turn", differ)
-    output = trainer._generate_and_score_completions(rows_of(trainer))
-    mask = output["completion_mask"].bool() if correction == "token" else torch.ones(32, 1, dtype=torch.bool)
-    torch.testing.assert_close(output["importance_sampling_ratio"][mask], theirs["importance_sampling_ratio"][mask])
-    weights = output["importance_sampling_ratio"][mask]
-    assert (float(weights.min()), float(weights.max())) == pytest.approx((0.8, 1.2)) or mode == "mask"
-    assert bool((weights == 0).any()) == (mode == "mask")
-    dropped = [one for one in samples_of(trainer) if one.masked_why == "sampler_mismatch"]
-    assert bool(dropped) == (correction == "sequence" and mode == "mask")
-    assert all(s.advantage == 0 for s in dropped)
-
-
 def test_held_out_samples_have_random_numbers_of_their_own(trainer: MicroCoderTrainer) -> None:
     def held_out(seed: int) -> list[Any]:
         groups = trainer._sample_apart(trainer.heldout_tasks, num_samples=2, temperature=1.0, limit=24, seed=seed)
@@ -239,47 +200,3 @@ def test_the_seed_of_the_run_decides_what_vllm_samples(trainer: MicroCoderTraine
     with apart(trainer, seed=3):
         other = sample(trainer)[1]
     assert other not in drawn
-
-
-NUM_DRAWS = 4096
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
-@pytest.mark.parametrize("backend", ["vllm", "transformers"])
-def test_both_samplers_draw_from_the_trainers_distribution(
-    trainer: MicroCoderTrainer, tiny_checkpoint: Path, tmp_path: Path, judge: Judge, backend: str, temperature: float
-) -> None:
-    """First tokens of one prompt by a chi-square; the seeds are fixed, so that it passes always or never."""
-    sampler = trainer
-    if backend == "transformers":
-        sampler = build(tiny_checkpoint, tmp_path, judge, **{"rollout.backend": backend})
-    (ids, *_), images, fields = sampler._tokenize_prompts([trainer.train_dataset[0]["prompt"]])  # type: ignore[index]
-    # Where many tokens may follow, and a temperature that is a fifth off shows most: an even choice hardly knows one.
-    begins = [ids[:end] for end in range(1, len(ids) + 1)]
-    shares = [[first_token_shares(sampler, begin, factor * temperature) for factor in (1, 1.2)] for begin in begins]
-    is_open = [int((NUM_DRAWS * right >= 5).sum()) > 6 for right, _ in shares]
-    shows = [float(((wrong - right) ** 2 / wrong).sum()) for right, wrong in shares]
-    place = max(range(len(begins)), key=lambda place: (is_open[place], shows[place]))
-    prompt, (expected, wrong) = begins[place], shares[place]
-    set_sampling(sampler, temperature=temperature, max_response_tokens=1)
-    start_sampler(sampler)
-    with apart(sampler, seed=11):
-        drawn, _ = sampler._generate_single_turn([prompt] * NUM_DRAWS, images, fields, 4)
-    counts = torch.bincount(torch.tensor([first for (first,) in drawn]), minlength=len(expected)).double()
-    due = NUM_DRAWS * expected
-    # The rarest with five draws due goes with all that are rarer, so that five are due together, however few are rarer.
-    is_own = due > due[due >= 5].min()
-    seen, due = (torch.cat([values[is_own], values[~is_own].sum()[None]]) for values in (counts, due))
-    assert len(seen) > 5, "nearly one token alone is ever drawn, so the test shows little"
-    assert due.min() >= 5
-    assert chisquare(seen.numpy(), due.numpy()).pvalue > 1e-3
-    due = NUM_DRAWS * torch.cat([wrong[is_own], wrong[~is_own].sum()[None]])
-    assert chisquare(seen.numpy(), due.numpy()).pvalue < 1e-3
-
-
-@torch.no_grad()
-def first_token_shares(trainer: MicroCoderTrainer, prompt: Any, temperature: float) -> torch.Tensor:
-    """Return the probability of each token after a prompt, by the weights that are trained."""
-    base: Any = trainer.model
-    hidden = base.model(input_ids=torch.tensor([prompt])).last_hidden_state
-    return torch.softmax(base.lm_head(hidden)[0, -1].double() / temperature, -1)
