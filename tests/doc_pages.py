@@ -6,13 +6,16 @@ import io
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+from microcoder.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -81,10 +84,16 @@ def type_in(text: str, folder: Path, variables: Variables | None = None, *, erro
 
 
 def run_here(text: str, folder: Path) -> str:
-    """Run `python FILE` in this process, which has imported what is large; return what it prints."""
-    name = text.strip().removeprefix("python ")
-    with chdir(folder), redirect_stdout(io.StringIO()) as printed:
-        runpy.run_path(name, run_name="__main__")
+    """Run `python FILE`, `microcoder ...` and `cat FILE` in this process; return what they print."""
+    with chdir(folder), redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
+        for command, *words in map(shlex.split, text.strip().splitlines()):
+            if command == "python":
+                runpy.run_path(words[0], run_name="__main__")
+            elif command == "cat":
+                print(Path(words[0]).read_text(encoding="utf-8"))
+            else:
+                assert command == "microcoder", text
+                main(words)
     return printed.getvalue()
 
 
@@ -100,7 +109,7 @@ def do_tutorial(
 
     A block with a title is a file, a block `console` is typed, a block `text` after it is what comes: a line of it is
     found in the output in order, with … for anything. `more` adds options to a command that names a word; `is_here`
-    runs its Python in this process.
+    runs them in this process, which has imported what is large.
     """
     output = everything = ""
     for block in blocks_of(page.read_text(encoding="utf-8")):

@@ -38,7 +38,7 @@ def test_training_a_tiny_model(folder: Path) -> None:
 
 
 def test_building_a_corpus(folder: Path) -> None:
-    do_tutorial(TUTORIALS / "corpus.md", folder)
+    do_tutorial(TUTORIALS / "corpus.md", folder, is_here=True)
     assert {json.loads(line)["id"] for line in (folder / "problems.jsonl").read_text().splitlines()}
 
 
