@@ -18,6 +18,9 @@ settings.register_profile("microcoder", deadline=None, suppress_health_check=[He
 settings.load_profile("microcoder")
 # Where this was started in the background of a script, SIGINT is ignored, and would be by what the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# On a busy machine Ray takes what is slow to answer for dead, and ends the process that it runs in for it.
+for name in ("RAY_health_check_timeout_ms", "RAY_grpc_keepalive_timeout_ms"):
+    os.environ.setdefault(name, "120000")
 # What is imported and collected lives to the end: to look through it again and again took a third of the collection.
 gc.disable()
 

@@ -1,4 +1,4 @@
-"""TRL's losses as our recipes set them: made-up and sampled steps against the equations in float64, and plain TRL."""
+"""TRL's losses as our recipes set them: sampled steps against the equations in float64, and against plain TRL."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from loss_equations import LOSSES, policy_loss, reduce_rows, token_losses
 from small_runs import build_small, rows_of, samples_of
 from transformers import AutoModelForCausalLM
@@ -24,7 +22,6 @@ from microcoder.train.trl.arguments import translate_loss
 from microcoder.train.trl.clipping import note_clipped
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
-PROMPT_TOKENS = 2
 TEMPERATURE = 0.8
 
 
@@ -87,154 +84,15 @@ def passes_a_step(trainer: MicroCoderTrainer) -> float:
     return trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts
 
 
-# ----- Made-up responses: the loss alone.
-
-
-class GivenLogps(MicroCoderTrainer):
-    """Takes log-probs and entropies as given instead of from a model."""
-
-    given_logps: torch.Tensor
-    given_entropies: torch.Tensor
-
-    def _get_per_token_logps_and_entropies(self, model: Any, input_ids: torch.Tensor, *_: Any, **__: Any) -> Any:
-        rows = input_ids[:, PROMPT_TOKENS]
-        return self.given_logps[rows], self.given_entropies[rows], None
-
-
-class Batch:
-    """Made-up responses of unequal length in one backward pass: some masked, some out of the denominator."""
-
-    def __init__(self, lengths: list[int], seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        rows, width = len(lengths), max(lengths)
-
-        def draw() -> torch.Tensor:
-            return torch.rand(rows, width, dtype=torch.float64, generator=generator)
-
-        self.lengths = lengths
-        self.logps, self.reference, self.entropies = -3 * draw(), -3 * draw(), 2 * draw()
-        self.old = self.logps + 0.8 * (draw() - 0.5)
-        self.advantages = torch.randn(rows, dtype=torch.float64, generator=generator)
-        self.advantages[torch.rand(rows, generator=generator) < 0.3] = 0.0  # our trainer leaves them out
-        self.counts = (torch.rand(rows, generator=generator) < 0.8) | (self.advantages != 0)
-        self.mask = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
-        self.loss_mask = self.mask * self.counts[:, None].long()
-        self.logps.requires_grad_()
-
-    def loss_by(
-        self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: float = 0.0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return our trainer's loss and its gradient."""
-        ids = torch.zeros_like(self.mask)
-        ids[:, 0] = torch.arange(len(self.lengths))
-        inputs = {
-            "prompt_ids": torch.zeros(len(ids), PROMPT_TOKENS, dtype=torch.long),
-            "prompt_mask": torch.ones(len(ids), PROMPT_TOKENS, dtype=torch.long),
-            "completion_ids": ids,
-            "completion_mask": self.mask,
-            "tool_mask": self.loss_mask,
-            "advantages": self.advantages,
-            "old_per_token_logps": self.old,
-            "ref_per_token_logps": self.reference,
-            "num_items_in_batch": self.loss_mask.sum(),
-        }
-        set_loss(trainer, algorithm, entropy)
-        trainer.__class__ = GivenLogps
-        trainer.given_logps, trainer.given_entropies = self.logps, self.entropies  # type: ignore[attr-defined]
-        try:
-            loss = trainer._compute_loss(trainer.model, inputs)
-        finally:
-            trainer.__class__ = MicroCoderTrainer
-        return loss, self._gradient(loss)
-
-    def loss_by_hand(
-        self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: float = 0.0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the equation's loss and its gradient."""
-        rows = (
-            [row[:length] for row, length in zip(values, self.lengths, strict=True)]
-            for values in (self.logps, self.old, self.reference, self.entropies)
-        )
-        loss = whole_loss(
-            algorithm,
-            *rows,
-            advantages=self.advantages.tolist(),
-            counts=self.counts.tolist(),
-            entropy=entropy,
-            tokens_per_update=max(1, self.loss_mask.sum().item()) / passes_a_step(trainer),
-            max_response_tokens=trainer.max_completion_length or 0,
-        )
-        return loss, self._gradient(loss)
-
-    def _gradient(self, loss: torch.Tensor) -> torch.Tensor:
-        if not loss.requires_grad:
-            return torch.zeros_like(self.logps)
-        (gradient,) = torch.autograd.grad(loss, self.logps)
-        return gradient
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6),
-    name=st.sampled_from(sorted(LOSSES)),
-    beta=st.sampled_from([0.0, 0.05]),
-    entropy=st.sampled_from([0.0, 0.1]),
-    seed=st.integers(0, 10_000),
-)
-def test_the_loss_is_the_equation(
-    trainer: MicroCoderTrainer, lengths: list[int], name: str, beta: float, entropy: float, seed: int
-) -> None:
-    """Every loss, with rows left out of the pass and out of the denominator, value and gradient."""
-    batch = Batch(lengths, seed)
-    algorithm = AlgorithmConfig(loss=LOSSES[name], kl_coefficient=beta)
-    loss, gradient = batch.loss_by(trainer, algorithm, entropy)
-    expected, expected_gradient = batch.loss_by_hand(trainer, algorithm, entropy)
-    assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
-    torch.testing.assert_close(gradient, expected_gradient, atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_rows_are_left_out_of_the_pass_of_every_loss(trainer: MicroCoderTrainer, name: str) -> None:
-    """The saving is made, and changes nothing: the whole pass by plain TRL gives the same."""
-    batch = Batch([3, 7, 5, 2, 8, 4], seed=3)
-    assert 0 < int((batch.advantages == 0).sum()) < 6
-    algorithm = AlgorithmConfig(loss=LOSSES[name])
-    rows_seen: list[int] = []
-    plain = GRPOTrainer._compute_loss
-
-    def counting(self: Any, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        rows_seen.append(len(inputs["advantages"]))
-        return plain(self, model, inputs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GRPOTrainer, "_compute_loss", counting)
-        ours, our_gradient = batch.loss_by(trainer, algorithm)
-        patch.setattr(MicroCoderTrainer, "_compute_loss", counting)
-        theirs, their_gradient = batch.loss_by(trainer, algorithm)
-    assert rows_seen == [int((batch.advantages != 0).sum()), 6]
-    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-9)
-    torch.testing.assert_close(our_gradient, their_gradient, atol=1e-12, rtol=1e-9)
-
-
-def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(trainer: MicroCoderTrainer) -> None:
-    batch = Batch([3, 7, 5, 2, 8, 4], seed=3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "top_entropy_quantile", 0.25)
-        _, gradient = batch.loss_by(trainer, AlgorithmConfig())
-    counted = batch.entropies[batch.loss_mask.bool()]
-    among_all = batch.entropies >= torch.quantile(counted, 0.75)
-    teaches = (batch.advantages != 0)[:, None] & batch.loss_mask.bool()
-    assert bool((gradient[teaches & among_all] != 0).any())
-    assert not bool((gradient[~(teaches & among_all)] != 0).any())
-
-
-# ----- Sampled responses.
-
-
 @pytest.mark.parametrize(
     "changes",
-    [{"algorithm.loss": "grpo", "algorithm.kl_coefficient": "0.04"}, {"algorithm.advantage": "dr_grpo"}],
-    ids=["grpo with kl", "dr_grpo"],
+    [
+        {"algorithm.loss": "grpo", "algorithm.kl_coefficient": "0.04"},
+        {"algorithm.advantage": "dr_grpo"},
+        # Chosen among the tokens of all rows, those that are left out of the pass among them.
+        {"algorithm.loss": "grpo", "trl": "{top_entropy_quantile = 0.25}"},
+    ],
+    ids=["grpo with kl", "dr_grpo", "tokens of high entropy"],
 )
 def test_without_our_additions_the_step_is_plain_trl(
     tiny_checkpoint: Path, tmp_path: Path, changes: dict[str, str]
@@ -363,10 +221,13 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     for _ in range(2):
         model.zero_grad()
         exact.zero_grad()
-        trainer._compute_loss(model, dict(batch)).backward()
+        loss = trainer._compute_loss(model, dict(batch))
+        loss.backward()
         logps, entropies = read_rows(exact, batch, lengths)
         taken_by = {"advantages": advantages, "counts": counts, "entropy": entropy}
-        whole_loss(algorithm, logps, old, old, entropies, **taken_by, **divided).backward()
+        expected = whole_loss(algorithm, logps, old, old, entropies, **taken_by, **divided)
+        expected.backward()
+        assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
         ours, theirs = gradient_of(model), gradient_of(exact)
         assert float((ours - theirs).norm() / theirs.norm()) < 1e-5
         taken = [taken_by_clip(algorithm.loss, *row) for row in zip(logps, old, advantages, strict=True)]
