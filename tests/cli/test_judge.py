@@ -252,7 +252,7 @@ def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.Captu
         resumed.unlink(missing_ok=True)
         cut_off = start(source, resumed)
         deadline = time.monotonic() + 60
-        while not (partial.exists() and len(partial.read_bytes().splitlines()) > 3) and time.monotonic() < deadline:
+        while not (partial.exists() and len(partial.read_bytes().splitlines()) > 5) and time.monotonic() < deadline:
             time.sleep(0.01)
         cut_off.send_signal(number)
         cut_off.communicate(timeout=30)
