@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import runpy
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+from microcoder.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -77,13 +83,33 @@ def type_in(text: str, folder: Path, variables: Variables | None = None, *, erro
     return done.stdout
 
 
+def run_here(text: str, folder: Path) -> str:
+    """Run `python FILE`, `microcoder ...` and `cat FILE` in this process; return what they print."""
+    with chdir(folder), redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
+        for command, *words in map(shlex.split, text.strip().splitlines()):
+            if command == "python":
+                runpy.run_path(words[0], run_name="__main__")
+            elif command == "cat":
+                print(Path(words[0]).read_text(encoding="utf-8"))
+            else:
+                assert command == "microcoder", text
+                main(words)
+    return printed.getvalue()
+
+
 def do_tutorial(
-    page: Path, folder: Path, *, environment: Variables | None = None, more: Variables | None = None
+    page: Path,
+    folder: Path,
+    *,
+    environment: Variables | None = None,
+    more: Variables | None = None,
+    is_here: bool = False,
 ) -> str:
     """Write a tutorial's files and type its commands in a folder; hold what they print to what the page shows.
 
     A block with a title is a file, a block `console` is typed, a block `text` after it is what comes: a line of it is
-    found in the output in order, with … for anything. `more` adds options to a command that names a word.
+    found in the output in order, with … for anything. `more` adds options to a command that names a word; `is_here`
+    runs them in this process, which has imported what is large.
     """
     output = everything = ""
     for block in blocks_of(page.read_text(encoding="utf-8")):
@@ -91,7 +117,8 @@ def do_tutorial(
             (folder / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "console":
             options = "".join(end for word, end in (more or {}).items() if word in block.text)
-            output = type_in(block.text.rstrip() + options, folder, environment, errors=subprocess.STDOUT)
+            text = block.text.rstrip() + options
+            output = run_here(text, folder) if is_here else type_in(text, folder, environment, errors=subprocess.STDOUT)
             everything += output
         elif block.language == "text":
             lines, told = iter(output.splitlines()), f"what came:\n{output}"

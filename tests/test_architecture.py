@@ -227,19 +227,9 @@ def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", blocker + program], capture_output=True, text=True, timeout=60)
 
 
-def test_the_blocker_blocks() -> None:
-    assert "No module named 'torch'" in run_without_extras("import torch").stderr
-
-
-def test_the_core_imports_without_torch_or_any_other_extra() -> None:
-    result = run_without_extras(
-        "import microcoder, microcoder.judge, microcoder.lab.studies, microcoder.train.runs, microcoder.eval"
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-
-
 ROWS = """
 import json
+import microcoder.lab.studies, microcoder.train.runs, microcoder.eval
 from microcoder import Problem, Program
 from microcoder.judge import judge
 import microcoder.data.formats.rows
@@ -247,12 +237,14 @@ import microcoder.data.formats.rows
 row = {"question": "Sum?", "input_output": json.dumps({"inputs": ["1 2"], "outputs": ["3"]})}
 (verdict,) = judge([Program("print(sum(map(int, input().split())))")], [Problem.from_row(row)], workers=1)
 print(verdict.outcome)
+import torch
 """
 
 
 def test_the_core_judges_a_row_of_a_data_set() -> None:
     result = run_without_extras(ROWS)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "accepted\n", "")
+    assert result.stdout == "accepted\n", result.stderr
+    assert result.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'torch'", "the blocker blocks"
 
 
 VERBS = (
@@ -269,27 +261,27 @@ def test_help_works_without_torch_or_any_other_extra() -> None:
     assert result.stdout.count("Usage: microcoder") == len(VERBS)
 
 
-def test_a_service_without_its_extra_says_what_to_install() -> None:
-    result = run_without_extras("from microcoder.cli import main; main(['serve', '--port', '0'])")
-    assert result.returncode == 2
-    assert f"type: {how_to_install('serve')}\n" in result.stderr
-    assert "Traceback" not in result.stderr
+NEEDED_EXTRAS = (
+    ("serve --port 0", "serve"),
+    ("report {run}", "insights"),
+    ("study 001 --dry-run", "insights"),
+    ("study --report 001", "insights"),
+)
+TRY_EACH = """
+from microcoder.cli import main
+for words in {!r}:
+    try: main(words.split())
+    except SystemExit as ended: print(ended.code)
+"""
 
 
-def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None:
+def test_a_verb_without_its_extra_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{}")
-    result = run_without_extras(f"from microcoder.cli import main; main(['report', {str(tmp_path)!r}])")
-    assert result.returncode == 2
-    assert f"type: {how_to_install('insights')}\n" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_statistics_of_studies_without_their_extra_say_what_to_install() -> None:
-    for words in (["001", "--dry-run"], ["--report", "001"]):
-        result = run_without_extras(f"from microcoder.cli import main; main(['study', *{words!r}])")
-        assert result.returncode == 2
-        assert f"type: {how_to_install('insights')}\n" in result.stderr
-        assert "Traceback" not in result.stderr
+    result = run_without_extras(TRY_EACH.format([words.format(run=tmp_path) for words, _ in NEEDED_EXTRAS]))
+    assert result.stdout.split() == ["2"] * len(NEEDED_EXTRAS)
+    lines = result.stderr.splitlines()
+    for line, (_, extra) in zip(lines, NEEDED_EXTRAS, strict=True):
+        assert line.endswith(f"type: {how_to_install(extra)}")
 
 
 def test_one_function_parses_source() -> None:

@@ -55,19 +55,17 @@ def run_on(system: str, code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("system", NAMES)
-def test_what_does_not_judge_can_be_imported_and_helps(system: str) -> None:
-    ended = run_on(system, f"{IMPORTABLE}from microcoder.cli import main\nmain(['--help'])")
-    assert ended.returncode == 0, ended.stderr
-    assert "doctor" in ended.stdout
-
-
-@pytest.mark.parametrize("system", NAMES)
-def test_a_command_that_judges_says_what_to_do(system: str, tmp_path: Path) -> None:
+def test_what_does_not_judge_can_be_imported_and_helps_and_what_does_says_what_to_do(
+    system: str, tmp_path: Path
+) -> None:
     given = tmp_path / "in.jsonl"
     given.write_text('{"id": "a", "code": "print(1)", "tests": [{"input": "", "output": "1"}]}\n')
     commands = (["doctor"], ["judge", str(given), "-o", str(tmp_path / "out.jsonl")], ["serve"])
-    ended = run_on(system, TRY_EACH.format(commands))
-    assert ended.stdout.split() == ["2", "2", "2"], ended.stderr
+    code = f"{DISGUISE}{IMPORTABLE}{TRY_EACH.format(commands)}main(['--help'])"
+    ended = subprocess.run([sys.executable, "-c", code, system], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split()[:3] == ["2", "2", "2"], ended.stderr
+    assert "doctor" in ended.stdout
     lines = ended.stderr.splitlines()
     assert len(lines) == len(commands)
     for line in lines:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doc_pages import DOCS, do_tutorial, stand_in
+from doc_pages import DOCS, do_tutorial
 from microcoder.train.runs import RunDirectory
 
 TUTORIALS = DOCS / "tutorials"
@@ -24,8 +24,9 @@ def folder(tmp_path: Path, shared_cache: Path) -> Path:
 
 
 def test_the_judge_as_a_reward_in_trl(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    (folder := tmp_path / "folder").mkdir()
-    do_tutorial(TUTORIALS / "reward.md", folder, environment=stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path))
+    (tmp_path / "Qwen").mkdir()
+    (tmp_path / "Qwen" / "Qwen3-0.6B").symlink_to(tiny_checkpoint)
+    do_tutorial(TUTORIALS / "reward.md", tmp_path, is_here=True)
 
 
 @pytest.mark.long
@@ -37,7 +38,7 @@ def test_training_a_tiny_model(folder: Path) -> None:
 
 
 def test_building_a_corpus(folder: Path) -> None:
-    do_tutorial(TUTORIALS / "corpus.md", folder)
+    do_tutorial(TUTORIALS / "corpus.md", folder, is_here=True)
     assert {json.loads(line)["id"] for line in (folder / "problems.jsonl").read_text().splitlines()}
 
 

@@ -6,54 +6,20 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from test_metrics import EVALUATION, HEALTHY
 
 from microcoder.cli.display import StepDisplay
 from microcoder.cli.progress import Progress
-from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
-STEP = StepMetrics(
-    step=1,
-    reward_mean=0.25,
-    accuracy_by_tier={"easy": 0.5, "hard": 0.0},
-    length_mean=120.4,
-    length_max=512,
-    diversity=0.71,
-    temperature=1.2,
-    max_response_tokens=512,
-    truncated_share=0.05,
-    masked_share=0.02,
-    no_code_share=0.1,
-    unscored_share=0.0,
-    zero_variance_share=0.5,
-    outcomes={},
-    methods={},
-    masked={},
-    optimizer={},
-    seconds={"generate": 8.0, "update": 2.0, "total": 10.0},
-)
-
-EVALUATION = EvaluationMetrics(
-    step=0,
-    accuracy=0.125,
-    accuracy_by_tier={"easy": 0.25},
-    num_problems=64,
-    num_problems_by_tier={"easy": 64},
-    samples_per_problem=4,
-    num_unscored=0,
-    solved={},
-    length_mean=130.0,
-    diversity=None,
-    truncated_share=0.0,
-    temperature=0.6,
-    outcomes={},
-)
+SECONDS = {"generate": 8.0, "update": 2.0, "total": 10.0}
+STEP = replace(HEALTHY, step=1, accuracy_by_tier={"easy": 0.5, "hard": 0.0}, unscored_share=0.0, seconds=SECONDS)
 
 PROGRAM = f"""
 from dataclasses import replace
 from microcoder.cli.progress import Progress
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 progress = Progress()
-progress.evaluation({EVALUATION})
+progress.evaluation({replace(EVALUATION, num_unscored=0)})
 for step in (1, 2):
     progress.step(replace({STEP}, step=step), num_steps=12)
 progress.note("saved a checkpoint")
@@ -73,10 +39,12 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
     assert (result.returncode, result.stdout) == (0, "the run went on\n")
     lines = result.stderr.splitlines()
     assert len(lines) == 4
-    assert lines[0].startswith("held-out after step 0  accuracy 0.125  64 problems x 4  easy 0.25")
-    assert lines[1].startswith("step 1/12  reward 0.250  accuracy easy 0.50 hard 0.00  length 120 of 512  truncated 5%")
-    masked = "masked 2.0% (0.0% with an advantage)"
-    for part in ("diversity 0.710", "temperature 1.20", masked, "10.0 s (generate 8.0, update 2.0)"):
+    assert lines[0].startswith("held-out after step 0  accuracy 0.500  1 problems x 2")
+    assert lines[1].startswith(
+        "step 1/12  reward 0.400  accuracy easy 0.50 hard 0.00  length 900 of 4096  truncated 10%"
+    )
+    masked = "masked 0.0% (0.0% with an advantage)"
+    for part in ("diversity 0.700", "temperature 1.20", masked, "10.0 s (generate 8.0, update 2.0)"):
         assert part in lines[1]
     assert lines[2].endswith("left 100 s")
     assert lines[3] == "saved a checkpoint"

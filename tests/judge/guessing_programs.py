@@ -15,14 +15,13 @@ DISLIKED = {
 COIN = "import random\nn = int(input())\nif random.Random().random() < 0.5:\n    print(n)\n    raise SystemExit\n"
 """Right half of the time; what follows is what it does otherwise."""
 
-# Each defines `value`, which is to come out otherwise in the first test of a process than in the later ones.
+# Each defines `value`, which is to come out otherwise in the first test of a process than in the later ones. What is
+# screened by itself, or set back, is in `stateful_programs`.
 _SIZE = "import sys\ndef value():\n    s = {text}\n    size = sys.getsizeof(s)\n    try: {use}\n"
 _SIZE += "    except Exception: pass\n"
 _SIZE += "    return size\n"
 _CLASS = "class A:\n    def __init__(self, n=0): self.n = n\n"
 PLACES = {
-    "the size of a constant": _SIZE.format(text="'ééé'", use="''.encode(s)"),
-    "the size of a character": _SIZE.format(text="chr(233)", use="''.encode(s)"),
     "the size of a name": _SIZE.format(text="list(dict(é=1))[0]", use="''.encode(s)"),
     "a size after a date": "from datetime import date\n" + _SIZE.format(text="'éé'", use="date.fromisoformat(s)"),
     "a size after a stream": "import io\n" + _SIZE.format(text="'éé'", use="io.StringIO('', s)"),
@@ -30,62 +29,28 @@ PLACES = {
     "a size after a decoding": _SIZE.format(text="'éé'", use="b'\\xff'.decode('ascii', s)"),
     "the size of a default": "import sys\ndef value(s='éé'):\n    size = sys.getsizeof(s)\n    try: ''.encode(s)\n"
     "    except LookupError: pass\n    return size\n",
-    "the hash of an object": "def value(): return hash(object())\n",
     "the hash of an instance": _CLASS + "def value(): return hash(A())\n",
     "the hash of a function": "def value(): return hash(lambda: 0)\n",
-    "the hash of a class": _CLASS + "def value(): return hash(A)\n",
-    "the hash of a generator": "def value(): return hash(x for x in ())\n",
     "a hash by map": "def value(): return [*map(hash, [object()])][0]\n",
     "a hash by a method": _CLASS + "def value(): return A().__hash__()\n",
     "a hash by super": "class A:\n    def __hash__(self): return super().__hash__()\n"
     "    def h(self): return self.__hash__()\n"
     "def value(): return A().h()\n",
-    "an identity": "def value(): return id([])\n",
-    "a representation": _CLASS + "def value(): return repr(A())\n",
-    "a representation in ASCII": _CLASS + "def value(): return ascii(A())\n",
     "a representation in a text": _CLASS + "def value():\n    a = A()\n    return f'{a!r}'\n",
-    "a text of an instance": _CLASS + "def value(): return str(A())\n",
-    "a text of a function": "def value(): return str(value)\n",
-    "a text of a lambda": "def value(): return format(lambda: 0)\n",
-    "a text of a generator": "def value(): return f'{(x for x in ())}'\n",
-    "a text by super": "class A:\n    def __str__(self): return super().__str__()\ndef value():\n    a = A()\n"
-    "    return str(a)\n",
     "the order of a set": _CLASS + "def value(): return str([a.n for a in {A(n) for n in range(40)}])\n",
-    "the order of a set that grew": _CLASS + "def value():\n    s = set()\n    for n in range(40): s.add(A(n))\n"
-    "    return str([a.n for a in s])\n",
     "the order of a frozen set": _CLASS + "def value(): return str([a.n for a in frozenset(map(A, range(40)))])\n",
     "what is popped from a set": _CLASS + "def value():\n    s = set(map(A, range(40)))\n    return s.pop().n\n",
-    "the order of functions": "def a(): pass\ndef b(): pass\ndef value(): return str([f is a for f in {a, b}])\n",
-    "the table of a deep copy": "import copy\ndef value():\n    memo = {}\n    copy.deepcopy([[]], memo)\n"
-    "    return [*memo][0]\n",
     "the table of a mapped deep copy": "import copy\ndef value():\n    memo = {}\n"
     "    [*map(copy.deepcopy, [[[]]], [memo])]\n"
     "    return [*memo][0]\n",
-    "the address of an array": "from array import array\ndef value(): return array('i', [1]).buffer_info()[0]\n",
-    "processor time": "import time\ndef value(): return time.process_time() > 0.02\n",
-    "a clock": "import time\nt = time.perf_counter_ns()\ndef value(): return time.perf_counter_ns() - t < 0\n",
-    "a default argument": "def value(seen=[]):\n    seen.append(1)\n    return len(seen)\n",
-    "a cache": "from functools import lru_cache\n@lru_cache(None)\ndef f(n): return n\ndef value():\n    f(1)\n"
-    "    return f.cache_info().hits\n",
-    "an attribute of a library class": "from collections import Counter\ndef value():\n    c = Counter\n"
-    "    known = hasattr(c, 'mark')\n    c.mark = 1\n    return known\n",
     "an attribute of a library function": "from functools import reduce\nimport heapq\ndef value():\n"
     "    f = heapq.merge\n"
     "    known = hasattr(f, 'mark')\n    f.mark = 1\n    return known\n",
     "an attribute of a given node": "def value():\n    try: c = ListNode\n    except NameError: return 0\n"
     "    known = hasattr(c, 'mark')\n    c.mark = 1\n    return known\n",
-    "the state of random numbers": "import random\ndef value(): return random.random()\n",
     "a seed that is left": "import random\ndef value():\n    x = random.random()\n    random.seed(3)\n    return x\n",
-    "decimal precision": "import decimal\ndef value():\n    p = decimal.getcontext().prec\n"
-    "    decimal.getcontext().prec = 5\n"
-    "    return p\n",
-    "the recursion limit": "import sys\ndef value():\n    n = sys.getrecursionlimit()\n"
-    "    sys.setrecursionlimit(n + 7)\n"
-    "    return n\n",
     "digits of integers": "import sys\ndef value():\n    try: n = len(str(10 ** 5000))\n    except ValueError: n = 0\n"
     "    sys.set_int_max_str_digits(0)\n    return n\n",
-    "stderr": "import sys\ndef value():\n    n = sys.stderr.tell()\n    sys.stderr.write('x')\n"
-    "    sys.stderr.flush()\n    return n\n",
     "what a regular expression knows": "import re\ndef value(): return re.compile('a+') is re.compile('a+')\n",
     "a kept integer": "def value():\n    a, b = int('257'), int('257')\n    return a is b\n",
     "what is in the mail": "import queue\nq = queue.Queue()\ndef value():\n    n = q.qsize()\n    q.put(1)\n"

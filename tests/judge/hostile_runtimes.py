@@ -46,7 +46,6 @@ public class Main {
     }
 }
 """
-JAVA_SPINS = "public class Main { public static void main(String[] a) { for (;;) { } } }"
 JAVA_SPINS_IN_THREADS = """
 public class Main { public static void main(String[] a) {
     System.out.println(3);
@@ -122,7 +121,6 @@ const bound = () => { console.log('HARM bound'); process.exit(); };
 harm('datagram', () => { dgram.createSocket('udp4').on('error', () => 0).bind(0, bound); });
 console.log(3);
 """
-JAVASCRIPT_SPINS = "for (;;) { }"
 JAVASCRIPT_SPINS_IN_WORKERS = """
 const { Worker } = require('worker_threads');
 console.log(3);

@@ -68,9 +68,9 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        *("```" + filler * 500_000 + "!`\n" for filler in "a \t`#"),
-        *(text * 100_000 for text in ("</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n")),
-        "<think>\n```" * 100_000,
+        *("```" + filler * 200_000 + "!`\n" for filler in "a \t`#"),
+        *(text * 40_000 for text in ("</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n")),
+        "<think>\n```" * 40_000,
     ],
     ids=range(10),
 )

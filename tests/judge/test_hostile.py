@@ -10,7 +10,7 @@ from microcoder.judge.core.types import Outcome
 from .as_user import SETTINGS, contain_suite  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 from .hostile_programs import HUNT_FOR_EXPECTED  # pyrefly: ignore[missing-import]
-from .safety_suites import BEYOND_TIME_AND_MEMORY, FORGERIES, KINDS  # pyrefly: ignore[missing-import]
+from .safety_suites import FORGERIES, IN_A_CONTAINER, KINDS  # pyrefly: ignore[missing-import]
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from .safety_suites import BEYOND_TIME_AND_MEMORY, FORGERIES, KINDS  # pyrefly: 
     [
         pytest.param("ourselves", (), id="ourselves"),
         pytest.param("nobody", ("fork", "read files", "kill the parent"), id="nobody, in part"),
-        pytest.param("nobody in a container", BEYOND_TIME_AND_MEMORY, id="nobody in a container, in part"),
+        pytest.param("nobody in a container", IN_A_CONTAINER, id="nobody in a container, in part"),
         *(pytest.param(name, (), id=name, marks=pytest.mark.long) for name in SETTINGS if name != "ourselves"),
     ],
 )
@@ -38,23 +38,14 @@ def test_expected_output_is_nowhere_in_the_sandbox(judge_one: Judge) -> None:
 
 
 LONG = ("nobody", "nobody in a container", "root in a container")
-SPEND_TIME = (
-    "a tree without end",
-    "a tree that grows with every read",
-    "a list without end",
-    "a generator",
-    "a list that is too long for the checker",
-    "source without end at build time",
-)
-"""Values that the judge takes apart itself, and a build that ends by its limit: once is enough for seconds."""
 
 
 @pytest.mark.parametrize(
     "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
 )
 def test_no_forgery_is_accepted(setting: str) -> None:
-    is_again = setting not in ("ourselves", *LONG)
-    names = [name for name in FORGERIES if name not in SPEND_TIME] if is_again else []
+    # The layers change nothing about most of them: a few are enough a second time.
+    names = [] if setting in ("ourselves", *LONG) else list(FORGERIES)[::6]
     assert contain_suite("forging", setting, *names) in ("full", "degraded")
 
 

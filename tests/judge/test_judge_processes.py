@@ -151,7 +151,7 @@ def test_close_ends_everything_at_once() -> None:
 
 
 BATCH_WITHOUT_END = """
-import os, sys, time
+import os, sys
 from microcoder import Problem, Program
 from microcoder.judge import Judge
 problem = Problem(id="p", tests=[{"input": "", "output": ""}], time_limit_seconds=60)
@@ -160,8 +160,8 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
     pool = judging._pool
     if sys.argv[1] == "0":
         pids = [one.pid for session in pool.sessions for one in session.sandboxes._started.values()]
-    elif os.fork() == 0:  # it has the sockets, too
-        time.sleep(60)
+    elif os.fork() == 0:  # it has the sockets, too, until the test closes its stdin
+        sys.stdin.read()
         os._exit(0)
     else:
         pids = [member.process.pid for member in pool.members if member.process]
@@ -176,7 +176,9 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
 )
 def test_nothing_outlives_the_calling_process(processes: int, number: signal.Signals) -> None:
     command = [sys.executable, "-c", BATCH_WITHOUT_END, str(processes)]
-    caller = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    pipe = subprocess.PIPE
+    caller = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
+    assert caller.stdin is not None
     assert caller.stdout is not None
     pids = [int(pid) for pid in caller.stdout.readline().split()]
     assert pids
@@ -185,8 +187,7 @@ def test_nothing_outlives_the_calling_process(processes: int, number: signal.Sig
     caller.send_signal(number)
     caller.wait(20)
     assert wait_until_gone(pids)
-    if processes:
-        os.killpg(caller.pid, signal.SIGKILL)
+    caller.stdin.close()
     caller.stdout.close()
 
 

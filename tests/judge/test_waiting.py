@@ -19,7 +19,7 @@ SLEEPER, ENDLESS = "import time\ntime.sleep(99)", "while True: pass"
 WAKES_AND_WORKS = """
 import time
 time.sleep(0.4)
-while time.process_time() < 0.25: pass
+while time.process_time() < 0.15: pass
 time.sleep(0.2)
 a, b = map(int, input().split())
 print(a + b)
@@ -62,7 +62,7 @@ def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(
 def test_more_endless_programs_than_may_stand_aside_are_all_judged() -> None:
     with Judge(workers=1, time_scale=1) as judging:
         number = most_workers(1) + 3
-        landed = landing(judging, copies(ENDLESS, number) + copies(ADD, 5), time_limit_seconds=0.15)
+        landed = landing(judging, copies(ENDLESS, number) + copies(ADD, 5), time_limit_seconds=0.1)
     assert sorted(outcome for _, outcome in landed) == [Outcome.ACCEPTED] * 5 + [Outcome.TIME_LIMIT] * number
 
 
@@ -70,7 +70,7 @@ def test_standing_aside_changes_no_verdict() -> None:
     slept = f"import time\ntime.sleep(0.3)\n{ENDLESS}"
     with Judge(workers=2, time_scale=1) as judging:
         programs = copies(WAKES_AND_WORKS, 3) + copies(ENDLESS, 2) + copies(slept, 2) + copies(ADD, 8)
-        landed = dict(landing(judging, programs, time_limit_seconds=0.6))
+        landed = dict(landing(judging, programs, time_limit_seconds=0.4))
     assert [landed[n] for n in range(7)] == [Outcome.ACCEPTED] * 3 + [Outcome.TIME_LIMIT] * 4
 
 

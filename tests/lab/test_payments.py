@@ -1,5 +1,6 @@
 """What rewards paid for, from real runs of a tiny model: counted, drawn, and told in tables."""
 
+import signal
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,7 +12,7 @@ from payments import count_payments, read_payments
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.design import MICRO, StudyFile, load_study
 from microcoder.lab.studies.work import Work, plan_runs
-from microcoder.lab.studies.workers import do_work, missing_work
+from microcoder.lab.studies.workers import _do, missing_work
 from microcoder.train.recipe.recipe import build_rewards
 from microcoder.train.runs import RunDirectory, read_rollouts
 
@@ -45,18 +46,16 @@ options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
 
 @pytest.fixture(scope="module")
 def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyFile, dict[str, Work]]:
-    """The runs of one seed, done as `microcoder study` does them."""
-    folder, ended = tmp_path_factory.mktemp("study"), []
+    """The runs of one seed, done as a process of `microcoder study` does them."""
+    folder = tmp_path_factory.mktemp("study")
     (folder / "baseline.toml").write_text(BASELINE.replace("CHECKPOINT", str(tiny_checkpoint)))
     (folder / "graders.toml").write_text(STUDY)
     study, root = load_study(folder / "graders.toml"), folder / "runs"
     chosen = {run.name: run for run in plan_runs(study, scale=MICRO, root=root) if run.seed == 1}
-
-    def end(work: Work, result: str) -> None:
-        ended.append(work.name)
-
-    assert do_work([*chosen.values()], jobs=1, logs=root / "logs", on_end=end) == {}
-    assert (ended, missing_work([*chosen.values()])) == (list(chosen), [])
+    for run in chosen.values():
+        _do(run, [])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # between two works such a process has none
+    assert missing_work([*chosen.values()]) == []
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in chosen.values())
     return study, chosen
 

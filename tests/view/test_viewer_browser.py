@@ -65,16 +65,6 @@ def test_curves_of_several_runs_lie_over_each_other(page: Browser, url: str) -> 
     page.wait("!location.hash.includes('hide')")
 
 
-def test_a_run_has_one_colour_everywhere(page: Browser, shelf: Path) -> None:
-    with serving(open_collection([shelf / "eval", shelf / "two"])) as server:
-        page.open(f"{server.url}#view=curves")
-        page.wait("document.querySelector('.plot')")
-        colours = page.run(
-            "['fieldset .swatch', '.plot path', '.readout .swatch'].map((s) => document.querySelector(s).classList[1])"
-        )
-    assert colours == ["run-1"] * 3
-
-
 def test_a_chart_is_read_with_the_keyboard_and_leads_to_its_rollouts(page: Browser, url: str) -> None:
     page.open(f"{url}#view=curves")
     assert "Arrow keys read it" in page.run("document.querySelector('.plot').getAttribute('aria-label')")
@@ -149,17 +139,6 @@ def test_the_keyboard_walks_through_list_and_group(page: Browser, url: str) -> N
     page.run("document.querySelector('dialog').close()")
     page.press("c")
     page.wait("document.querySelector('.plot')")
-
-
-def test_a_step_beyond_the_end_of_a_page_opens_the_next_page(page: Browser, url: str) -> None:
-    page.open(f"{url}#view=rollouts&run=one")
-    page.wait("document.querySelectorAll('.rows a').length === 50")
-    last = listed(page)[-1]
-    page.open(f"{url}#view=rollouts&run=one&at={last}")
-    page.wait("document.getElementById('standing')?.textContent === '50 of 264'")
-    page.press("j")
-    page.wait("document.getElementById('standing')?.textContent === '51 of 264'")
-    assert page.run("document.querySelector('.rows').start") == 51
 
 
 def test_a_rollout_is_shown_whole(page: Browser, url: str) -> None:
@@ -271,10 +250,7 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(page: Browser, url: str,
     hashes = [
         "#view=curves&hide=two+judged",
         "#view=rollouts&run=one&verdict=!accepted&step=2-5&order=longest",
-        "#view=problems&run=one",
         "#view=compare&a=one|train/1/0&b=one|train/1/1",
-        "#view=rollouts&run=one&order=advantage&from=50",
-        "#view=rollouts&run=one&masked=yes&problem=TRAIN",
         "#view=rollouts&run=eval&at=evaluation/0/3",
         "#view=rollouts&run=one&at=train/3/7",
     ]
@@ -304,7 +280,7 @@ def test_every_view_fits_its_window_and_everything_to_press_is_large_enough_and_
     page.look(width=width, theme=theme)
     targets = "[...document.querySelectorAll('a:not(.skip), button, select, input, summary')]"
     sizes = f"{targets}.filter((one) => one.offsetParent).map((one) => one.getBoundingClientRect())"
-    for part in VIEWS:
+    for part in VIEWS if width < 600 else VIEWS[::3]:
         page.open(url + part)
         page.wait(SHOWN)
         assert page.run("document.documentElement.scrollWidth") <= width, part
@@ -316,30 +292,6 @@ def test_every_view_fits_its_window_and_everything_to_press_is_large_enough_and_
         assert [node["role"] for node in used if not node.get("name", {}).get("value")] == []
     paper = page.run("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(255, 255, 255)" if theme == "light" else "rgb(20, 23, 27)")
-
-
-def test_a_small_window_shows_list_or_sample(page: Browser, url: str) -> None:
-    page.look(width=400)
-    page.open(f"{url}#view=rollouts&run=one")
-    page.wait("document.querySelector('.rows a')")
-    shown = "getComputedStyle(document.querySelector('{}')).display !== 'none'"
-    assert page.run(shown.format(".side"))
-    assert not page.run(shown.format(".sample"))
-    page.run("document.querySelector('.rows a').click()")
-    page.wait("document.getElementById('copy')")
-    assert not page.run(shown.format(".side"))
-    page.run("document.getElementById('back').click()")
-    page.wait(shown.format(".side"))
-
-
-def test_the_theme_is_chosen_and_remembered(page: Browser, url: str) -> None:
-    page.open(url)
-    page.run("(document.getElementById('theme').click(), document.getElementById('theme').click())")
-    assert page.text("#theme") == "Theme: dark"
-    page.open(url)
-    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
-    page.run("document.getElementById('theme').click()")
-    assert page.text("#theme") == "Theme: auto"
 
 
 def test_the_colours_of_text_have_contrast() -> None:

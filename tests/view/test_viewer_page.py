@@ -162,17 +162,6 @@ def test_two_rollouts_are_pinned_and_compared_with_the_keyboard(page: Browser, u
     assert page.text("#configs").endswith("The two configs are the same.")
 
 
-def test_the_listed_rollouts_are_exported(page: Browser, url: str) -> None:
-    page.open(f"{url}#view=rollouts&run=one&masked=yes&order=first")
-    page.wait("document.getElementById('export')")
-    page.run("(URL.createObjectURL = (blob) => ((window.saved = blob), '#'), true)")
-    page.run("(HTMLAnchorElement.prototype.click = () => {}, document.getElementById('export').click())")
-    header, *rows = page.run("window.saved.text()").splitlines()
-    assert header.startswith("split,step,row,problem_id")
-    assert len(rows) == int(page.text("#found strong"))
-    assert all("drawn with probability 0.2" in row for row in rows)
-
-
 def test_a_run_that_goes_is_followed_without_a_reload(page: Browser, tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=3, evaluate_every=9, is_finished=False)
     directory = RunDirectory(run)

@@ -61,7 +61,7 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         too_many = {"problems": endless(0)["problems"], "programs": [{"problem": 0, "code": "x"}] * 5}
         assert running.post("/v1/judge", too_many).status_code == 413
         with JudgeClient(running.url) as client:
-            judge_alternating(client, "over", 40)
+            judge_alternating(client, "over", 20)
         assert wait_until(lambda: num_queued(running) == 0)
 
 
@@ -146,7 +146,7 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         ThreadPoolExecutor(1) as pool,
     ):
         port, url = goes.server.port, goes.url
-        judging = pool.submit(judge_alternating, client, "several", 60)
+        judging = pool.submit(judge_alternating, client, "several", 40)
         assert wait_until(lambda: second.statistics.judged > 8)
         goes.server.handle_exit(signal.SIGTERM, None)
         goes.thread.join(30)

@@ -53,19 +53,6 @@ def test_a_systematic_error_depends_on_the_program_alone(
     assert first == [float(place < accepts), float(place >= rejects)]
 
 
-@pytest.mark.parametrize(("rate", "pattern"), [(0.05, 1), (0.2, 2)])
-def test_over_many_programs_the_share_turned_is_the_rate(rate: float, pattern: int) -> None:
-    paid = [
-        noisy_verdict(
-            PROBLEM, ROLLOUT, Program(f"print({number})"), WRONG, 0.0,
-            false_accepts=rate, kind="systematic", pattern=pattern,
-        )
-        for number in range(2000)
-    ]  # fmt: skip
-    # Five standard deviations at most: one in a million.
-    assert fmean(paid) == pytest.approx(rate, abs=5 * (rate / 2000) ** 0.5)
-
-
 def test_errors_may_fall_on_all_programs_with_the_same_constants() -> None:
     seven, also_seven, eight, broken = (
         place_program(code, 0, trait="constants")
