@@ -23,6 +23,7 @@ from microcoder.data.behaviour.runner import ProgramRun, ProgramRunner
 from microcoder.data.behaviour.values import (
     Agreement,
     Tokens,
+    are_labels,
     compare,
     kind_of,
     tokens_of_json,
@@ -82,7 +83,7 @@ def find_forms(candidate: Candidate) -> list[Form]:
             return []
         expected = [tokens_of_json(output) for _, output in pairs]
         reads = read_calls([arguments for arguments, _ in pairs])
-        return [_form(candidate, read, expected, program, entry) for read in reads]
+        return _sound([_form(candidate, read, expected, program, entry) for read in reads])
     texts, outputs = [given for given, _ in pairs], [output for _, output in pairs]
     forms = []
     if repeated := split_repeated(texts, outputs):
@@ -91,7 +92,12 @@ def find_forms(candidate: Candidate) -> list[Form]:
             layout = Layout(read.layout.items, is_repeated=True)
             forms.append(_form(candidate, Read(layout, read.values), list(map(tokens_of_text, said)), program, ""))
     said_tokens = list(map(tokens_of_text, outputs))
-    return forms + [_form(candidate, read, said_tokens, program, "") for read in read_texts(texts)]
+    return _sound(forms + [_form(candidate, read, said_tokens, program, "") for read in read_texts(texts)])
+
+
+def _sound(forms: Sequence[Form]) -> list[Form]:
+    """Leave out forms that take a number for the length of a list whose items have no known kind."""
+    return [form for form in forms if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)]
 
 
 def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program: str, entry: str) -> Form:
@@ -170,6 +176,9 @@ _MOST_ORDERS = 6
 _MOST_CLOSE = 24
 """Pairs of one form of the problem that are tried on all inputs."""
 _MOST_FORMS = 4
+_LABELS_SHARE, _LABELS_TIMES = 0.9, 3
+"""Of programs that answer by a label: how far they must agree on varied inputs, and how many times
+more of these they are asked about."""
 _ENOUGH_PROGRAMS = 10
 """From so many on, how many of them agree by chance is measured."""
 
@@ -261,6 +270,11 @@ class _Trial:
     said: tuple[str, ...] = ()
     how: str = ""
     """The freedom that was taken in comparing outputs so far."""
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether inputs are only sorted into two or three kinds: there most programs agree mostly."""
+        return are_labels([case.expected for case in self.pair.own.cases])
 
     def add(self, agreement: Agreement, said: str) -> None:
         """Take what a phase showed into account."""
@@ -380,7 +394,8 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]
         pair = trial.pair
         known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
         has_both = bool(pair.own.program and pair.other.program)
-        inputs = vary(known, num=_NUM_VARIED if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
+        num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
+        inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
         asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
         asked.append(_ask_other(pair, inputs))
     given = runner.run(asked)
@@ -389,7 +404,7 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]
         both = [(one, other) for one, other in zip(ours, theirs, strict=True) if one is not None and other is not None]
         if both:
             found = compare(*map(list, zip(*both, strict=True)), how=trial.how)
-            if found.share < _VARIED_SHARE:
+            if found.share < max(_VARIED_SHARE, _LABELS_SHARE if trial.has_labels else 0.0):
                 continue
             trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
         left.append(trial)

@@ -15,6 +15,7 @@ Tokens = tuple[str, ...]
 _TOKEN = re.compile(r"[^\s,\[\](){}\"'`]+")
 _NOTHING: frozenset[Tokens] = frozenset({(), ("-1",), ("none",), ("0",), ("1",)})
 _SMALL = 10
+_FEW_LABELS = 3
 _FLAG_CHANCE, _SMALL_CHANCE, _OTHER_CHANCE = 0.5, 0.25, 0.06
 """How often an unrelated program gives the same: one of two labels, a number of one digit, anything else."""
 _RELABEL_COST = 3.0
@@ -126,8 +127,10 @@ def compare(
         how: the freedom that was taken on other inputs, if any: two programs differ in one way only.
     """
     counts = Counter(one)
+    # Of two or three labels every program gives one, whatever words they are.
+    least = _FLAG_CHANCE if are_labels(one) else 0.0
     odds = [
-        max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0)
+        max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0, least)
         for place, output in enumerate(one)
     ]
     found = []
@@ -173,6 +176,11 @@ def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool]
         agreed.append(there[a] == b if is_label and a in there else a == b and not is_label)
         tells.append(not is_new)
     return agreed, tells
+
+
+def are_labels(outputs: Sequence[Tokens]) -> bool:
+    """Whether a problem only sorts its inputs into two or three kinds, as far as these outputs show."""
+    return len(set(outputs)) <= _FEW_LABELS < len(outputs) and all(map(_is_label, outputs))
 
 
 def _is_label(output: Tokens) -> bool:
