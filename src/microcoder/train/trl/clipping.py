@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, GspoLoss, Loss, LuspoLoss, SapoLoss, TwoSidedLoss
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout
 
 
 def clipped_shares(loss: Loss, log_ratios: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
