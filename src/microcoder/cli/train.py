@@ -15,13 +15,7 @@ from microcoder.judge.core.installation import how_to_install
 from microcoder.train.recipe.batching import count_verl_devices, describe_batches
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.checkpoints import model_folder
-from microcoder.train.run.estimate import (
-    RunEstimate,
-    count_memory,
-    describe_memory,
-    detect_device_gib,
-    estimate_run,
-)
+from microcoder.train.run.estimate import count_memory, describe_memory, describe_run, detect_device_gib
 from microcoder.train.run.failures import how_to_shrink, measure_room
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.runs import RunDirectory
@@ -102,7 +96,6 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 
     find_extensions(config)
     is_on_gpu = config.model.kind == "hugging_face"
-    estimate = estimate_run(config)
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.
     num_processes = int(os.environ.get("WORLD_SIZE", "1"))
     is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
@@ -117,7 +110,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
     table = count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
     missing = find_missing(config)
     print_resolved(config.model_dump(mode="json"))
-    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *_describe(estimate)]))
+    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *describe_run(config)]))
     if table is None:
         print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
     else:
@@ -142,14 +135,3 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
         )
         advice = how_to_shrink(config)
         print(f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}", file=sys.stderr)
-
-
-def _describe(estimate: RunEstimate) -> list[str]:
-    parameters = estimate.num_parameters
-    return [
-        f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
-        f"at most {estimate.max_tokens:,} tokens",
-        "model size unknown (no config.json, no known name)"
-        if parameters is None
-        else f"model: {parameters / 1e6:,.1f} M parameters",
-    ]

@@ -268,30 +268,16 @@ def detect_device_gib() -> float | None:
     return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
 
 
-@dataclass(frozen=True, slots=True)
-class RunEstimate:
-    """Counts of a run, exact but for the tokens."""
-
-    num_steps: int
-    updates: int
-    rollouts_per_step: int
-    rollouts: int
-    max_tokens: int
-    """Every response at the limit of its step."""
-    num_parameters: int | None
-    """None if neither the folder's config.json nor the table of known models has it."""
-
-
-def estimate_run(config: TrainConfig) -> RunEstimate:
-    """Count what a run samples and updates."""
+def describe_run(config: TrainConfig) -> list[str]:
+    """Return what a run samples and updates, and its model's size, as lines: exact but for the tokens."""
     batch, rollout = config.batch, config.rollout
-    rollouts_per_step = batch.train_batch_size * rollout.num_samples
+    in_step = batch.train_batch_size * rollout.num_samples
+    updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
     limits = [staged_value(rollout.length_limits, step=step) for step in range(1, config.num_steps + 1)]
-    return RunEstimate(
-        num_steps=config.num_steps,
-        updates=config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size),
-        rollouts_per_step=rollouts_per_step,
-        rollouts=rollouts_per_step * config.num_steps,
-        max_tokens=rollouts_per_step * sum(limits),
-        num_parameters=count_model(config.model),
-    )
+    parameters = count_model(config.model)
+    known = "" if parameters is None else f"model: {parameters / 1e6:,.1f} M parameters"
+    return [
+        f"the run: {config.num_steps} steps, {updates} updates, {in_step * config.num_steps:,} rollouts, at most "
+        f"{in_step * sum(limits):,} tokens",
+        known or "model size unknown (no config.json, no known name)",
+    ]

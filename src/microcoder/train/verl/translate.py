@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -124,7 +124,8 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
         run: where the run is, or will be; all machines with training processes must see it under one path.
         model: folder of the starting weights; None: as the recipe names them.
     """
-    refuse_unmappable(config)
+    for fault in _find_unmappable(config):
+        raise ConfigError(fault)
     decided = {
         **DECIDED,
         **{name: attrgetter(key)(config) for key, names in KEYS.items() for name in names},
@@ -158,53 +159,41 @@ def describe_command(options: Mapping[str, Any]) -> str:
     return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))])
 
 
-def refuse_unmappable(config: TrainConfig) -> None:
-    """Refuse what verl has no counterpart of, or computes otherwise than it is meant."""
+def _find_unmappable(config: TrainConfig) -> Iterator[str]:
+    """Yield what verl has no counterpart of, or computes otherwise than it is meant."""
     loss, lora, filtering = config.algorithm.loss, config.weights.lora, config.algorithm.group_filtering
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
-    usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
-    mode = _mode(config)
-    for is_wrong, message in (
-        (
-            isinstance(loss, DrGrpoLoss) and config.rollout.length_stages,
+    if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
+        yield (
             "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
-            'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl',
-        ),
-        (
-            _corrects_mismatch(config) and _has_own_correction(config),
+            'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
+        )
+    if _corrects_mismatch(config) and _has_own_correction(config):
+        yield (
             "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
-            "--rollout.mismatch.correction off, or leave out the latter",
-        ),
-        (
-            mode not in TRAINER_MODES,
-            f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}",
-        ),
-        (
-            strategy not in ("dp", "fsdp", "fsdp2"),
+            "--rollout.mismatch.correction off, or leave out the latter"
+        )
+    if (mode := _mode(config)) not in TRAINER_MODES:
+        yield f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}"
+    if strategy not in ("dp", "fsdp", "fsdp2"):
+        yield (
             f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
-            "command of your own instead (docs/verl.md)",
-        ),
-        (
-            lora is not None and lora.dropout > 0,
-            "model.lora.dropout is not in verl 0.9.1; leave it out, or use --engine trl",
-        ),
-        (
-            isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds,
-            "algorithm.group_filtering.max_rounds does nothing in verl, which asks others until a step is full; "
-            "leave it out, or use --engine trl",
-        ),
-        (
-            isinstance(config.model, HuggingFaceModel) and config.model.revision,
-            "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
-            "folder",
-        ),
-        (
-            config.optimizer.schedule == "linear",
-            'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl',
-        ),
-    ):
-        if is_wrong:
-            raise ConfigError(message)
+            "command of your own instead (docs/verl.md)"
+        )
+    if lora is not None and lora.dropout > 0:
+        yield "model.lora.dropout is not in verl 0.9.1; leave it out, or use --engine trl"
+    usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
+    if isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds:
+        yield (
+            "algorithm.group_filtering.max_rounds does nothing in verl, which asks others until a step is full; leave "
+            "it out, or use --engine trl"
+        )
+    if isinstance(config.model, HuggingFaceModel) and config.model.revision:
+        yield "model.revision is engine trl's; `hf download MODEL --revision REVISION`, and pass --model.path FOLDER"
+    if config.optimizer.schedule == "linear":
+        yield (
+            'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl'
+        )
 
 
 def _run(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
