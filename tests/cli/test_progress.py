@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from microcoder.cli.display import StepDisplay
-from microcoder.cli.progress import Progress
+from microcoder.cli.display import Progress, StepDisplay
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
 STEP = StepMetrics(
@@ -50,7 +49,7 @@ EVALUATION = EvaluationMetrics(
 
 PROGRAM = f"""
 from dataclasses import replace
-from microcoder.cli.progress import Progress
+from microcoder.cli.display import Progress
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 progress = Progress()
 progress.evaluation({EVALUATION})

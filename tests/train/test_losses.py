@@ -20,8 +20,7 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, GspoLoss, Loss, LuspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking
 from microcoder.train.rollouts import measure_doses
-from microcoder.train.trl.arguments import translate_loss
-from microcoder.train.trl.clipping import note_clipped
+from microcoder.train.trl.clipping import note_clipped, translate_loss
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 PROMPT_TOKENS = 2

@@ -17,7 +17,7 @@ from viewer_runs import (
     write_training,
 )
 
-from microcoder.cli.progress import Progress
+from microcoder.cli.display import Progress
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.history import read_history, read_series

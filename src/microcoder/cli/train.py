@@ -12,11 +12,16 @@ from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, pr
 from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
-from microcoder.train.recipe.batching import count_verl_devices, describe_batches
-from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
+from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig, count_verl_devices, describe_batches
 from microcoder.train.run.checkpoints import model_folder
-from microcoder.train.run.estimate import count_memory, describe_memory, describe_run, detect_device_gib
-from microcoder.train.run.failures import how_to_shrink, measure_room
+from microcoder.train.run.estimate import (
+    count_memory,
+    describe_memory,
+    describe_run,
+    detect_device_gib,
+    how_to_shrink,
+    measure_room,
+)
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.runs import RunDirectory
 
@@ -57,7 +62,7 @@ def train(
         # On a cold disk the imports take half a minute.
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
-    from microcoder.cli.progress import Progress
+    from microcoder.cli.display import Progress
     from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.session import run_training
     from microcoder.view import write_report

@@ -14,11 +14,10 @@ from microcoder.judge.core.extensions import ExtensionSource, describe_file
 from microcoder.judge.core.files import check_unchanged, check_writable, read_json, write_json
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import OwnMasking
-from microcoder.train.recipe.batching import describe_batches
 from microcoder.train.recipe.judge import build_asker
-from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards
+from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards, describe_batches
 from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
-from microcoder.train.run.failures import check_room, explain_failures
+from microcoder.train.run.estimate import check_room, explain_failures
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.manifest import ROUNDING_KEYS, build_manifest, changed_keys, describe_changes
 from microcoder.train.run.tasks import EngineInputs, load_engine, load_tasks

@@ -17,8 +17,7 @@ from microcoder.data.benchmarks.published import check_format, find_format
 from microcoder.judge.core.config import SHIPPED
 from microcoder.judge.core.errors import ConfigError, explain_fault
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
-from microcoder.train.recipe.batching import count_verl_devices
-from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig
+from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig, count_verl_devices
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 from microcoder.train.run.estimate import MemoryTable, count_memory, find_file, read_json
 from microcoder.train.run.manifest import find_missing

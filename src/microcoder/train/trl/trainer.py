@@ -28,10 +28,10 @@ from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import order_problems, staged_value
 from microcoder.train.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
-from microcoder.train.recipe.batching import Batches
-from microcoder.train.recipe.recipe import build_extractor, build_rewards
+from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
+from microcoder.train.run.judging import EarlyJudge, watch_landing
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
@@ -39,7 +39,6 @@ from microcoder.train.run.tasks import EngineInputs, Task
 from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
 from microcoder.train.trl.clipping import clipped_shares, note_clipped
 from microcoder.train.trl.frugal import PLACE, FrugalGRPOTrainer
-from microcoder.train.trl.landing import EarlyJudge, watch_landing
 from microcoder.train.trl.sampling import (
     SampledGroup,
     apart,

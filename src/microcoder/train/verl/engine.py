@@ -25,8 +25,7 @@ from microcoder.judge.fleet.ray import allow_slow_start
 from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.schedules import order_problems, transitions
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.recipe.batching import count_verl_devices
-from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
+from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
 from microcoder.train.run.alarms import find_alarms, select_new
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
 from microcoder.train.run.probe import read_probe
