@@ -356,7 +356,7 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     counted = sum(n for n, is_counted in zip(lengths, counts, strict=True) if is_counted)
     divided = {
         "tokens_per_update": counted / passes_a_step(trainer),
-        "max_response_tokens": trainer.step_limit,
+        "max_response_tokens": trainer.rules.max_response_tokens,
     }
     furthest, doses = [], []
     for _ in range(2):

@@ -53,7 +53,7 @@ class _Step:
     bar: TaskID | None = None
 
 
-class StepDisplay(LineDisplay):
+class StepDisplay(LineDisplay, Observer):
     """A bar for each step of the work; elsewhere a line when more of it is done, and at least twice a minute."""
 
     def __init__(self, *, unit: str = "") -> None:
@@ -79,7 +79,7 @@ class StepDisplay(LineDisplay):
         if self._bars:
             self._bars.stop()
 
-    def phase(self, name: str, *, done: int, total: int, counts: Mapping[str, int] | None = None) -> None:
+    def phase(self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None) -> None:
         """Begin a step; `counts` are of what was done of it before."""
         with self._lock:
             self._steps[name] = _Step(name, done, counts=Counter(counts or {}))

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
@@ -34,27 +34,15 @@ from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
-from microcoder.train.run.manifest import changed_keys, describe_changes, describe_start, digest_keys
+from microcoder.train.run.checkpoints import Observer
+from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """Bytes of tests judged at once: a LiveCodeBench release has more of them than memory."""
 
 
-class EvaluationObserver(Protocol):
-    """Receives the events of an evaluation; must not change it."""
-
-    def phase(self, name: str, *, done: int, total: int) -> None:
-        """A phase has begun, with its total amount of work."""
-
-    def advance(self, label: str) -> None:
-        """One more unit of this kind is done."""
-
-    def note(self, text: str) -> None:
-        """A message to show."""
-
-
 def run_evaluation(
-    config: EvalConfig, *, run_directory: Path, observer: EvaluationObserver, command: Sequence[str] = ()
+    config: EvalConfig, *, run_directory: Path, observer: Observer, command: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Start or resume an evaluation; return its results.
 
@@ -66,8 +54,9 @@ def run_evaluation(
     """
     folder = EvaluationFolder(run_directory)
     folder.check_place()
-    check_config(folder, config)
-    observer.phase("reading the benchmark", done=0, total=0)
+    if folder.has_begun:
+        check_same_config(folder, config, neutral=NEUTRAL_KEYS)
+    observer.phase("reading the benchmark")
     ask = build_asker(config)
     questions = load_questions(config, note=observer.note)
     with folder.lock():
@@ -80,17 +69,6 @@ def run_evaluation(
     return results
 
 
-def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
-    """Refuse to mix answers of two configs in one folder."""
-    if not folder.has_begun:
-        return
-    if changes := changed_keys(folder.read_manifest().get("config", {}), config, neutral=NEUTRAL_KEYS):
-        raise DataError(
-            f"{folder.root} holds an evaluation under another config ({describe_changes(changes)}); "
-            "use the same config to resume it, or another --run-dir"
-        )
-
-
 def digest_config(config: EvalConfig) -> str:
     """Return a digest of every key that can change a result."""
     return digest_keys(config, neutral=NEUTRAL_KEYS)
@@ -100,7 +78,6 @@ def _open_folder(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, command: Sequence[str]
 ) -> None:
     """Write the manifest of a new evaluation, or check that an old one has the same problems."""
-    check_config(folder, config)
     named, source = "\n".join(f"{q.id} {q.digest}" for q in questions), ask.style.source
     asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
     origin = {
@@ -112,8 +89,9 @@ def _open_folder(
         **_digest_extensions(config),
     }
     if folder.has_begun:
-        manifest = folder.read_manifest()
-        check_unchanged(folder.root, manifest, origin, DataError)
+        # Another process may have come first.
+        check_same_config(folder, config, neutral=NEUTRAL_KEYS)
+        check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:
@@ -146,7 +124,7 @@ def _collect_samples(
     questions: Sequence[Question],
     ask: Asker,
     *,
-    observer: EvaluationObserver,
+    observer: Observer,
 ) -> None:
     done = folder.read_samples()
     if isinstance(config.generation, GenerationFile):
@@ -183,7 +161,7 @@ def _collect_samples(
 
 
 def _judge_samples(
-    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: EvaluationObserver
+    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: Observer
 ) -> None:
     samples, judged = folder.read_samples(), folder.judged()
     pending: dict[str, list[Sample]] = {}
@@ -217,7 +195,7 @@ def _judge_group(
     config: EvalConfig,
     group: Sequence[tuple[Question, Problem, Sample]],
     *,
-    observer: EvaluationObserver,
+    observer: Observer,
 ) -> None:
     programs = [Program(sample.program, question.problem.language, sample.extraction) for question, _, sample in group]
 
