@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,23 +15,18 @@ from microcoder.train.algorithm.active import ActiveChoice, PassCount, choose_pr
 from microcoder.train.algorithm.sampling import DiversityWatch, TemperatureSchedule
 from microcoder.train.algorithm.schedules import scheduled_temperature, transitions
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
+from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import rollout_row
-from microcoder.train.run.alarms import Alarm, find_alarms, select_new
+from microcoder.train.run.alarms import Alarm, find_alarms
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 
-
-@dataclass(frozen=True, slots=True)
-class RecordedStep:
-    """The record of a step."""
-
-    metrics: StepMetrics
-    new_alarms: Sequence[Alarm]
-    """Alarms that are new at this step."""
+_SILENT = Observer()
 
 
 class Recorder:
-    """Decides the temperature of each step, and writes steps and evaluations."""
+    """Decides the temperature of each step; writes steps and evaluations, and shows them to the observer."""
 
     def __init__(
         self,
@@ -42,10 +37,24 @@ class Recorder:
         learning_rate: float,
         num_steps: int | None,
         ideas: Collection[str],
+        observer: Observer = _SILENT,
     ) -> None:
         self._run, self._schedule, self._watch, self._learning_rate = run, schedule, watch, learning_rate
-        self._num_steps, self._ideas = num_steps, ideas
+        self._num_steps, self._ideas, self._observer = num_steps, ideas, observer
         self._passes: dict[int, list[PassCount]] = {}
+
+    @classmethod
+    def of_recipe(cls, run: RunDirectory, config: TrainConfig, observer: Observer) -> Recorder:
+        """Return the recorder of a recipe's run."""
+        return cls(
+            run,
+            schedule=config.rollout.temperature,
+            watch=config.rollout.diversity_watch,
+            learning_rate=config.optimizer.learning_rate,
+            num_steps=config.num_steps,
+            ideas=config.algorithm.ideas,
+            observer=observer,
+        )
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
@@ -79,22 +88,33 @@ class Recorder:
                     f"{self._run.checkpoints}/step_N"
                 )
 
-    def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> RecordedStep:
-        """Write a step's rollouts and its row (`summarise_step`); return the row with its alarms, and the new ones."""
-        alarms = find_alarms(
+    def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> StepMetrics:
+        """Write a step's rollouts and its row (`summarise_step`), and show it; return the row with its alarms."""
+        alarms = self._find_alarms(metrics, self.history)
+        metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
+        _write_samples(self._run.rollout_file(metrics.step), scored_P_G, metrics)
+        append_row(self._run.metrics, metrics.as_row())
+        self.show_step(metrics, self.history)
+        self.history.append(metrics.as_row())
+        return metrics
+
+    def show_step(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> None:
+        """Show the observer a step, and the warnings that the step before did not have."""
+        self._observer.step(metrics, num_steps=self._num_steps or metrics.step)
+        known = history[-1].get("alarms", ()) if history else ()
+        for alarm in self._find_alarms(metrics, history):
+            if alarm.name not in known:
+                self._observer.note(f"step {metrics.step}: {alarm}")
+
+    def _find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
+        return find_alarms(
             metrics,
-            history=self.history,
+            history=history,
             watch=self._watch,
             breaks=transitions(self._schedule),
             num_steps=self._num_steps,
             ideas=self._ideas,
         )
-        metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
-        _write_samples(self._run.rollout_file(metrics.step), scored_P_G, metrics)
-        append_row(self._run.metrics, metrics.as_row())
-        new = select_new(alarms, self.history)
-        self.history.append(metrics.as_row())
-        return RecordedStep(metrics, new)
 
     def record_evaluation(
         self, scored_P_G: Groups, *, step: int, temperature: float, seconds: float
@@ -105,6 +125,7 @@ class Recorder:
         metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds)
         _write_samples(self._run.evaluation_file(step), scored_P_G, metrics)
         append_row(self._run.evaluations, metrics.as_row())
+        self._observer.evaluation(metrics)
         return metrics
 
 

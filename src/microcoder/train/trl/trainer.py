@@ -89,14 +89,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             rewards=build_rewards(config.rewards),
             extract=build_extractor(config.extractor),
         )
-        self.recorder = Recorder(
-            inputs.run,
-            schedule=config.rollout.temperature,
-            watch=config.rollout.diversity_watch,
-            learning_rate=config.optimizer.learning_rate,
-            num_steps=config.num_steps,
-            ideas=config.algorithm.ideas,
-        )
+        self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
@@ -310,7 +303,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 scored_P_G, step=self.steps_done, temperature=settings.temperature, seconds=seconds
             )
             if metrics is not None:
-                self.observer.evaluation(metrics)
                 self._report(metrics, prefix="eval_heldout/")
 
     def _continue_truncated(self) -> None:
@@ -431,11 +423,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 seconds=self.clock.read(),
                 filtered_P_G=filtered,
             )
-            recorded = self.recorder.record_step(everyone, metrics)
-            self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
-            self._report(recorded.metrics, prefix="")
-            for alarm in recorded.new_alarms:
-                self.observer.note(f"step {step}: {alarm}")
+            self._report(self.recorder.record_step(everyone, metrics), prefix="")
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
