@@ -423,7 +423,6 @@ class Batches:
     rollouts_per_update: int
     micro_batch_rollouts: int
     gradient_accumulation_steps: int
-    num_processes: int
 
 
 def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
@@ -453,7 +452,6 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
         rollouts_per_update=rollouts_per_update,
         micro_batch_rollouts=batch.micro_batch_rollouts,
         gradient_accumulation_steps=rollouts_per_update // (batch.micro_batch_rollouts * num_processes),
-        num_processes=num_processes,
     )
 
 
@@ -467,26 +465,18 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
     cut = cut_batches(config, num_processes=num_processes)
     batch, limit = config.batch, config.rollout.longest_response_tokens
     on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"
-    rows = [
-        ("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
-        (
-            "an update",
-            batch.ppo_mini_batch_size,
-            cut.rollouts_per_update,
-            f"{cut.updates_per_step} a step (ppo_mini_batch_size)",
-        ),
-        (
-            "a pass",
-            None,
-            cut.micro_batch_rollouts,
-            f"{cut.gradient_accumulation_steps} an update{on_each} (micro_batch_rollouts)",
-        ),
+
+    def row(name: str, problems: int | str, rollouts: int, what: str) -> str:
+        return f"{name:<10} {problems:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}"
+
+    in_update, passes = f"{cut.updates_per_step} a step", f"{cut.gradient_accumulation_steps} an update{on_each}"
+    return [
+        f"{'batches':<10} {'problems':>8} {'rollouts':>8} {'tokens <=':>12}",
+        row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
+        row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
+        row("a pass", "", cut.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
+        *(f"cannot act: {idea}" for idea in find_idle(config)),
     ]
-    lines = [f"{'batches':<10} {'problems':>8} {'rollouts':>8} {'tokens <=':>12}"]
-    for name, problems, rollouts, what in rows:
-        problem_text = "" if problems is None else str(problems)
-        lines.append(f"{name:<10} {problem_text:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}")
-    return [*lines, *(f"cannot act: {idea}" for idea in find_idle(config))]
 
 
 def find_idle(config: TrainConfig) -> list[str]:
