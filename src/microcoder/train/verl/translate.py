@@ -129,12 +129,9 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
     decided = {
         **DECIDED,
         **{name: attrgetter(key)(config) for key, names in KEYS.items() for name in names},
-        **_run(config, run, model),
-        **_updates(config),
+        **_combine(config, run, model),
         **_model(config),
-        **_optimizer(config),
         **translate_loss(config),
-        **_rollout(config),
         **_plugin(config, run),
     }
     for name in config.verl:
@@ -196,8 +193,14 @@ def _find_unmappable(config: TrainConfig) -> Iterator[str]:
         )
 
 
-def _run(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
-    evaluation, data = config.evaluation, run.root.absolute() / "verl"
+def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
+    """Return what follows from more than one key, or is said otherwise than ours."""
+    rollout, optimizer, evaluation, batch = config.rollout, config.optimizer, config.evaluation, config.batch
+    data, is_8bit = run.root.absolute() / "verl", optimizer.name == "adamw_8bit"
+    # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
+    is_separate = _mode(config) == SEPARATE_ASYNC
+    updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
+    is_filtered = isinstance(config.algorithm.group_filtering, DynamicFiltering)
     return {
         f"{MODEL}.path": model or getattr(config.model, "path", "MODEL"),
         "trainer.default_local_dir": str(run.checkpoints.absolute()),
@@ -205,18 +208,21 @@ def _run(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str,
         "data.train_files": str(data / "train.parquet"),
         "data.val_files": str(data / "heldout.parquet"),
         "data.val_batch_size": max(1, evaluation.batch_rollouts // evaluation.samples_per_problem),
-        "data.max_response_length": max(config.rollout.longest_response_tokens, evaluation.max_response_tokens or 0),
+        "data.max_response_length": max(rollout.longest_response_tokens, evaluation.max_response_tokens or 0),
         **{f"+data.apply_chat_template_kwargs.{k}": v for k, v in config.prompt.chat_template_options.items()},
-    }
-
-
-def _updates(config: TrainConfig) -> dict[str, Any]:
-    """Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it."""
-    is_separate, batch = _mode(config) == SEPARATE_ASYNC, config.batch
-    updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
-    return {
-        f"{ACTOR}.optim.lr_warmup_steps": config.optimizer.warmup_steps * updates,
+        f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps * updates,
         **({"trainer.v1.separate_async.parameter_sync_step": updates} if is_separate else {}),
+        f"{ACTOR}.optim.optimizer_impl": "bitsandbytes.optim" if is_8bit else "torch.optim",
+        f"{ACTOR}.optim.optimizer": "AdamW8bit" if is_8bit else "AdamW",
+        f"{ACTOR}.optim.betas": [0.9, optimizer.beta2],
+        f"{ACTOR}.optim.lr_scheduler_type": "cosine" if optimizer.schedule == "cosine" else "constant",
+        f"{ACTOR}.optim.min_lr_ratio": 0.0,
+        f"{ACTOR}.optim.num_cycles": 0.5,
+        f"{ACTOR}.use_kl_loss": config.algorithm.kl_coefficient > 0,
+        # Until the first step; then the plug-in's schedule decides.
+        f"{ROLLOUT}.temperature": getattr(rollout.temperature, "value", 1.0),
+        f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
+        **({"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}),
     }
 
 
@@ -247,20 +253,6 @@ def _model(config: TrainConfig) -> dict[str, Any]:
     return decided
 
 
-def _optimizer(config: TrainConfig) -> dict[str, Any]:
-    optimizer = config.optimizer
-    is_8bit = optimizer.name == "adamw_8bit"
-    found: dict[str, Any] = {
-        "optimizer_impl": "bitsandbytes.optim" if is_8bit else "torch.optim",
-        "optimizer": "AdamW8bit" if is_8bit else "AdamW",
-        "betas": [0.9, optimizer.beta2],
-        "lr_scheduler_type": "cosine" if optimizer.schedule == "cosine" else "constant",
-        "min_lr_ratio": 0.0,
-        "num_cycles": 0.5,
-    }
-    return {f"{ACTOR}.optim.{key}": value for key, value in found.items()}
-
-
 def translate_loss(config: TrainConfig) -> dict[str, Any]:
     """Return the options of verl's actor that make a recipe's loss."""
     loss = config.algorithm.loss
@@ -279,17 +271,6 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
     if isinstance(loss, SapoLoss):
         options |= {"tau_pos": loss.temperature_positive, "tau_neg": loss.temperature_negative}
     return {f"{ACTOR}.{name}": value for name, value in options.items()}
-
-
-def _rollout(config: TrainConfig) -> dict[str, Any]:
-    is_filtered = isinstance(config.algorithm.group_filtering, DynamicFiltering)
-    return {
-        f"{ACTOR}.use_kl_loss": config.algorithm.kl_coefficient > 0,
-        # Until the first step; then the plug-in's schedule decides.
-        f"{ROLLOUT}.temperature": getattr(config.rollout.temperature, "value", 1.0),
-        f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
-        **({"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}),
-    }
 
 
 def _corrects_mismatch(config: TrainConfig) -> bool:
