@@ -293,13 +293,16 @@ def describe_run(config: TrainConfig) -> list[str]:
 _MIB = 2**20
 
 
-def measure_room(config: TrainConfig, root: Path) -> tuple[str, int, float]:
-    """Return what the disk has and a run's checkpoints take, in words; the free bytes; and the least bytes of one.
+def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> str:
+    """Return what the disk has and a run's checkpoints take, in words.
 
-    A checkpoint has weights and the optimizer's state, measured on the latest if there is one; 0 bytes where that is
-    not known: for adapters, or a model whose size is unknown.
+    A checkpoint has weights and the optimizer's state, measured on the latest if there is one; its size is not known
+    for adapters, or a model whose size is unknown.
+
+    Raises:
+        TrainingError: the checkpoints, all that are there at a time, must fit and do not.
     """
-    run = RunDirectory(root)
+    run, keep = RunDirectory(root), config.checkpoint.keep
     step, size = run.latest_checkpoint_step(), 0.0
     if step is not None:
         size = sum(path.stat().st_size for path in run.checkpoint(step).rglob("*") if path.is_file())
@@ -308,27 +311,16 @@ def measure_room(config: TrainConfig, root: Path) -> tuple[str, int, float]:
         size = parameters * (each + config.optimizer.moment_bytes(each))
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
     free = shutil.disk_usage(nearest).free
-    takes = (
-        f"a checkpoint takes about {show_bytes(size)}, and up to {most_checkpoints(config)} are there at a time"
-        if size
-        else "the size of a checkpoint is unknown"
-    )
-    return f"{nearest} has {show_bytes(free)} free; {takes}", free, size
-
-
-def most_checkpoints(config: TrainConfig) -> int:
-    """Return how many checkpoints are there at a time: those kept, the best, and the one that is being written."""
-    return config.checkpoint.keep + config.checkpoint.keep_best + 1
-
-
-def check_room(config: TrainConfig, root: Path) -> None:
-    """Refuse to start a run whose checkpoints, all that are there at a time, do not fit on the disk."""
-    room, free, size = measure_room(config, root)
-    if free < (most_checkpoints(config) - len(RunDirectory(root).checkpoint_steps())) * size:
+    # Those kept, the best, and the one that is being written.
+    most = keep + config.checkpoint.keep_best + 1
+    takes = f"a checkpoint takes about {show_bytes(size)}, and up to {most} are there at a time"
+    room = f"{nearest} has {show_bytes(free)} free; {takes if size else 'the size of a checkpoint is unknown'}"
+    if must_fit and free < (most - len(run.checkpoint_steps())) * size:
         raise TrainingError(
             f"no room for the checkpoints: {room}; free some space, use a --run-dir on another disk, or lower "
-            f"checkpoint.keep (now {config.checkpoint.keep})"
+            f"checkpoint.keep (now {keep})"
         )
+    return room
 
 
 def show_bytes(number: float) -> str:
@@ -359,7 +351,7 @@ def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
 def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
     """Return whether an exception means that disk or memory are full, and what to do; None if neither."""
     if is_disk_full(error) or _WRITING.search(str(error)):
-        room, *_ = measure_room(config, run.root)
+        room = measure_room(config, run.root)
         return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
     if _OUT_OF_MEMORY.search(f"{type(error).__name__}: {error}"):
         reason = " ".join(str(error).split("\n")[0].split())[:200]
