@@ -138,7 +138,7 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
             control.should_training_stop = control.should_training_stop or (is_whole and (is_late or is_last))
 
     class Watch(Observer):
-        def phase(self, name: str) -> None:
+        def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
             peaks.begin(name)
 
     run = RunDirectory(folder / "run")

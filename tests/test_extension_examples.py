@@ -106,7 +106,7 @@ def test_a_recipe_records_the_source_of_all_it_brings_along(monkeypatch: pytest.
             "rewards": f"{EXAMPLES}/reward.py:brevity",
         },
     )
-    found = {(source.noun, Path(source.file).name) for source in find_extensions(config)}
+    found = {(source["noun"], Path(source["file"]).name) for source in find_extensions(config)}
     nouns = ("reward", "prompt", "extractor", "advantage", "mask")
     assert found == {*((noun, f"{noun}.py") for noun in nouns), ("language", "rust.toml")}
 

@@ -9,16 +9,16 @@ import pytest
 from test_metrics import EVALUATION, HEALTHY
 
 from microcoder.cli.display import StepDisplay
-from microcoder.cli.progress import Progress
+from microcoder.cli.train import RunDisplay
 
 SECONDS = {"generate": 8.0, "update": 2.0, "total": 10.0}
 STEP = replace(HEALTHY, step=1, accuracy_by_tier={"easy": 0.5, "hard": 0.0}, unscored_share=0.0, seconds=SECONDS)
 
 PROGRAM = f"""
 from dataclasses import replace
-from microcoder.cli.progress import Progress
+from microcoder.cli.train import RunDisplay
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-progress = Progress()
+progress = RunDisplay()
 progress.evaluation({replace(EVALUATION, num_unscored=0)})
 for step in (1, 2):
     progress.step(replace({STEP}, step=step), num_steps=12)
@@ -80,7 +80,7 @@ def test_a_terminal_gets_bars_that_keep_their_last_state_and_its_cursor_back() -
 
 
 def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
-    program = PROGRAM.replace("progress = Progress()", "import time; time.sleep(0.5)\nprogress = Progress()")
+    program = PROGRAM.replace("progress = RunDisplay()", "import time; time.sleep(0.5)\nprogress = RunDisplay()")
     reader, writer = os.pipe()
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writer)
     os.close(writer)
@@ -89,13 +89,13 @@ def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
 
 
 def test_unknown_numbers_are_dashes_and_unscored_rollouts_stand_out(capsys: pytest.CaptureFixture[str]) -> None:
-    Progress().step(replace(STEP, reward_mean=None, diversity=None, unscored_share=0.031), num_steps=12)
+    RunDisplay().step(replace(STEP, reward_mean=None, diversity=None, unscored_share=0.031), num_steps=12)
     said = capsys.readouterr().err
     assert all(part in said for part in ("reward -  ", "diversity -  ", "UNSCORED 3.1%"))
 
 
 def test_text_from_elsewhere_stays_one_line_and_is_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    Progress().note("[bold]a\r\x1b[31mb\nc[/nope]")
+    RunDisplay().note("[bold]a\r\x1b[31mb\nc[/nope]")
     assert capsys.readouterr().err == "[bold]a [31mb c[/nope]\n"
 
 

@@ -14,8 +14,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.config import dotted_keys, find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.recipe.batching import find_idle
-from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.recipe.recipe import TrainConfig, find_idle
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted(p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms"))

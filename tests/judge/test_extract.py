@@ -8,7 +8,7 @@ from microcoder import extract_program
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import USUAL, load_extractor, read_block
 from microcoder.judge.core.types import Outcome, Rollout, Verdict
-from microcoder.train.metrics import ScoredRollout, rollout_row
+from microcoder.train.rollouts import ScoredRollout, rollout_row
 from microcoder.train.runs import read_rollouts, write_rollouts
 from response_layouts import LAYOUTS  # pyrefly: ignore[missing-import]
 

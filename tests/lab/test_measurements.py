@@ -23,7 +23,7 @@ from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, S
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.studies.verdicts import ClaimFinding
-from microcoder.lab.studies.work import Job, MeasuredValue, is_measured, plan_work, run_measurement
+from microcoder.lab.studies.work import Job, MeasuredValue, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
@@ -112,7 +112,7 @@ def test_what_is_wrong_with_a_measurement_is_one_line(
     with pytest.raises(error) as caught:
         run_measurement(wrong, Job(3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"))
     assert told in str(caught.value)
-    assert not is_measured(tmp_path / "work")
+    assert not (tmp_path / "work" / "summary.json").exists()
 
 
 def write_study(folder: Path, function: str = FUNCTION, text: str = STUDY) -> Path:

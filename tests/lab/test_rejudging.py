@@ -16,8 +16,8 @@ from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Checker, Rollout
 from microcoder.lab.studies.work import Job
-from microcoder.train.metrics import ScoredRollout, rollout_row
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.rollouts import ScoredRollout, rollout_row
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import RunDirectory, write_rollouts
 

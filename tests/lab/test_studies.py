@@ -17,8 +17,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, StudyFile, find_studies, load_study
 from microcoder.lab.studies.work import Work, digest_code, distinct_work, plan_runs, plan_work
 from microcoder.lab.studies.workers import missing_work
-from microcoder.train.recipe.batching import find_idle
-from microcoder.train.recipe.recipe import MicroProblems
+from microcoder.train.recipe.recipe import MicroProblems, find_idle
 from microcoder.train.run.tasks import load_tasks
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microcoder.judge.core.errors import TrainingError
-from microcoder.train.algorithm.advantages import ADVANTAGES, has_signal, normalise_group, weigh_by_mean
+from microcoder.train.algorithm.advantages import ADVANTAGES, normalise_group, weigh_by_mean
+from microcoder.train.rollouts import has_signal
 
 shaped_rewards = st.lists(st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16)
 

@@ -9,7 +9,7 @@ import pytest
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.continuation import Continued, Fate, choose_truncated, continuation_row, count_continued
 from microcoder.train.algorithm.scoring import score_verdict
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout
 
 
 def sampled(place: int, advantage: float, lost: float | None = None, *, is_cut: bool = True) -> ScoredRollout:

@@ -10,7 +10,7 @@ import pytest
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.active import PassCount, choose_problems, count_passes
 from microcoder.train.algorithm.filtering import order_spares, sample_mixed_groups
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout
 
 IDS = [str(number) for number in range(20)]
 ROLLOUT = Rollout("p", "prompt", "text", (1,), False)

@@ -19,9 +19,9 @@ from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, GspoLoss, Loss, LuspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking
-from microcoder.train.algorithm.scoring import measure_doses
-from microcoder.train.trl.arguments import translate_loss
-from microcoder.train.trl.clipping import note_clipped
+from microcoder.train.algorithm.scoring import build_rules
+from microcoder.train.rollouts import measure_doses
+from microcoder.train.trl.clipping import note_clipped, translate_loss
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 PROMPT_TOKENS = 2
@@ -337,6 +337,7 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)  # type: ignore[arg-type]
     algorithm = AlgorithmConfig(loss=LOSSES[name], masking=masking, **terms)
     trainer.config = trainer.config.model_copy(update={"algorithm": algorithm})
+    trainer.rules = build_rules(algorithm, max_response_tokens=trainer.rules.max_response_tokens)
     trainer.beta = 0.0  # no reference model was loaded: the KL term is to the weights that sample
     torch.manual_seed(1)
     rows = rows_of(trainer, 5)
@@ -357,7 +358,7 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     counted = sum(n for n, is_counted in zip(lengths, counts, strict=True) if is_counted)
     divided = {
         "tokens_per_update": counted / passes_a_step(trainer),
-        "max_response_tokens": trainer.step_limit,
+        "max_response_tokens": trainer.rules.max_response_tokens,
     }
     furthest, doses = [], []
     for _ in range(2):

@@ -16,8 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run import estimate
-from microcoder.train.run.estimate import KNOWN, MemoryTable, count_memory, count_parameters
-from microcoder.train.run.failures import how_to_shrink
+from microcoder.train.run.estimate import KNOWN, MemoryTable, count_memory, count_parameters, how_to_shrink
 
 ROOT = Path(__file__).parents[2]
 SMALL = {

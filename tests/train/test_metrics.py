@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 from microcoder import Outcome, Program, Rollout, TestResult, Verdict
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.diversity import measure_diversity, measure_group_diversity
 from microcoder.train.algorithm.sampling import DiversityWatch
-from microcoder.train.metrics import (
-    EvaluationMetrics,
-    ScoredRollout,
-    StepMetrics,
-    rollout_row,
-    summarise_accuracy,
-)
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics, summarise_accuracy
+from microcoder.train.rollouts import ScoredRollout, measure_diversity, measure_group_diversity, rollout_row
 from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
 from microcoder.train.run.checkpoints import best_step
 

@@ -15,8 +15,9 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.sampling import MismatchConfig
-from microcoder.train.metrics import SamplerMismatch, ScoredRollout, summarise_mismatch
+from microcoder.train.metrics import summarise_mismatch
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.trl.sampling import check_model_length, context_tokens, vllm_arguments
 

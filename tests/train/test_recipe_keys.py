@@ -13,11 +13,10 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.recipe.batching import cut_batches
-from microcoder.train.recipe.recipe import REFUSED_OF_TRL, TrainConfig, require_optimizer
+from microcoder.train.recipe.recipe import REFUSED_OF_TRL, TrainConfig, cut_batches, require_optimizer
 from microcoder.train.run.manifest import digest_config
-from microcoder.train.trl import arguments as trl_arguments
-from microcoder.train.trl.arguments import build_arguments
+from microcoder.train.trl import engine
+from microcoder.train.trl.engine import build_arguments
 
 MICRO = {"model.kind": "micro", "problems.kind": "micro"}
 
@@ -99,8 +98,12 @@ def test_every_name_that_is_refused_is_one_of_trls() -> None:
 
 def test_what_the_recipe_decides_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     decided: dict[str, object] = {}
-    monkeypatch.setattr(trl_arguments, "GRPOConfig", lambda **given: decided.update(given))
-    monkeypatch.setattr(trl_arguments, "check_options", lambda _: None)
+
+    class Noted(GRPOConfig):
+        def __init__(self, **given: object) -> None:
+            decided.update(given)
+
+    monkeypatch.setattr(engine, "GRPOConfig", Noted)
     arguments(rollout__backend="vllm")
     assert decided.keys() - {"report_to", "run_name"} <= REFUSED_OF_TRL
 

@@ -35,7 +35,7 @@ from microcoder.train.algorithm.continuation import count_continued
 from microcoder.train.algorithm.schedules import order_problems, scheduled_temperature
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
-from microcoder.train.run.failures import explain_failure
+from microcoder.train.run.estimate import explain_failure
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.session import check_run_directory, load_tasks, run_training
 from microcoder.train.runs import RunDirectory

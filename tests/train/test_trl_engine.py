@@ -15,6 +15,7 @@ from microcoder.judge import Judge
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.algorithm.masking import LeaveOutOf, MaskAll, NoMasking
+from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.trl.sampling import set_sampling
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -109,6 +110,7 @@ def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, jud
 def sample_step(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> dict[str, Any]:
     """Sample and score a step; the same responses each time."""
     trainer.config = trainer.config.model_copy(update={"algorithm": algorithm})
+    trainer.rules = build_rules(algorithm, max_response_tokens=trainer.rules.max_response_tokens)
     torch.manual_seed(1)
     return trainer._generate_and_score_completions(rows_of(trainer))
 

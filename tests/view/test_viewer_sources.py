@@ -17,7 +17,7 @@ from viewer_runs import (
     write_training,
 )
 
-from microcoder.cli.progress import Progress
+from microcoder.cli.train import RunDisplay
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.history import read_history, read_series
@@ -64,9 +64,9 @@ def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studi
             row[shown.name] = {"kept_apart": 0.25} if "{}" in shown.title else 0.5 if shown.unit == "share" else 3
         path.write_text(json.dumps(row) + "\n")
         if kind is StepMetrics:
-            Progress().step(StepMetrics(**row), num_steps=1)
+            RunDisplay().step(StepMetrics(**row), num_steps=1)
         else:
-            Progress().evaluation(EvaluationMetrics(**row))
+            RunDisplay().evaluation(EvaluationMetrics(**row))
     printed = capsys.readouterr().err
     (told,) = list_runs(open_collection([run.root]), {})
     charts = {chart["id"]: chart for chart in told["charts"]}

@@ -133,7 +133,7 @@ def _print_keys(given: Sequence[str]) -> None:
     except ImportError as error:
         from microcoder.judge.core.installation import how_to_install
 
-        extra = "data" if "dataset" in module else "train"
+        extra = "data" if command.startswith("data") else "train"
         print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")
         return
     usual = () if "--help-all" in given else USUAL_KEYS.get(command, ())

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
@@ -76,7 +77,7 @@ class StepDisplay(LineDisplay):
         if self._bars:
             self._bars.stop()
 
-    def phase(self, name: str, *, done: int, total: int, counts: Mapping[str, int] | None = None) -> None:
+    def phase(self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None) -> None:
         """Begin a step; `counts` are of what was done of it before."""
         with self._lock:
             self._steps[name] = _Step(name, done, counts=Counter(counts or {}))
@@ -130,7 +131,7 @@ class StepDisplay(LineDisplay):
             super()._write(line)
 
 
-def _open_bars() -> Progress:
+def _open_bars() -> Bars:
     # Only a terminal pays for their import.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn

@@ -5,26 +5,35 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from microcoder.cli.display import LineDisplay, describe_seconds
 from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.installation import how_to_install
-from microcoder.train.recipe.batching import count_verl_devices, describe_batches
-from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
-from microcoder.train.run.checkpoints import model_folder
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics, describe_row
+from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig, count_verl_devices, describe_batches
+from microcoder.train.run.checkpoints import Observer, model_folder
 from microcoder.train.run.estimate import (
-    RunEstimate,
     count_memory,
     describe_memory,
+    describe_run,
     detect_device_gib,
-    estimate_run,
+    how_to_shrink,
+    measure_room,
 )
-from microcoder.train.run.failures import how_to_shrink, measure_room
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.runs import RunDirectory
+
+if TYPE_CHECKING:
+    from microcoder.train.run.probe import Probe
+
+_NUM_RECENT = 10
+"""Steps that the time left is estimated from."""
 
 
 def train(
@@ -63,8 +72,6 @@ def train(
         # On a cold disk the imports take half a minute.
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
-    from microcoder.cli.progress import Progress
-    from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.session import run_training
     from microcoder.view import write_report
 
@@ -73,7 +80,7 @@ def train(
         # Under `accelerate launch` one process speaks for all.
         run_training(resolved, run_directory=target, observer=Observer(), command=command)
         return
-    summary = run_training(resolved, run_directory=target, observer=Progress(), command=command)
+    summary = run_training(resolved, run_directory=target, observer=RunDisplay(), command=command)
     print(
         f"held-out accuracy {summary['accuracy_before']:.1%} -> {summary['accuracy_after']:.1%} "
         f"({summary['num_problems']} problems x {summary['samples_per_problem']} samples), "
@@ -102,7 +109,6 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 
     find_extensions(config)
     is_on_gpu = config.model.kind == "hugging_face"
-    estimate = estimate_run(config)
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.
     num_processes = int(os.environ.get("WORLD_SIZE", "1"))
     is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
@@ -117,7 +123,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
     table = count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
     missing = find_missing(config)
     print_resolved(config.model_dump(mode="json"))
-    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *_describe(estimate)]))
+    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *describe_run(config)]))
     if table is None:
         print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
     else:
@@ -127,7 +133,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
             print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
     if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
         print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
-    print(f"disk: {measure_room(config, target)[0]}")
+    print(f"disk: {measure_room(config, target)}")
     if command:
         print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
     print(f"the run would be written to {target}")
@@ -144,12 +150,29 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
         print(f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}", file=sys.stderr)
 
 
-def _describe(estimate: RunEstimate) -> list[str]:
-    parameters = estimate.num_parameters
-    return [
-        f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
-        f"at most {estimate.max_tokens:,} tokens",
-        "model size unknown (no config.json, no known name)"
-        if parameters is None
-        else f"model: {parameters / 1e6:,.1f} M parameters",
-    ]
+class RunDisplay(LineDisplay, Observer):
+    """A line for each step, evaluation and message of a training run."""
+
+    def __init__(self) -> None:
+        self._recent_seconds: deque[float] = deque(maxlen=_NUM_RECENT)
+
+    def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
+        """Show a finished training step."""
+        seconds = metrics.seconds
+        total = seconds.get("total", sum(seconds.values()))
+        self._recent_seconds.append(total)
+        mean = sum(self._recent_seconds) / len(self._recent_seconds)
+        phases = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if name != "total")
+        took = f"{total:.1f} s" + (f" ({phases})" if phases else "")
+        left = f"left {describe_seconds(mean * max(0, num_steps - metrics.step))}"
+        self.note("  ".join([f"step {metrics.step}/{num_steps}", *describe_row(metrics), took, left]))
+
+    def evaluation(self, metrics: EvaluationMetrics) -> None:
+        """Show a finished evaluation on held-out problems."""
+        self.note("  ".join([f"held-out after step {metrics.step}", *describe_row(metrics)]))
+
+    def probe(self, probe: Probe) -> None:
+        """Show what temperature was chosen for the run, and why."""
+        for reason in probe.choice.reasons:
+            self.note(reason)
+        self.note(f"training at temperature {probe.choice.temperature:g}")

@@ -34,7 +34,7 @@ from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
-from microcoder.train.run.manifest import changed_keys, describe_changes, describe_start, digest_keys
+from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """Bytes of tests judged at once: a LiveCodeBench release has more of them than memory."""
@@ -43,7 +43,7 @@ _TESTS_AT_ONCE_BYTES = 256 << 20
 class EvaluationObserver(Protocol):
     """Receives the events of an evaluation; must not change it."""
 
-    def phase(self, name: str, *, done: int, total: int) -> None:
+    def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
         """A phase has begun, with its total amount of work."""
 
     def advance(self, label: str) -> None:
@@ -66,8 +66,9 @@ def run_evaluation(
     """
     folder = EvaluationFolder(run_directory)
     folder.check_place()
-    check_config(folder, config)
-    observer.phase("reading the benchmark", done=0, total=0)
+    if folder.has_begun:
+        check_same_config(folder, config, neutral=NEUTRAL_KEYS)
+    observer.phase("reading the benchmark")
     ask = build_asker(config)
     questions = load_questions(config, note=observer.note)
     with folder.lock():
@@ -80,17 +81,6 @@ def run_evaluation(
     return results
 
 
-def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
-    """Refuse to mix answers of two configs in one folder."""
-    if not folder.has_begun:
-        return
-    if changes := changed_keys(folder.read_manifest().get("config", {}), config, neutral=NEUTRAL_KEYS):
-        raise DataError(
-            f"{folder.root} holds an evaluation under another config ({describe_changes(changes)}); "
-            "use the same config to resume it, or another --run-dir"
-        )
-
-
 def digest_config(config: EvalConfig) -> str:
     """Return a digest of every key that can change a result."""
     return digest_keys(config, neutral=NEUTRAL_KEYS)
@@ -100,7 +90,6 @@ def _open_folder(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, command: Sequence[str]
 ) -> None:
     """Write the manifest of a new evaluation, or check that an old one has the same problems."""
-    check_config(folder, config)
     named, source = "\n".join(f"{q.id} {q.digest}" for q in questions), ask.style.source
     asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
     origin = {
@@ -112,8 +101,9 @@ def _open_folder(
         **_digest_extensions(config),
     }
     if folder.has_begun:
-        manifest = folder.read_manifest()
-        check_unchanged(folder.root, manifest, origin, DataError)
+        # Another process may have come first.
+        check_same_config(folder, config, neutral=NEUTRAL_KEYS)
+        check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:

@@ -1,7 +1,7 @@
-"""The only module that knows metric names: one row a step, one row an evaluation, one row a rollout.
+"""The only module that knows metric names: one row a step, one row an evaluation.
 
 A metric is declared once, where its row is defined: `metric` says how it is named, in what chart it is drawn and how it
-stands in the terminal's line. Terminal, page and studies read that.
+stands in the terminal's line. Terminal, page and studies read that. `summarise_step` says what it is of the rollouts.
 
 Everything but `seconds` is a function of the config and its seed, so two runs of one config write equal rows.
 """
@@ -16,52 +16,9 @@ from statistics import fmean
 from typing import Any, Literal
 
 from microcoder.judge.core.config import flatten
-from microcoder.judge.core.types import Outcome, Program, Repeat, Rollout, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class SamplerMismatch:
-    """Difference of the trainer's log-probs of a response from the sampler's."""
-
-    logp_difference: float
-    """Mean over its tokens of the absolute difference."""
-    ratio: float
-    """Mean over its tokens of exp(trainer's - sampler's); of a whole response's correction, that one."""
-    ratio_max: float
-    weight: float
-    """What its loss is multiplied by, mean over its tokens: the ratio, bounded; 0 if nothing is left of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRollout:
-    """A rollout with all decisions about it: the row of `rollouts/step_*.parquet`."""
-
-    rollout: Rollout
-    program: Program
-    verdict: Verdict
-    reward: float | None
-    """What the advantage is computed from: the weighted sum of the rewards (the paper's alone: 0 or 1), plus
-    `length_penalty`; None if the sandbox failed: unscored."""
-    advantage: float
-    """What enters the loss; 0 where masked or unscored."""
-    masked_why: str
-    """Why the advantage was set to zero: the truncation mask, or the sampler's mismatch; empty when it was not."""
-    tier: str | None
-    sample_index: int
-    """Place among the samples of its problem, from 0."""
-    length_penalty: float = 0.0
-    """Length or truncation penalty on the reward; 0 or negative."""
-    mismatch: SamplerMismatch | None = None
-    """None if sampler and trainer are the same, or nothing is corrected."""
-    rewards: Mapping[str, float | None] = field(default_factory=dict)
-    """Each of several rewards, unweighted; empty for a single one."""
-    counts: bool = True
-    """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
-    lost: Mapping[str, float] = field(default_factory=dict)
-    """What was taken of its advantage by `mask`, `penalty`, `mismatch` and `clip`; without a key: nothing."""
-    staleness: int = 0
-    """How many steps older than the newest weights the oldest that it was sampled from were."""
-
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.types import Outcome, Repeat, Verdict
+from microcoder.train.rollouts import ScoredRollout, has_signal, loses_advantage, measure_diversity, measure_doses
 
 Unit = Literal["share", "count", "number", "seconds"]
 
@@ -82,10 +39,10 @@ class Shown:
 
 def metric(
     title: str,
-    *,
     unit: Unit,
     chart: str = "",
     line: str = "",
+    *,
     is_rare: bool = False,
     label: str = "",
     **default: Any,
@@ -111,62 +68,47 @@ class StepMetrics:
 
     step: int
     """From 1."""
-    reward_mean: float | None = metric("Reward", unit="share", chart="reward", line="reward {:.3f}")
+    reward_mean: float | None = metric("Reward", "share", "reward", "reward {:.3f}")
     """Mean reward of the scored rollouts; None when all were unscored."""
-    accuracy_by_tier: Mapping[str, float] = metric(
-        "Accuracy, {}", unit="share", chart="accuracy", line="accuracy {:.2f}"
-    )
+    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", "accuracy", "accuracy {:.2f}")
     """Share of scored training rollouts solved, by tier."""
-    length_mean: float = metric(
-        "Response length (tokens)", unit="count", chart="length", line="length {:.0f} of {max_response_tokens}"
-    )
+    length_mean: float = metric("Response length (tokens)", "count", "length", "length {:.0f} of {max_response_tokens}")
     """Response tokens."""
     length_max: int
-    max_response_tokens: int = metric("Limit of response tokens", unit="count", chart="length", label="limit")
-    truncated_share: float = metric("Truncated share", unit="share", chart="truncated", line="truncated {:.0%}")
-    diversity: float | None = metric(
-        "Diversity (unique 4-grams)", unit="share", chart="diversity", line="diversity {:.3f}"
-    )
+    max_response_tokens: int = metric("Limit of response tokens", "count", "length", label="limit")
+    truncated_share: float = metric("Truncated share", "share", "truncated", "truncated {:.0%}")
+    diversity: float | None = metric("Diversity (unique 4-grams)", "share", "diversity", "diversity {:.3f}")
     """Unique over all 4-grams of a problem's samples, averaged over problems; None when all are too short."""
-    temperature: float = metric("Sampling temperature", unit="number", chart="temperature", line="temperature {:.2f}")
+    temperature: float = metric("Sampling temperature", "number", "temperature", "temperature {:.2f}")
     masked_share: float = metric(
-        "Masked share",
-        unit="share",
-        chart="masked",
-        line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)",
+        "Masked share", "share", "masked", "masked {:.1%} ({masked_effective_share:.1%} with an advantage)"
     )
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
     masked_effective_share: float = metric(
-        "Masked share", unit="share", chart="masked", label="with an advantage to lose", default=0.0
+        "Masked share", "share", "masked", label="with an advantage to lose", default=0.0
     )
     """Share of rollouts that were masked and had an advantage to lose: of the others it would have been 0 anyway."""
-    doses: Mapping[str, float] = metric(
-        "Share of the advantages taken: {}", unit="share", chart="dose", default_factory=dict
-    )
+    doses: Mapping[str, float] = metric("Share of the advantages taken: {}", "share", "dose", default_factory=dict)
     """What each idea took of the step's absolute advantages, as a share of all before: `mask`, `penalty`, `mismatch`
     and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
-    no_code_share: float = metric("No-code share", unit="share", chart="no-code", line="no code {:.0%}")
+    no_code_share: float = metric("No-code share", "share", "no-code", "no code {:.0%}")
     """Share of rollouts without a program."""
     unread_fence_share: float = 0.0
     """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
     does not read."""
-    zero_variance_share: float = metric(
-        "Problems without a gradient", unit="share", chart="no-signal", line="same reward {:.0%}"
-    )
+    zero_variance_share: float = metric("Problems without a gradient", "share", "no-signal", "same reward {:.0%}")
     """Share of problems whose samples all have the same reward, and so give no gradient."""
-    filtered_groups: int = metric("Problems filtered out", unit="count", chart="filtered", is_rare=True, default=0)
+    filtered_groups: int = metric("Problems filtered out", "count", "filtered", is_rare=True, default=0)
     """Problems dropped by dynamic filtering: all or none of their samples were right."""
-    sampled_accuracy: float | None = metric("Accuracy of all sampled", unit="share", chart="sampled", default=None)
+    sampled_accuracy: float | None = metric("Accuracy of all sampled", "share", "sampled", default=None)
     """Share of everything sampled and scored that was solved, filtered groups included."""
-    unscored_share: float = metric(
-        "Unscored share", unit="share", chart="unscored", line="UNSCORED {:.1%}", is_rare=True
-    )
+    unscored_share: float = metric("Unscored share", "share", "unscored", "UNSCORED {:.1%}", is_rare=True)
     """Share of rollouts the sandbox could not judge; they are in no mean."""
     unrepeated_share: float | None = metric(
         "Rewards that do not repeat",
-        unit="share",
-        chart="unrepeated",
-        line="REWARDS THAT DO NOT REPEAT {:.1%}",
+        "share",
+        "unrepeated",
+        "REWARDS THAT DO NOT REPEAT {:.1%}",
         is_rare=True,
         default=None,
     )
@@ -176,7 +118,7 @@ class StepMetrics:
     """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
     bug of ours."""
     uncounted: Mapping[str, float] = metric(
-        "Accepted programs with a run that did not count: {}", unit="share", chart="uncounted", default_factory=dict
+        "Accepted programs with a run that did not count: {}", "share", "uncounted", default_factory=dict
     )
     """Share of the accepted programs that had a run of a test which did not count, by its reason (`types.Repeat`);
     some reasons depend on how busy the machine was."""
@@ -188,35 +130,28 @@ class StepMetrics:
     """Masked rollouts by reason."""
     staleness_mean: float = metric(
         "Age of the sampler's weights (steps)",
-        unit="number",
-        chart="staleness",
-        line="weights {:.1f} steps old (at most {staleness_max})",
+        "number",
+        "staleness",
+        "weights {:.1f} steps old (at most {staleness_max})",
         is_rare=True,
         default=0.0,
     )
     """How many steps older than the newest the weights of a response were, where sampling runs ahead; of several
     weights the oldest."""
     staleness_max: int = metric(
-        "Age of the sampler's weights (steps)",
-        unit="number",
-        chart="staleness",
-        label="oldest",
-        is_rare=True,
-        default=0,
+        "Age of the sampler's weights (steps)", "number", "staleness", label="oldest", is_rare=True, default=0
     )
     mismatch: Mapping[str, float] = field(default_factory=dict)
     """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
     responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
-    optimizer: Mapping[str, float] = metric("{}", unit="number", chart="optimizer")
+    optimizer: Mapping[str, float] = metric("{}", "number", "optimizer")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
-    seconds: Mapping[str, float] = metric("Seconds a step: {}", unit="seconds", chart="seconds")
-    """Wall time since the row before, by phase: generate, judge, continue, update, evaluate, checkpoint, total.
-
-    A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
-    that varies between runs of one config.
-    """
+    seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", "seconds")
+    """Wall time since the row before, by phase: generate, judge, continue, update, evaluate, checkpoint, total. A row
+    is written before its step's evaluation and checkpoint, so those stand in the next one. The only field that varies
+    between runs of one config."""
     alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.train.run.alarms`)."""
 
@@ -231,21 +166,19 @@ class EvaluationMetrics:
 
     step: int
     """Training steps done before it; 0 is the untrained model."""
-    accuracy: float = metric("Accuracy, held out", unit="share", chart="accuracy", line="accuracy {:.3f}")
+    accuracy: float = metric("Accuracy, held out", "share", "accuracy", "accuracy {:.3f}")
     """Share of scored samples that pass all tests (mean over problems of the mean over samples)."""
-    num_problems: int = metric("Problems", unit="count", line="{} problems x {samples_per_problem}")
+    num_problems: int = metric("Problems", "count", line="{} problems x {samples_per_problem}")
     samples_per_problem: int
-    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", unit="share", chart="accuracy", line="{:.2f}")
+    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", "accuracy", "{:.2f}")
     num_problems_by_tier: Mapping[str, int]
     solved: Mapping[str, Sequence[bool | None]]
     """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
-    length_mean: float = metric("Response length (tokens)", unit="count", chart="length", line="length {:.0f}")
-    truncated_share: float = metric("Truncated share", unit="share", chart="truncated", line="truncated {:.0%}")
-    diversity: float | None = metric(
-        "Diversity (unique 4-grams)", unit="share", chart="diversity", line="diversity {:.3f}"
-    )
-    temperature: float = metric("Sampling temperature", unit="number", chart="temperature")
-    num_unscored: int = metric("Unscored samples", unit="count", line="UNSCORED {}", is_rare=True)
+    length_mean: float = metric("Response length (tokens)", "count", "length", "length {:.0f}")
+    truncated_share: float = metric("Truncated share", "share", "truncated", "truncated {:.0%}")
+    diversity: float | None = metric("Diversity (unique 4-grams)", "share", "diversity", "diversity {:.3f}")
+    temperature: float = metric("Sampling temperature", "number", "temperature")
+    num_unscored: int = metric("Unscored samples", "count", line="UNSCORED {}", is_rare=True)
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -284,6 +217,121 @@ class _Figure:
         if isinstance(self.value, Mapping):
             return " ".join(f"{key} {value:{form}}" for key, value in self.value.items()) or "-"
         return "-" if self.value is None else format(self.value, form)
+
+
+Groups = Sequence[Sequence[ScoredRollout]]
+
+
+def summarise_step(
+    scored_P_G: Groups,
+    *,
+    step: int,
+    temperature: float,
+    max_response_tokens: int,
+    optimizer: Mapping[str, float],
+    seconds: Mapping[str, float],
+    filtered_P_G: Groups = (),
+    num_filtered: int = 0,
+) -> StepMetrics:
+    """Return a step's row but for its alarms.
+
+    Args:
+        scored_P_G: the rollouts that are trained on, of all processes.
+        step: the training step, from 1.
+        temperature: of sampling.
+        max_response_tokens: the limit of this step.
+        optimizer: means over the step's updates.
+        seconds: wall time by phase.
+        filtered_P_G: groups that dynamic filtering left out; counted, and in no other figure and no file.
+        num_filtered: number of groups that the engine has dropped itself.
+    """
+    samples = [sample for group in scored_P_G for sample in group]
+    rewards = [sample.reward for sample in samples if sample.reward is not None]
+    verdicts = [sample.verdict for sample in samples]
+    masked = [sample.masked_why for sample in samples if sample.masked_why]
+    return StepMetrics(
+        **_of_any(scored_P_G),
+        step=step,
+        reward_mean=fmean(rewards) if rewards else None,
+        accuracy_by_tier=summarise_accuracy(samples)[1],
+        length_max=max(len(sample.rollout.token_ids) for sample in samples),
+        temperature=temperature,
+        max_response_tokens=max_response_tokens,
+        masked_share=len(masked) / len(samples),
+        masked_effective_share=_share(loses_advantage(sample.masked_why, sample.lost) for sample in samples),
+        doses=measure_doses(samples),
+        no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
+        unread_fence_share=_share(_has_unread_fence(sample) for sample in samples),
+        unscored_share=_share(sample.reward is None for sample in samples),
+        zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
+        methods=count_methods(samples),
+        masked={reason: masked.count(reason) for reason in sorted(set(masked))},
+        optimizer=dict(optimizer),
+        seconds=dict(seconds),
+        staleness_mean=fmean(sample.staleness for sample in samples),
+        staleness_max=max(sample.staleness for sample in samples),
+        mismatch=summarise_mismatch(samples),
+        filtered_groups=len(filtered_P_G) + num_filtered,
+        sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
+        rewards=average_rewards(samples),
+        uncounted=share_uncounted(verdicts),
+        anew_share=_share(any(run.reason is Repeat.JUDGED_ANEW for run in verdict.uncounted) for verdict in verdicts),
+        unrepeated_share=share_unrepeated(verdicts),
+    )
+
+
+def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, seconds: float) -> EvaluationMetrics:
+    """Return the row of an evaluation.
+
+    Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored sample
+    is in no mean.
+    """
+    samples = [sample for group in scored_P_G for sample in group]
+    accuracies: dict[str, list[float]] = {}
+    for group in scored_P_G:
+        if solved := [sample.reward for sample in group if sample.reward is not None]:
+            accuracies.setdefault(group[0].tier or "untiered", []).append(fmean(solved))
+    known = [accuracy for tier in accuracies.values() for accuracy in tier]
+    if not known:
+        raise EvaluatorFault(
+            f"the sandbox could judge none of the {len(samples)} held-out samples (first: {samples[0].verdict.detail})"
+        )
+    return EvaluationMetrics(
+        **_of_any(scored_P_G),
+        step=step,
+        accuracy=fmean(known),
+        accuracy_by_tier={tier: fmean(values) for tier, values in sorted(accuracies.items())},
+        num_problems=len(scored_P_G),
+        num_problems_by_tier={tier: len(values) for tier, values in sorted(accuracies.items())},
+        samples_per_problem=len(scored_P_G[0]),
+        num_unscored=sum(sample.reward is None for sample in samples),
+        solved={
+            group[0].rollout.problem_id: [None if s.reward is None else s.verdict.is_accepted for s in group]
+            for group in scored_P_G
+        },
+        temperature=temperature,
+        seconds={"total": round(seconds, 4)},
+    )
+
+
+def _of_any(scored_P_G: Groups) -> dict[str, Any]:
+    """Return what rows of steps and evaluations say alike."""
+    samples = [sample for group in scored_P_G for sample in group]
+    return {
+        "length_mean": fmean(len(sample.rollout.token_ids) for sample in samples),
+        "diversity": measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G]),
+        "truncated_share": _share(sample.rollout.is_truncated for sample in samples),
+        "outcomes": count_outcomes(samples),
+    }
+
+
+def _has_unread_fence(sample: ScoredRollout) -> bool:
+    has_fence = any(fence in sample.rollout.completion for fence in ("```", "~~~"))
+    return sample.program.code is None and has_fence and not sample.rollout.is_truncated
+
+
+def _share(claims: Iterable[bool]) -> float:
+    return fmean(map(float, claims))
 
 
 def summarise_accuracy(samples: Sequence[ScoredRollout]) -> tuple[float | None, dict[str, float]]:
@@ -348,33 +396,4 @@ def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
         "ratio_max": max(row.ratio_max for row in seen),
         "weight": fmean(row.weight for row in seen),
         "dropped_share": fmean(row.weight == 0 for row in seen),
-    }
-
-
-def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
-    """Return a scored rollout as the plain row that the rollout files hold."""
-    rollout, verdict = sample.rollout, sample.verdict
-    return {
-        "step": step,
-        "problem_id": rollout.problem_id,
-        "tier": sample.tier,
-        "sample_index": sample.sample_index,
-        "prompt": rollout.prompt,
-        "completion": rollout.completion,
-        "num_tokens": len(rollout.token_ids),
-        "is_truncated": rollout.is_truncated,
-        "temperature": temperature,
-        "program": sample.program.code,
-        "extraction": sample.program.reason,
-        "blocks": [{**asdict(block), "undone": list(block.undone)} for block in sample.program.blocks],
-        "verdict": str(verdict.outcome),
-        "tests_passed": verdict.tests_passed,
-        "tests_total": verdict.tests_total,
-        "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
-        "reward": sample.reward,
-        "length_penalty": sample.length_penalty,
-        "rewards": list(sample.rewards.items()),
-        "advantage": sample.advantage,
-        "masked_why": sample.masked_why,
-        "lost": list(sample.lost.items()),
     }

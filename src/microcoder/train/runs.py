@@ -130,7 +130,7 @@ class RunDirectory(WorkFolder):
 
 
 def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rollout rows (see `metrics.rollout_row`) as zstd Parquet by an atomic rename."""
+    """Write rollout rows (see `rollouts.rollout_row`) as zstd Parquet by an atomic rename."""
     import pyarrow as pa
 
     text, whole, real, claim = pa.string(), pa.int64(), pa.float64(), pa.bool_()

@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING
 from microcoder.facade import lend
 
 if TYPE_CHECKING:
-    from microcoder.view.collection import Collection, open_collection
-    from microcoder.view.serve import Bundle, ViewerServer, write_bundle, write_report
+    from microcoder.view.serve import (
+        Bundle,
+        Collection,
+        ViewerServer,
+        open_collection,
+        write_bundle,
+        write_report,
+    )
 
 __all__ = ["Bundle", "Collection", "ViewerServer", "open_collection", "write_bundle", "write_report"]
 
 __getattr__, __dir__ = lend(__name__, {
-    "serve": ("Bundle", "write_bundle", "write_report", "ViewerServer"),
-    "collection": ("Collection", "open_collection"),
+    "serve": ("Bundle", "Collection", "ViewerServer", "open_collection", "write_bundle", "write_report"),
 })  # fmt: skip

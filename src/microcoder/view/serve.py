@@ -1,4 +1,6 @@
-"""A folder that shows runs without a server: it opens from disk, or lies on any web host.
+"""The runs that a viewer has open; a folder that shows them without a server; and the server.
+
+The folder opens from disk, or lies on any web host.
 
 Pages opened from disk may not fetch, but may load scripts: each piece of data is a script that hands over one value.
 
@@ -27,7 +29,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -38,14 +40,70 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 
 from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
-from microcoder.judge.core.files import cut_pieces
+from microcoder.judge.core.files import cut_pieces, read_json
 from microcoder.lab.studies.history import read_history
-from microcoder.lab.studies.report import check_alike
-from microcoder.view.collection import Collection, open_collection
-from microcoder.view.files import ProblemTests
+from microcoder.lab.studies.report import check_alike, describe_report
+from microcoder.view.files import ProblemTests, tests_of_files
 from microcoder.view.index import Index, Needle, find_texts, list_matches, quote_texts
-from microcoder.view.sources import Row, RunSource
+from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The opened runs by the key that links use."""
+
+    sources: dict[str, RunSource] = field(default_factory=dict)
+
+    def __getitem__(self, key: str) -> RunSource:
+        """Return a run."""
+        try:
+            return self.sources[key]
+        except KeyError:
+            raise DataError(f"run={key!r} is not open; open are {', '.join(self.sources)}") from None
+
+    def overview(self, key: str) -> dict[str, Any]:
+        """Return what the report of a training run says, compared with the other open runs on the same problems."""
+        source = self[key]
+        if not isinstance(source, TrainingSource):
+            raise DataError(f"run={key!r} is not a training run, so there is no report on it")
+        runs = [run for run in self.sources.values() if isinstance(run, TrainingSource) and run is not source]
+        return describe_report(read_history(source.root), [run.root for run in runs if run.asked == source.asked])
+
+
+def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()) -> Collection:
+    """Open runs; problem files say where tests' inputs and expected outputs are, when a run does not.
+
+    Raises:
+        DataError: a path is none of the things that can be opened, or a problem file is missing or holds no problem.
+    """
+    tests = tests_of_files(problem_files) if problem_files else None
+    sources: dict[str, RunSource] = {}
+    for path in paths:
+        source = _open(path, tests)
+        base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII).strip("-.") or "run"
+        key, number = base, 1
+        while key in sources:
+            number += 1
+            key = f"{base}-{number}"
+        sources[key] = source
+    return Collection(sources)
+
+
+def _open(path: Path, tests: ProblemTests | None) -> RunSource:
+    if path.is_file():
+        return VerdictSource(path, tests)
+    if not (path / "manifest.json").is_file():
+        raise DataError(
+            f"{path} is not a run: it has no manifest.json; name a folder of `microcoder train`, `microcoder eval` or "
+            "`microcoder data build`, or a file of verdicts that `microcoder judge` wrote"
+        )
+    if any(path.glob("problems-*.parquet")):
+        return CorpusSource(path)
+    manifest = read_json(path / "manifest.json", what="manifest")
+    kind = EvaluationSource if manifest.get("kind") == "evaluation" else TrainingSource
+    return kind(path, manifest, tests)
+
 
 ROWS_A_CHUNK = 25
 PROBLEMS_A_CHUNK = 20

@@ -20,7 +20,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.rewards import ALL_TESTS, Reward
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
 from microcoder.train.algorithm.active import choose_problems, count_passes
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.runs import write_rollouts
 
 pytestmark = needs_verl

@@ -19,7 +19,7 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.types import Problem, Program
 from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.trl.landing import EarlyJudge
+from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.train.trl.trainer import MicroCoderTrainer
 

@@ -127,11 +127,6 @@ def _check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
     return row
 
 
-def is_measured(folder: Path) -> bool:
-    """The measurement was finished."""
-    return (folder / "summary.json").exists()
-
-
 def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
     """Return the rows and the summary of a finished measurement."""
     summary = read_json(folder / "summary.json", what="measurement")
@@ -158,8 +153,8 @@ class Work:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run is complete, or the measurement's rows are written."""
-        return RunDirectory(self.folder).is_finished if self.measurement is None else is_measured(self.folder)
+        """Whether the run is complete, or the measurement's rows are written: both end with a summary.json."""
+        return RunDirectory(self.folder).is_finished
 
     @property
     def is_ready(self) -> bool:

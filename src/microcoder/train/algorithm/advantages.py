@@ -21,6 +21,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.extensions import Extension, load_extension
+from microcoder.train.rollouts import has_signal
 
 STD_EPSILON = 1e-6
 
@@ -76,11 +77,6 @@ ADVANTAGES: Mapping[str, Advantage] = {
     "rloo": leave_one_out,
     "maxrl": weigh_by_mean,
 }
-
-
-def has_signal(rewards_G: Sequence[float | None]) -> bool:
-    """Return whether the scored rewards of a group differ: otherwise its advantages are all zero."""
-    return len({reward for reward in rewards_G if reward is not None}) > 1
 
 
 def load_advantage(name: str, options: Mapping[str, Any]) -> Extension:

@@ -16,8 +16,7 @@ from typing import Any
 
 from microcoder.judge.core.types import Outcome
 from microcoder.train.algorithm.masking import draw_uniform
-from microcoder.train.algorithm.scoring import loses_advantage
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout, loses_advantage
 
 DRAW = "continue-"
 """Separates the draw of the responses that go on from that of the mask."""

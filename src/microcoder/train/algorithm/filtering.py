@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout
 
 
 class Group(Protocol):

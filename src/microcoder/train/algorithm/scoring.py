@@ -1,15 +1,11 @@
 """All decisions about a step's rollouts, in the paper's order. Every engine calls this and decides nothing itself.
 
 rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> advantage of the group
-
-The dose is what each idea took of a step's |advantage| before anything was taken. A masked response of a group in which
-all rewards are equal loses nothing: its advantage is 0 anyway. So what an idea does to an update is the advantage that
-it takes, and not the number of responses that it touches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,7 +16,7 @@ from microcoder.judge.fleet.protocols import BatchJudge
 from microcoder.train.algorithm.advantages import Advantage, build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import TruncationRule, draw_uniform
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout
 
 
 def list_losses(
@@ -46,28 +42,6 @@ def list_losses(
         for bare, whole, is_masked in zip(bare_G, whole_G, masked_G, strict=True)
     )
     return [{idea: amount for idea, amount in taken.items() if amount} for taken in taken_G]
-
-
-def measure_doses(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return what each idea took of a step, as shares of all |advantage| before; by the sign of what was taken.
-
-    `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were spared. Ideas that
-    took nothing have no key.
-    """
-    taken: dict[str, float] = {}
-    total = 0.0
-    for sample in samples:
-        whole = sample.advantage or sample.lost.get("mask", 0.0) or sample.lost.get("mismatch", 0.0)
-        total += abs(whole + sample.lost.get("penalty", 0.0))
-        for idea, amount in sample.lost.items():
-            name = f"{idea}_{'positive' if amount > 0 else 'negative'}"
-            taken[name] = taken.get(name, 0.0) + abs(amount)
-    return {name: amount / total for name, amount in sorted(taken.items())} if total else {}
-
-
-def loses_advantage(masked_why: str, lost: Mapping[str, float]) -> bool:
-    """Return whether a rollout was masked and had an advantage to lose."""
-    return bool(masked_why) and bool(lost.get("mask") or lost.get("mismatch"))
 
 
 REWARD_DRAW = "reward-"

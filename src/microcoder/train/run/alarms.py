@@ -94,12 +94,6 @@ def _acts(idea: str, row: Mapping[str, Any]) -> bool:
     return any(name.startswith(idea) for name in row.get("doses", ()))
 
 
-def select_new(alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
-    """Return the warnings that the step before did not have."""
-    known = history[-1].get("alarms", ()) if history else ()
-    return [alarm for alarm in alarms if alarm.name not in known]
-
-
 def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
     if metrics.truncated_share >= TRUNCATED_SHARE:
         yield Alarm(

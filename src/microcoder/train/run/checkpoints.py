@@ -19,10 +19,13 @@ from microcoder.train.runs import RunDirectory
 
 
 class Observer:
-    """Receives the events of a run, and must not change it; shows nothing, but for what a subclass does."""
+    """Receives the events of a run or an evaluation, and must not change it; shows nothing but what a subclass does."""
 
-    def phase(self, name: str) -> None:
-        """A phase of a step has begun."""
+    def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
+        """A phase has begun, of a step or of all; `total`: its amount of work, if it is counted (`advance`)."""
+
+    def advance(self, label: str) -> None:
+        """One more unit of a phase's work is done, of this kind."""
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
         """A step is done."""

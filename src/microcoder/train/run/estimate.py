@@ -1,19 +1,25 @@
-"""The cost of a run before it starts: its memory on one GPU by formula, and counts that follow from the config.
+"""What a run needs, before it starts: memory of one GPU by formula, disk, and counts that follow from the config.
 
 Memory is counted part by part, a formula each, at the micro batch and the longest prompt and response of the recipe.
-How fast a machine samples and updates is seen in its first steps, not guessed here.
+How fast a machine samples and updates is seen in its first steps, not guessed here. Where disk or memory are full all
+the same, a run ends in one line; its directory is whole in any case: what was half written is never taken for whole,
+and the same command resumes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.errors import ConfigError, MicroCoderError, TrainingError
+from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.recipe.recipe import (
     MICRO_HEADS,
@@ -28,6 +34,7 @@ from microcoder.train.recipe.recipe import (
 )
 from microcoder.train.run.checkpoints import model_folder
 from microcoder.train.run.manifest import longest_statement
+from microcoder.train.runs import RunDirectory
 
 Architecture = Mapping[str, Any]
 """A config.json, as far as it decides shapes."""
@@ -268,30 +275,103 @@ def detect_device_gib() -> float | None:
     return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
 
 
-@dataclass(frozen=True, slots=True)
-class RunEstimate:
-    """Counts of a run, exact but for the tokens."""
-
-    num_steps: int
-    updates: int
-    rollouts_per_step: int
-    rollouts: int
-    max_tokens: int
-    """Every response at the limit of its step."""
-    num_parameters: int | None
-    """None if neither the folder's config.json nor the table of known models has it."""
-
-
-def estimate_run(config: TrainConfig) -> RunEstimate:
-    """Count what a run samples and updates."""
+def describe_run(config: TrainConfig) -> list[str]:
+    """Return what a run samples and updates, and its model's size, as lines: exact but for the tokens."""
     batch, rollout = config.batch, config.rollout
-    rollouts_per_step = batch.train_batch_size * rollout.num_samples
+    in_step = batch.train_batch_size * rollout.num_samples
+    updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
     limits = [staged_value(rollout.length_limits, step=step) for step in range(1, config.num_steps + 1)]
-    return RunEstimate(
-        num_steps=config.num_steps,
-        updates=config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size),
-        rollouts_per_step=rollouts_per_step,
-        rollouts=rollouts_per_step * config.num_steps,
-        max_tokens=rollouts_per_step * sum(limits),
-        num_parameters=count_model(config.model),
-    )
+    parameters = count_model(config.model)
+    known = "" if parameters is None else f"model: {parameters / 1e6:,.1f} M parameters"
+    return [
+        f"the run: {config.num_steps} steps, {updates} updates, {in_step * config.num_steps:,} rollouts, at most "
+        f"{in_step * sum(limits):,} tokens",
+        known or "model size unknown (no config.json, no known name)",
+    ]
+
+
+_MIB = 2**20
+
+
+def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> str:
+    """Return what the disk has and a run's checkpoints take, in words.
+
+    A checkpoint has weights and the optimizer's state, measured on the latest if there is one; its size is not known
+    for adapters, or a model whose size is unknown.
+
+    Raises:
+        TrainingError: the checkpoints, all that are there at a time, must fit and do not.
+    """
+    run, keep = RunDirectory(root), config.checkpoint.keep
+    step, size = run.latest_checkpoint_step(), 0.0
+    if step is not None:
+        size = sum(path.stat().st_size for path in run.checkpoint(step).rglob("*") if path.is_file())
+    elif config.weights.lora is None and (parameters := count_model(config.model)) is not None:
+        each = WEIGHT_BYTES[config.weights.dtype]
+        size = parameters * (each + config.optimizer.moment_bytes(each))
+    nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
+    free = shutil.disk_usage(nearest).free
+    # Those kept, the best, and the one that is being written.
+    most = keep + config.checkpoint.keep_best + 1
+    takes = f"a checkpoint takes about {show_bytes(size)}, and up to {most} are there at a time"
+    room = f"{nearest} has {show_bytes(free)} free; {takes if size else 'the size of a checkpoint is unknown'}"
+    if must_fit and free < (most - len(run.checkpoint_steps())) * size:
+        raise TrainingError(
+            f"no room for the checkpoints: {room}; free some space, use a --run-dir on another disk, or lower "
+            f"checkpoint.keep (now {keep})"
+        )
+    return room
+
+
+def show_bytes(number: float) -> str:
+    """Return a size in MiB, or in GiB from one on."""
+    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / _MIB:,.1f} MiB"
+
+
+_WRITING = re.compile(r"inline_container|PytorchStreamWriter")
+"""torch.save, which says nothing of the reason."""
+_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
+
+
+@contextmanager
+def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
+    """Turn a full disk and a lack of memory into one line; other exceptions pass unchanged."""
+    try:
+        yield
+    except MicroCoderError:
+        raise
+    except Exception as error:
+        if (cause := explain_failure(error, config, run)) is None:
+            raise
+        step = run.latest_checkpoint_step()
+        then = "starts the run again" if step is None else f"resumes the run after step {step}"
+        raise TrainingError(f"{cause}; the same command {then}") from error
+
+
+def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
+    """Return whether an exception means that disk or memory are full, and what to do; None if neither."""
+    if is_disk_full(error) or _WRITING.search(str(error)):
+        room = measure_room(config, run.root)
+        return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
+    if _OUT_OF_MEMORY.search(f"{type(error).__name__}: {error}"):
+        reason = " ".join(str(error).split("\n")[0].split())[:200]
+        return f"out of memory ({reason}); {how_to_shrink(config)}"
+    return None
+
+
+def how_to_shrink(config: TrainConfig) -> str:
+    """Return which keys make a run need less memory, the mildest first."""
+    model, rollout, vllm, ways = config.model, config.rollout, config.rollout.vllm, []
+    if rollout.backend == "vllm":
+        ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {vllm.gpu_memory_utilization}; resumes as well)")
+        if not vllm.enable_sleep_mode:
+            ways.append("set rollout.vllm.enable_sleep_mode = true")
+    if config.batch.micro_batch_rollouts > 1:
+        ways.append(f"lower batch.micro_batch_rollouts (now {config.batch.micro_batch_rollouts}; resumes as well)")
+    if isinstance(model, HuggingFaceModel):
+        if rollout.backend == "transformers":
+            ways.insert(0, 'use rollout.backend = "vllm"')
+        if not model.gradient_checkpointing:
+            ways.append("set model.gradient_checkpointing = true (resumes as well)")
+        ways += ['use optimizer.name = "adamw_8bit"', "train adapters ([model.lora])"]
+    return ", or ".join([*ways, f"lower rollout.max_response_tokens (now {rollout.max_response_tokens})"])

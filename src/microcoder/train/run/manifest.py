@@ -24,7 +24,7 @@ from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.benchmarks.published import check_format
 from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.extensions import ExtensionSource
+from microcoder.judge.core.files import WorkFolder, read_json
 from microcoder.judge.core.machine import count_processors
 from microcoder.train.recipe.recipe import HubProblems, HuggingFaceModel, ProblemFiles, TrainConfig
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
@@ -93,30 +93,6 @@ ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")
 values."""
 
 
-def build_manifest(
-    config: TrainConfig,
-    *,
-    name: str,
-    command: Sequence[str],
-    problems: Mapping[str, Any],
-    machine: Mapping[str, Any],
-    judged_by: Mapping[str, Any],
-    extensions: Sequence[ExtensionSource] = (),
-) -> dict[str, Any]:
-    """Return the manifest of a run that is about to start."""
-    brought = [source.as_record() for source in extensions]
-    start = describe_start(config, name=name, command=command)
-    return {
-        **start,
-        "digest": digest_config(config, brought),
-        "extensions": brought,
-        "seed": config.seed,
-        "problems": dict(problems),
-        "machine": {**start["machine"], **machine},
-        **judged_by,
-    }
-
-
 def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict[str, Any]:
     """Return what any manifest says: what was asked, when, of which code, on which machine."""
     return {
@@ -161,10 +137,19 @@ def changed_keys(
     ]
 
 
-def describe_changes(changes: Sequence[str]) -> str:
-    """Return the first few changes in words, and how many more there are."""
-    more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
-    return "; ".join(changes[:_CHANGES_SHOWN]) + more
+def check_same_config(
+    folder: WorkFolder, config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
+) -> None:
+    """Refuse to go on in a folder that was begun under another config."""
+    recorded = read_json(folder.manifest, what="manifest").get("config")
+    if not isinstance(recorded, dict):
+        raise folder.error(f"{folder.manifest} was written by another command; use another --run-dir")
+    if changes := changed_keys(recorded, config, neutral=neutral):
+        more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
+        raise folder.error(
+            f"{folder.root} was begun under another config ({'; '.join(changes[:_CHANGES_SHOWN])}{more}); use the same "
+            "config to resume it, or another --run-dir"
+        )
 
 
 def read_packages() -> dict[str, str]:

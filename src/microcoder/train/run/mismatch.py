@@ -15,7 +15,7 @@ import torch
 
 from microcoder.train.algorithm.masking import MaskReason
 from microcoder.train.algorithm.sampling import MismatchConfig
-from microcoder.train.metrics import SamplerMismatch, ScoredRollout
+from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.judge.core.files import read_json, write_json
-from microcoder.train.algorithm.diversity import measure_diversity
 from microcoder.train.algorithm.sampling import DiversityTemperature
-from microcoder.train.metrics import ScoredRollout, summarise_accuracy
+from microcoder.train.metrics import summarise_accuracy
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.rollouts import ScoredRollout, measure_diversity
 from microcoder.train.run.tasks import Task
 from microcoder.train.runs import RunDirectory
 

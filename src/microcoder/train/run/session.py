@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, TrainingError
-from microcoder.judge.core.extensions import ExtensionSource, describe_file
+from microcoder.judge.core.extensions import describe_file
 from microcoder.judge.core.files import check_unchanged, check_writable, read_json, write_json
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import OwnMasking
-from microcoder.train.recipe.batching import describe_batches
 from microcoder.train.recipe.judge import build_asker
-from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards
+from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards, describe_batches
 from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
-from microcoder.train.run.failures import check_room, explain_failures
+from microcoder.train.run.estimate import explain_failures, measure_room
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.manifest import ROUNDING_KEYS, build_manifest, changed_keys, describe_changes
+from microcoder.train.run.manifest import ROUNDING_KEYS, changed_keys, check_same_config, describe_start, digest_config
 from microcoder.train.run.tasks import EngineInputs, load_engine, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -55,7 +54,7 @@ def run_training(
     if run.is_finished:
         return _report_finished(run, observer)
     extensions = find_extensions(config)
-    check_room(config, run.root)
+    measure_room(config, run.root, must_fit=True)
     with explain_failures(config, run):
         return _run(config, run=run, observer=observer, command=command, callbacks=callbacks, extensions=extensions)
 
@@ -67,7 +66,7 @@ def _run(
     observer: Observer,
     command: Sequence[str],
     callbacks: Sequence[Any],
-    extensions: Sequence[ExtensionSource],
+    extensions: list[dict[str, Any]],
 ) -> dict[str, Any]:
     tasks = load_tasks(config)
     for reason, number in tasks.left_out.items():
@@ -83,15 +82,16 @@ def _run(
             # Another process may have come first while this one loaded.
             check_run_directory(run, config)
             if not run.is_finished:
-                manifest = build_manifest(
-                    config,
-                    name=run.root.name,
-                    command=command,
-                    problems=tasks.as_record(),
-                    machine=engine.describe_machine(config),
-                    judged_by=judged_by,
-                    extensions=extensions,
-                )
+                start = describe_start(config, name=run.root.name, command=command)
+                manifest = {
+                    **start,
+                    "digest": digest_config(config, extensions),
+                    "extensions": extensions,
+                    "seed": config.seed,
+                    "problems": tasks.as_record(),
+                    "machine": {**start["machine"], **engine.describe_machine(config)},
+                    **judged_by,
+                }
                 _open_run(run, manifest, config, observer=observer)
         engine.wait_for_everyone()
         if run.is_finished:
@@ -113,14 +113,7 @@ def _run(
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     """Check that the folder is empty or holds this run, and is writable."""
     if run.has_begun:
-        recorded = run.read_manifest().get("config")
-        if not isinstance(recorded, dict):
-            raise TrainingError(f"{run.manifest} was not written by `microcoder train`; use another --run-dir")
-        if changes := changed_keys(recorded, config):
-            raise TrainingError(
-                f"{run.root} holds a run under another config ({describe_changes(changes)}); "
-                f"use the same config to resume it, or another --run-dir"
-            )
+        check_same_config(run, config)
         return
     check_writable(run.root, TrainingError)
     ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.logs)}
@@ -185,8 +178,8 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
     observer.note(f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}")
 
 
-def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
-    """Load a recipe's extensions and check their options, before anything else."""
+def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
+    """Load a recipe's extensions and check their options, before anything else; return them as a manifest has them."""
     algorithm, rewards = config.algorithm, build_rewards(config.rewards)
     if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
         raise ConfigError(config.describe_early_stop(needy))
@@ -198,7 +191,7 @@ def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
     if isinstance(algorithm.masking, OwnMasking):
         used.append(algorithm.masking.extension)
     languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
-    return [*languages, *(extension.source for extension in used if extension.source is not None)]
+    return [one.as_record() for one in (*languages, *(each.source for each in used)) if one is not None]
 
 
 def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str | None:

@@ -17,8 +17,7 @@ from microcoder.data.benchmarks.published import check_format, find_format
 from microcoder.judge.core.config import SHIPPED
 from microcoder.judge.core.errors import ConfigError, explain_fault
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
-from microcoder.train.recipe.batching import count_verl_devices
-from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig
+from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig, count_verl_devices
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 from microcoder.train.run.estimate import MemoryTable, count_memory, find_file, read_json
 from microcoder.train.run.manifest import find_missing
@@ -42,23 +41,24 @@ _SHARES = tuple(share / 100 for share in range(90, 25, -5))
 """Of a GPU for vLLM, the largest that fits: sampling is three quarters of a run, and goes as its cache."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the user asked `init` for: model, problems, GPU, algorithm, engine."""
+    """What the user asks `init` for."""
 
     model: str
-    """A folder, or an id of the Hub."""
+    """A checkpoint folder, or a Hugging Face Hub id."""
     problems: str
-    """A problem file, a folder of a finished corpus, or a data set of the Hub."""
+    """Training problems: a problem file, a folder of `microcoder data build`, or a Hub dataset (owner/name)."""
     heldout: str
-    """A problem file, LiveCodeBench, or a split of the data set."""
+    """Held-out problems: a problem file, a LiveCodeBench file, or a split of the dataset."""
     gpu: str
+    """h100, h200, a100-80, a100-40, l40s, a6000, rtx-5090, rtx-4090, l4 or cpu."""
     algorithm: str = _USUAL
+    """microcoder-grpo, grpo, dr-grpo, dapo, mask-all, or another name in recipes/algorithms."""
     engine: str = "trl"
-    """`trl`, or `verl`: a Ray cluster, or this machine's GPUs together."""
+    """`trl`, or `verl` for a Ray cluster: then the command is printed that verl takes for the recipe."""
     format: str | None = None
-    """Of a data set's rows; None: known by its name."""
-    command: str = "microcoder init"
+    """Row format of a Hub dataset: trl, verl, taco, deepcoder, ...; by default inferred from its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class Setting:
     vllm_share: float = VllmConfig().gpu_memory_utilization
 
 
-def write_recipe(wishes: Wishes) -> str:
+def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
     """Return the text of a recipe (TOML): the setting nearest to the published one that fits on the GPU.
 
     All weights at 4K tokens or more come before adapters, a longer limit before 32-bit moments, and the sampler's cache
-    before larger passes. On a CPU nothing is counted.
+    before larger passes. On a CPU nothing is counted. `command` is what was typed, for the first line.
     """
     for name, value, known in (
         ("algorithm", wishes.algorithm, ALGORITHMS),
@@ -97,7 +97,7 @@ def write_recipe(wishes: Wishes) -> str:
     usual, is_trl = OptimizerConfig().name, wishes.engine == "trl"
 
     def count(setting: Setting) -> tuple[str, MemoryTable | None]:
-        text = _render(wishes, problems, setting, context)
+        text = _render(wishes, problems, setting, context, command)
         config = _resolve(text)
         num_shards = 1 if is_trl else count_verl_devices(config)
         gib = None if memory_gb is None else memory_gb * 1e9 / 2**30
@@ -165,7 +165,7 @@ def _read_template(model: str) -> tuple[bool, bool]:
     return _HYBRID.fullmatch(model.rpartition("/")[2]) is not None, False
 
 
-def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None) -> str:
+def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None, command: str) -> str:
     """Return the recipe's text: what departs from the package's defaults, which are the published recipe."""
     is_on_gpu, tokens, published = wishes.gpu != "cpu", setting.max_response_tokens, RolloutConfig().max_response_tokens
     is_hybrid, is_bare = _read_template(wishes.model)
@@ -206,7 +206,7 @@ def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, conte
         "verl": ['"trainer.n_gpus_per_node" = 8', '"trainer.nnodes" = 1'] if wishes.engine == "verl" else [],
     }
     lines = [
-        f"# {wishes.algorithm} on {wishes.model}, written by `{wishes.command}`.",
+        f"# {wishes.algorithm} on {wishes.model}, written by `{command}`.",
         "# What is not here is published (arXiv 2603.07777, section 5.1), or a default of docs/reference.md.",
         *(['engine = "verl" # docs/cluster.md'] if wishes.engine == "verl" else []),
     ]

@@ -105,16 +105,11 @@ def _read_problems(
         case ProblemFiles():
             return read_training_problems(problems.train), read_heldout(problems.heldout), {}
         case HubProblems():
-            trained_on = _read_split(problems, problems.split, is_trained_on=True)
+            asked = _read_split(problems, problems.split, is_trained_on=True)
             if problems.heldout is not None:
-                return trained_on.problems, read_heldout(problems.heldout), trained_on.left_out
-            assert problems.heldout_split is not None
-            measured_on = _read_split(problems, problems.heldout_split, is_trained_on=False)
-            return (
-                trained_on.problems,
-                measured_on.problems,
-                Counter(trained_on.left_out) + Counter(measured_on.left_out),
-            )
+                return asked.problems, read_heldout(problems.heldout), asked.left_out
+            held = _read_split(problems, problems.heldout_split or "", is_trained_on=False)
+            return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
 
 
 def _read_split(problems: HubProblems, split: str, *, is_trained_on: bool) -> PublishedProblems:

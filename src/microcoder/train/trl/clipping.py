@@ -1,14 +1,46 @@
-"""What the clip of a loss takes of each response's advantage: the dose that TRL counts in tokens alone."""
+"""A loss as TRL's arguments, and what its clip takes of each response's advantage: TRL counts that in tokens alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
-from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, GspoLoss, Loss, LuspoLoss, SapoLoss, TwoSidedLoss
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.algorithm.config import (
+    AlgorithmConfig,
+    CispoLoss,
+    ClippedLoss,
+    GspoLoss,
+    Loss,
+    LuspoLoss,
+    SapoLoss,
+    TwoSidedLoss,
+)
+from microcoder.train.rollouts import ScoredRollout
+
+
+def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
+    """Return the arguments of `GRPOConfig` that make a recipe's loss."""
+    loss = algorithm.loss
+    # GSPO is GRPO's loss with the ratio of the whole response.
+    arguments: dict[str, Any] = {
+        "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
+        "importance_sampling_level": "sequence" if isinstance(loss, GspoLoss | LuspoLoss) else "token",
+    }
+    if isinstance(loss, ClippedLoss):
+        arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}
+    if isinstance(loss, TwoSidedLoss):
+        arguments |= {"delta": loss.dual_clip}
+    if isinstance(loss, CispoLoss):
+        arguments |= {"epsilon_high": loss.max_ratio}
+    if isinstance(loss, SapoLoss):
+        arguments |= {
+            "sapo_temperature_pos": loss.temperature_positive,
+            "sapo_temperature_neg": loss.temperature_negative,
+        }
+    return arguments
 
 
 def clipped_shares(loss: Loss, log_ratios: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

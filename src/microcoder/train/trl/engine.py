@@ -1,7 +1,8 @@
-"""The TRL engine: loads the model, builds the trainer, runs the missing steps."""
+"""The TRL engine: makes TRL's arguments of a recipe, loads the model, builds the trainer, runs the missing steps."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -9,20 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import trl
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from trl import GRPOConfig
 
-from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.errors import ConfigError, suggest
 from microcoder.judge.core.files import new_folder
-from microcoder.train.recipe.batching import cut_batches
-from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
+from microcoder.train.recipe.recipe import Batches, TrainConfig, cut_batches, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.tasks import EngineInputs, Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
-from microcoder.train.trl.arguments import build_arguments
-from microcoder.train.trl.sampling import check_model_length, require_vllm
+from microcoder.train.trl.clipping import translate_loss
+from microcoder.train.trl.sampling import check_model_length, require_vllm, vllm_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 
@@ -149,3 +151,58 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
         target_modules=lora.peft_modules,
         task_type="CAUSAL_LM",
     )
+
+
+def build_arguments(
+    config: TrainConfig, batches: Batches, *, output_dir: Path, longest_prompt_tokens: int = 0
+) -> GRPOConfig:
+    """Translate a recipe into TRL's arguments; how long prompts are matters to vLLM alone."""
+    on_gpu = torch.cuda.is_available()
+    model, algorithm, optimizer = config.weights, config.algorithm, config.optimizer
+    decided: dict[str, Any] = dict(
+        output_dir=str(output_dir),
+        use_cpu=not on_gpu,
+        bf16=model.compute_dtype == "bfloat16",
+        seed=config.seed,
+        # The order of the problems is ours (`schedules.order_problems`), so that it survives a resume.
+        shuffle_dataset=False,
+        max_steps=config.num_steps * batches.updates_per_step,
+        per_device_train_batch_size=batches.micro_batch_rollouts,
+        gradient_accumulation_steps=batches.gradient_accumulation_steps,
+        generation_batch_size=batches.rollouts_per_step,
+        num_generations=config.rollout.num_samples,
+        num_generations_eval=config.evaluation.samples_per_problem,
+        num_iterations=1,
+        max_completion_length=config.rollout.max_response_tokens,
+        chat_template_kwargs=dict(config.prompt.chat_template_options),
+        **vllm_arguments(config, longest_prompt_tokens=longest_prompt_tokens),
+        beta=algorithm.kl_coefficient,
+        # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
+        use_bias_correction_kl=False,
+        **translate_loss(algorithm),
+        # TRL's advantages are replaced by ours; set all the same, for TRL's log.
+        scale_rewards="group" if algorithm.advantage == "grpo" else "none",
+        learning_rate=optimizer.learning_rate,
+        optim=optimizer.name,
+        lr_scheduler_type=optimizer.schedule,
+        warmup_steps=optimizer.warmup_steps * batches.updates_per_step,
+        weight_decay=optimizer.weight_decay,
+        adam_beta2=optimizer.beta2,
+        max_grad_norm=optimizer.max_grad_norm,
+        gradient_checkpointing=model.gradient_checkpointing,
+        logging_steps=1,
+        # Checkpoints are asked for at step boundaries by the trainer, and evaluation is ours.
+        save_strategy="no",
+        eval_strategy="no",
+        disable_tqdm=True,
+        dataloader_pin_memory=on_gpu,
+    )
+    known = [field.name for field in dataclasses.fields(GRPOConfig)]
+    if unknown := next((name for name in config.trl if name not in known), None):
+        hint = suggest(unknown, known) or "see its GRPOConfig"
+        raise ConfigError(f"[trl] {unknown} is not an option of TRL {trl.__version__}; {hint}")
+    try:
+        options: dict[str, Any] = {"report_to": "none", "run_name": output_dir.absolute().parent.name, **config.trl}
+        return GRPOConfig(**decided, **options)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"TRL refuses this recipe: {str(error).strip().splitlines()[0]}") from None

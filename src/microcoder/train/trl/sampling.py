@@ -23,8 +23,8 @@ from trl import GRPOTrainer
 
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.installation import how_to_install
-from microcoder.train.metrics import ScoredRollout
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.rollouts import ScoredRollout
 
 
 def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_tokens: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -26,19 +27,19 @@ from microcoder.train.algorithm.continuation import choose_truncated, continuati
 from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.schedules import order_problems, staged_value
-from microcoder.train.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
-from microcoder.train.metrics import EvaluationMetrics, ScoredRollout, StepMetrics, list_numbers
-from microcoder.train.recipe.batching import Batches
-from microcoder.train.recipe.recipe import build_extractor, build_rewards
+from microcoder.train.algorithm.scoring import build_rules, read_program, score_heldout, score_rollouts
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
+from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
+from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
+from microcoder.train.run.judging import EarlyJudge, watch_landing
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, measure_grid, write_probe
-from microcoder.train.run.recorder import Recorder, summarise_step
+from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task
 from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
 from microcoder.train.trl.clipping import clipped_shares, note_clipped
 from microcoder.train.trl.frugal import PLACE, FrugalGRPOTrainer
-from microcoder.train.trl.landing import EarlyJudge, watch_landing
 from microcoder.train.trl.sampling import (
     SampledGroup,
     apart,
@@ -82,18 +83,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.judge, self.run, self.run_clock, self.observer = inputs.judge, inputs.run, run_clock, inputs.observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
-        self.step_limit = config.rollout.max_response_tokens
-        self.rewards = build_rewards(config.rewards)
-        self.extract = build_extractor(config.extractor)
-        self.rules = self._build_rules(self.step_limit)
-        self.recorder = Recorder(
-            inputs.run,
-            schedule=config.rollout.temperature,
-            watch=config.rollout.diversity_watch,
-            learning_rate=config.optimizer.learning_rate,
-            num_steps=config.num_steps,
-            ideas=config.algorithm.ideas,
+        self.rules = build_rules(
+            config.algorithm,
+            max_response_tokens=config.rollout.max_response_tokens,
+            rewards=build_rewards(config.rewards),
+            extract=build_extractor(config.extractor),
         )
+        self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
@@ -133,18 +129,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     # --- sampling and scoring: one call a step ---------------------------------------------------------------
 
-    def _build_rules(self, max_response_tokens: int) -> Rules:
-        return build_rules(
-            self.config.algorithm,
-            max_response_tokens=max_response_tokens,
-            rewards=self.rewards,
-            extract=self.extract,
-        )
-
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         limit = staged_value(self.config.rollout.length_limits, step=self.steps_done + 1)
-        self.step_limit = limit
-        self.rules = self._build_rules(limit)
+        self.rules = replace(self.rules, max_response_tokens=limit)
         temperature = self.recorder.step_temperature(self.steps_done + 1)
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
         filtering, choice = self.config.algorithm.group_filtering, self.config.algorithm.problem_choice
@@ -253,7 +240,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         def begin(prompt: Sequence[int], response: Sequence[int]) -> None:
             if task := tasks.get(tuple(prompt)):
                 ((rollout,),) = self._rollouts([list(response)], [task], limit)
-                early.begin(read_program(rollout, task.problem, self.extract), task.problem)
+                early.begin(read_program(rollout, task.problem, self.rules.extract), task.problem)
 
         with watch_landing(self.vllm_generation.llm, begin):
             return super()._generate_single_turn(prompt_ids, *others, **options)
@@ -274,7 +261,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
         tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_ids, self.config.rollout.num_samples)]
-        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.step_limit)
+        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.rules.max_response_tokens)
         with self.clock.phase("judge"):
             return score_rollouts(
                 rollouts_P_G,
@@ -316,12 +303,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 scored_P_G, step=self.steps_done, temperature=settings.temperature, seconds=seconds
             )
             if metrics is not None:
-                self.observer.evaluation(metrics)
                 self._report(metrics, prefix="eval_heldout/")
 
     def _continue_truncated(self) -> None:
         """Let truncated responses of the step go on, by the weights that sampled them; record how they end."""
-        step, evaluation, limit = self.steps_done + 1, self.config.evaluation, self.step_limit
+        step, evaluation, limit = self.steps_done + 1, self.config.evaluation, self.rules.max_response_tokens
         samples = [sample for group in gather_object(self._scored_P_G) for sample in group]
         chosen = choose_truncated(samples, most=evaluation.continue_truncated, seed=self.config.seed, step=step)
         ends: list[list[ScoredRollout]] = []
@@ -401,7 +387,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 completion_ids = [[*begin, *rest] for begin, rest in zip(begins, rests, strict=True)]
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]
-                groups = score_heldout(rollouts_P_G, problems_P, judge=self.judge, extract=self.extract)
+                groups = score_heldout(rollouts_P_G, problems_P, judge=self.judge, extract=self.rules.extract)
                 scored.extend(zip((index for index, _ in chunk), groups, strict=True))
             policy.train(was_training)
         return [group for _, group in sorted(dict(gather_object(scored)).items())]
@@ -432,16 +418,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 everyone,
                 step=step,
                 temperature=self.temperature,
-                max_response_tokens=self.step_limit,
+                max_response_tokens=self.rules.max_response_tokens,
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
                 filtered_P_G=filtered,
             )
-            recorded = self.recorder.record_step(everyone, metrics)
-            self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
-            self._report(recorded.metrics, prefix="")
-            for alarm in recorded.new_alarms:
-                self.observer.note(f"step {step}: {alarm}")
+            self._report(self.recorder.record_step(everyone, metrics), prefix="")
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()

@@ -23,13 +23,12 @@ from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
 from microcoder.train.algorithm.active import ActiveChoice
-from microcoder.train.algorithm.schedules import order_problems, transitions
+from microcoder.train.algorithm.schedules import order_problems
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.recipe.batching import count_verl_devices
-from microcoder.train.recipe.recipe import TrainConfig, require_optimizer
-from microcoder.train.run.alarms import find_alarms, select_new
+from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
 from microcoder.train.run.probe import read_probe
+from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task, Tasks
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import silence_transformers
@@ -191,7 +190,8 @@ class _Shown:
     """What an observer was shown of a run directory so far: all that was there when this began."""
 
     def __init__(self, inputs: EngineInputs) -> None:
-        self._run, self._config, self._observer = inputs.run, inputs.config, inputs.observer
+        self._run, self._observer = inputs.run, inputs.observer
+        self._recorder = Recorder.of_recipe(inputs.run, inputs.config, inputs.observer)
         self._has_probe = self._run.probe.exists()
         self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
 
@@ -203,20 +203,9 @@ class _Shown:
         evaluations = self._run.read_evaluations()
         for row in evaluations[self._evaluations :]:
             self._observer.evaluation(EvaluationMetrics(**row))
-        rows, rollout = self._run.read_metrics(), self._config.rollout
+        rows = self._run.read_metrics()
         for number in range(self._steps, len(rows)):
-            metrics, before = StepMetrics(**rows[number]), rows[:number]
-            self._observer.step(metrics, num_steps=self._config.num_steps)
-            alarms = find_alarms(
-                metrics,
-                history=before,
-                watch=rollout.diversity_watch,
-                breaks=transitions(rollout.temperature),
-                num_steps=self._config.num_steps,
-                ideas=self._config.algorithm.ideas,
-            )
-            for alarm in select_new(alarms, before):
-                self._observer.note(f"step {metrics.step}: {alarm}")
+            self._recorder.show_step(StepMetrics(**rows[number]), rows[:number])
         self._steps, self._evaluations = len(rows), len(evaluations)
 
 

@@ -23,7 +23,7 @@ from microcoder.judge.core.rewards import Reward
 from microcoder.judge.core.types import Program, Rollout, Verdict
 from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group, score_apart
-from microcoder.train.metrics import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.weights import RolloutReader, end_token_ids, opens_thinking
 from microcoder.train.verl.names import COLUMN, problem_name
 

@@ -5,6 +5,7 @@ Each key is a table or key of a recipe under the same name, so that a verl user 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,88 +100,60 @@ def _explain(error: ValidationError) -> ConfigError:
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
     """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say."""
+    for fault in _find_idle(config, settings):
+        raise ConfigError(fault)
+
+
+def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, longest, mode = (
-        str(algorithm.adv_estimator),
-        config.data.max_response_length,
-        config.trainer.v1.trainer_mode,
-    )
-    correction = algorithm.get("rollout_correction") or {}
+    estimator, longest, mode = algorithm.adv_estimator, config.data.max_response_length, config.trainer.v1.trainer_mode
+    correction, usual = algorithm.get("rollout_correction") or {}, f"trainer.v1.trainer_mode={TRAINER_MODE}"
     is_corrected = any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
+    if "async" in str(mode):
+        if not settings.mismatch and not is_corrected:
+            yield (
+                f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for that; add "
+                "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
+                'rollout.mismatch.correction = "off")'
+            )
+        if not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None):
+            yield (
+                f"with trainer_mode={mode} a batch holds responses of two temperatures, where verl takes log-probs at "
+                f"one temperature; use a constant one, or {usual}"
+            )
+        if settings.seeded_sampling:
+            yield (
+                f"microcoder.seeded_sampling: with trainer_mode={mode} an interrupted response goes on with the random "
+                f"numbers that it began with; leave it out, or use {usual}"
+            )
+    # Ours is there in what a reward worker reads: the trainer has entered it.
+    if rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER):
+        yield "temperature and limit travel by our manager; leave rollout.agent.agent_loop_manager_class out"
+    if algorithm.use_kl_in_reward:
+        yield f"use_kl_in_reward is later than {estimator}; use actor_rollout_ref.actor.use_kl_loss=True"
+    if not algorithm.get("norm_adv_by_std_in_grpo", True):
+        yield f"norm_adv_by_std_in_grpo does nothing here; use algorithm.adv_estimator={ESTIMATORS}dr_grpo"
+    if settings.mismatch and is_corrected:
+        yield "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one"
+    if settings.mismatch and not rollout.calculate_log_probs:
+        yield "microcoder.mismatch needs log-probs; add actor_rollout_ref.rollout.calculate_log_probs=True"
     staged = [stage.max_response_tokens for stage in settings.length_stages]
     limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
-    is_ahead = "async" in str(mode)
-    for is_wrong, message in (
-        (
-            is_ahead and not settings.mismatch and not is_corrected,
-            f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for that; add "
-            "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
-            'rollout.mismatch.correction = "off")',
-        ),
-        (
-            is_ahead and not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None),
-            f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from before "
-            "and after, where verl takes log-probs at one temperature; use a constant one, or "
-            f"trainer.v1.trainer_mode={TRAINER_MODE}",
-        ),
-        (
-            is_ahead and settings.seeded_sampling,
-            f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
-            f"random numbers that it began with; leave it out, or use trainer.v1.trainer_mode={TRAINER_MODE}",
-        ),
-        (
-            # Ours is there in what a reward worker reads: the trainer has entered it.
-            rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER),
-            f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and limit travel; "
-            "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)",
-        ),
-        (
-            algorithm.use_kl_in_reward,
-            f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
-            "actor_rollout_ref.actor.use_kl_loss=True",
-        ),
-        (
-            not algorithm.get("norm_adv_by_std_in_grpo", True),
-            f"algorithm.norm_adv_by_std_in_grpo=False does nothing with {estimator}; use "
-            f"algorithm.adv_estimator={ESTIMATORS}dr_grpo",
-        ),
-        (
-            settings.mismatch and is_corrected,
-            "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one",
-        ),
-        (
-            settings.mismatch and not rollout.calculate_log_probs,
-            "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
-            "actor_rollout_ref.rollout.calculate_log_probs=True",
-        ),
-        (
-            limit > longest,
-            f"microcoder's limit of {limit} tokens is beyond data.max_response_length={longest}, where verl cuts; "
-            f"use data.max_response_length={limit}",
-        ),
-        (
-            reward.reward_manager.name != REWARD_MANAGER,
+    if limit > longest:
+        yield f"verl cuts at data.max_response_length={longest}; use data.max_response_length={limit}"
+    if reward.reward_manager.name != REWARD_MANAGER:
+        yield (
             f"reward.reward_manager.name = {reward.reward_manager.name} says no verdicts, which masks and advantages "
-            f"are decided by; use {REWARD_MANAGER}, and bring a reward of your own by +microcoder.rewards",
-        ),
-        (
-            reward.custom_reward_function.path
-            or reward.get("reward_kwargs")
-            or reward.sandbox_fusion.url
-            or reward.reward_model.enable,
+            f"are decided by; use {REWARD_MANAGER}, and bring a reward of your own by +microcoder.rewards"
+        )
+    others = (reward.custom_reward_function.path, reward.sandbox_fusion.url, reward.reward_model.enable)
+    if any(others) or reward.get("reward_kwargs"):
+        yield (
             f"reward.reward_manager.name={REWARD_MANAGER} judges by itself: reward.custom_reward_function, "
-            "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out",
-        ),
-        (
-            isinstance(settings.problem_choice, ActiveChoice)
-            and (
-                # Ours or verl's: a reward worker reads the latter.
-                mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
-                or (algorithm.get("filter_groups") or {}).get("enable")
-            ),
-            "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
-            f"trainer.v1.trainer_mode={TRAINER_MODE} without algorithm.filter_groups, or leave it out",
-        ),
-    ):
-        if is_wrong:
-            raise ConfigError(message)
+            "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out"
+        )
+    # The mode is ours or verl's: a reward worker reads the latter.
+    is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
+    is_usual = mode in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
+    if isinstance(settings.problem_choice, ActiveChoice) and (is_filtered or not is_usual):
+        yield f"microcoder.problem_choice=active fills a step itself; use {usual} without algorithm.filter_groups"

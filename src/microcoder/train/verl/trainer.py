@@ -31,11 +31,12 @@ from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature
 from microcoder.train.algorithm.schedules import staged_value
 from microcoder.train.algorithm.scoring import build_rules
-from microcoder.train.metrics import SamplerMismatch, ScoredRollout, list_numbers
+from microcoder.train.metrics import Groups, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
+from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import measure_grid, write_probe
-from microcoder.train.run.recorder import Groups, Recorder, summarise_step
+from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
 from microcoder.train.verl.rows import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -124,16 +124,14 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
         run: where the run is, or will be; all machines with training processes must see it under one path.
         model: folder of the starting weights; None: as the recipe names them.
     """
-    refuse_unmappable(config)
+    for fault in _find_unmappable(config):
+        raise ConfigError(fault)
     decided = {
         **DECIDED,
         **{name: attrgetter(key)(config) for key, names in KEYS.items() for name in names},
-        **_run(config, run, model),
-        **_updates(config),
+        **_combine(config, run, model),
         **_model(config),
-        **_optimizer(config),
         **translate_loss(config),
-        **_rollout(config),
         **_plugin(config, run),
     }
     for name in config.verl:
@@ -158,57 +156,51 @@ def describe_command(options: Mapping[str, Any]) -> str:
     return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))])
 
 
-def refuse_unmappable(config: TrainConfig) -> None:
-    """Refuse what verl has no counterpart of, or computes otherwise than it is meant."""
+def _find_unmappable(config: TrainConfig) -> Iterator[str]:
+    """Yield what verl has no counterpart of, or computes otherwise than it is meant."""
     loss, lora, filtering = config.algorithm.loss, config.weights.lora, config.algorithm.group_filtering
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
-    usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
-    mode = _mode(config)
-    for is_wrong, message in (
-        (
-            isinstance(loss, DrGrpoLoss) and config.rollout.length_stages,
+    if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
+        yield (
             "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
-            'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl',
-        ),
-        (
-            _corrects_mismatch(config) and _has_own_correction(config),
+            'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
+        )
+    if _corrects_mismatch(config) and _has_own_correction(config):
+        yield (
             "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
-            "--rollout.mismatch.correction off, or leave out the latter",
-        ),
-        (
-            mode not in TRAINER_MODES,
-            f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}",
-        ),
-        (
-            strategy not in ("dp", "fsdp", "fsdp2"),
+            "--rollout.mismatch.correction off, or leave out the latter"
+        )
+    if (mode := _mode(config)) not in TRAINER_MODES:
+        yield f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}"
+    if strategy not in ("dp", "fsdp", "fsdp2"):
+        yield (
             f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
-            "command of your own instead (docs/verl.md)",
-        ),
-        (
-            lora is not None and lora.dropout > 0,
-            "model.lora.dropout is not in verl 0.9.1; leave it out, or use --engine trl",
-        ),
-        (
-            isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds,
-            "algorithm.group_filtering.max_rounds does nothing in verl, which asks others until a step is full; "
-            "leave it out, or use --engine trl",
-        ),
-        (
-            isinstance(config.model, HuggingFaceModel) and config.model.revision,
-            "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
-            "folder",
-        ),
-        (
-            config.optimizer.schedule == "linear",
-            'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl',
-        ),
-    ):
-        if is_wrong:
-            raise ConfigError(message)
+            "command of your own instead (docs/verl.md)"
+        )
+    if lora is not None and lora.dropout > 0:
+        yield "model.lora.dropout is not in verl 0.9.1; leave it out, or use --engine trl"
+    usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
+    if isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds:
+        yield (
+            "algorithm.group_filtering.max_rounds does nothing in verl, which asks others until a step is full; leave "
+            "it out, or use --engine trl"
+        )
+    if isinstance(config.model, HuggingFaceModel) and config.model.revision:
+        yield "model.revision is engine trl's; `hf download MODEL --revision REVISION`, and pass --model.path FOLDER"
+    if config.optimizer.schedule == "linear":
+        yield (
+            'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl'
+        )
 
 
-def _run(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
-    evaluation, data = config.evaluation, run.root.absolute() / "verl"
+def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
+    """Return what follows from more than one key, or is said otherwise than ours."""
+    rollout, optimizer, evaluation, batch = config.rollout, config.optimizer, config.evaluation, config.batch
+    data, is_8bit = run.root.absolute() / "verl", optimizer.name == "adamw_8bit"
+    # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
+    is_separate = _mode(config) == SEPARATE_ASYNC
+    updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
+    is_filtered = isinstance(config.algorithm.group_filtering, DynamicFiltering)
     return {
         f"{MODEL}.path": model or getattr(config.model, "path", "MODEL"),
         "trainer.default_local_dir": str(run.checkpoints.absolute()),
@@ -216,18 +208,21 @@ def _run(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str,
         "data.train_files": str(data / "train.parquet"),
         "data.val_files": str(data / "heldout.parquet"),
         "data.val_batch_size": max(1, evaluation.batch_rollouts // evaluation.samples_per_problem),
-        "data.max_response_length": max(config.rollout.longest_response_tokens, evaluation.max_response_tokens or 0),
+        "data.max_response_length": max(rollout.longest_response_tokens, evaluation.max_response_tokens or 0),
         **{f"+data.apply_chat_template_kwargs.{k}": v for k, v in config.prompt.chat_template_options.items()},
-    }
-
-
-def _updates(config: TrainConfig) -> dict[str, Any]:
-    """Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it."""
-    is_separate, batch = _mode(config) == SEPARATE_ASYNC, config.batch
-    updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
-    return {
-        f"{ACTOR}.optim.lr_warmup_steps": config.optimizer.warmup_steps * updates,
+        f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps * updates,
         **({"trainer.v1.separate_async.parameter_sync_step": updates} if is_separate else {}),
+        f"{ACTOR}.optim.optimizer_impl": "bitsandbytes.optim" if is_8bit else "torch.optim",
+        f"{ACTOR}.optim.optimizer": "AdamW8bit" if is_8bit else "AdamW",
+        f"{ACTOR}.optim.betas": [0.9, optimizer.beta2],
+        f"{ACTOR}.optim.lr_scheduler_type": "cosine" if optimizer.schedule == "cosine" else "constant",
+        f"{ACTOR}.optim.min_lr_ratio": 0.0,
+        f"{ACTOR}.optim.num_cycles": 0.5,
+        f"{ACTOR}.use_kl_loss": config.algorithm.kl_coefficient > 0,
+        # Until the first step; then the plug-in's schedule decides.
+        f"{ROLLOUT}.temperature": getattr(rollout.temperature, "value", 1.0),
+        f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
+        **({"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}),
     }
 
 
@@ -258,20 +253,6 @@ def _model(config: TrainConfig) -> dict[str, Any]:
     return decided
 
 
-def _optimizer(config: TrainConfig) -> dict[str, Any]:
-    optimizer = config.optimizer
-    is_8bit = optimizer.name == "adamw_8bit"
-    found: dict[str, Any] = {
-        "optimizer_impl": "bitsandbytes.optim" if is_8bit else "torch.optim",
-        "optimizer": "AdamW8bit" if is_8bit else "AdamW",
-        "betas": [0.9, optimizer.beta2],
-        "lr_scheduler_type": "cosine" if optimizer.schedule == "cosine" else "constant",
-        "min_lr_ratio": 0.0,
-        "num_cycles": 0.5,
-    }
-    return {f"{ACTOR}.optim.{key}": value for key, value in found.items()}
-
-
 def translate_loss(config: TrainConfig) -> dict[str, Any]:
     """Return the options of verl's actor that make a recipe's loss."""
     loss = config.algorithm.loss
@@ -290,17 +271,6 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
     if isinstance(loss, SapoLoss):
         options |= {"tau_pos": loss.temperature_positive, "tau_neg": loss.temperature_negative}
     return {f"{ACTOR}.{name}": value for name, value in options.items()}
-
-
-def _rollout(config: TrainConfig) -> dict[str, Any]:
-    is_filtered = isinstance(config.algorithm.group_filtering, DynamicFiltering)
-    return {
-        f"{ACTOR}.use_kl_loss": config.algorithm.kl_coefficient > 0,
-        # Until the first step; then the plug-in's schedule decides.
-        f"{ROLLOUT}.temperature": getattr(config.rollout.temperature, "value", 1.0),
-        f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
-        **({"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}),
-    }
 
 
 def _corrects_mismatch(config: TrainConfig) -> bool:
