@@ -40,9 +40,9 @@ BUDGETS = {
     "train": 720,
     "train/algorithm": 1340,
     "train/recipe": 610,
-    "train/run": 2580,
-    "train/trl": 1120,
-    "train/verl": 1750,
+    "train/run": 2560,
+    "train/trl": 1150,
+    "train/verl": 1770,
     "lab": 10,
     "lab/yardstick": 1070,
     "lab/studies": 2920,
@@ -50,7 +50,7 @@ BUDGETS = {
     "view": 1800,
     "integrations": 930,
     "integrations/lm_eval_tasks": 10,
-    "cli": 2020,
+    "cli": 2030,
     "": 100,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

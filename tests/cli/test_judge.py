@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import microcoder.cli.judge as command
-from microcoder.cli.options import JudgeFlags
+from microcoder.cli.judge_options import JudgeFlags
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.run.submissions import VerdictFile
 
@@ -227,14 +227,14 @@ def test_a_weak_sandbox_is_announced(
 
     source = write(tmp_path / "in.jsonl", submission("a"))
     monkeypatch.setattr(
-        "microcoder.cli.options.Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"])
+        "microcoder.cli.judge_options.Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"])
     )
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
     assert captured.err.count("sandbox is degraded; missing: mount_namespace, pid_namespace, ") == 1
     assert captured.err.count(": everything is judged") == 1
     assert json.loads(captured.out)["isolation"]["level"] == "degraded"
-    monkeypatch.setattr("microcoder.cli.options.Judge", partial(Judge, layers=["resource_limits"]))
+    monkeypatch.setattr("microcoder.cli.judge_options.Judge", partial(Judge, layers=["resource_limits"]))
     with pytest.raises(EvaluatorFault, match="--unsafe"):
         command.judge(source, output=tmp_path / "other.jsonl")
 

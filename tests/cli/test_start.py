@@ -64,6 +64,7 @@ def test_help_of_a_verb_imports_no_other_verb() -> None:
     assert {name for name in modules if name.startswith("microcoder.cli.")} == {
         "microcoder.cli.display",
         "microcoder.cli.judge",
+        "microcoder.cli.judge_options",
         "microcoder.cli.options",
     }
     assert not modules & NEVER

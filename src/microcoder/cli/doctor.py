@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import microcoder
-from microcoder.cli.options import Json, SandboxFlags
+from microcoder.cli.judge_options import SandboxFlags
+from microcoder.cli.options import Json
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.fleet.probes import run_probes

@@ -17,7 +17,8 @@ from cyclopts import Parameter
 
 import microcoder
 from microcoder.cli.display import StepDisplay, describe_counts
-from microcoder.cli.options import Flag, Json, JudgeFlags, describe_lacks
+from microcoder.cli.judge_options import JudgeFlags, describe_lacks
+from microcoder.cli.options import Flag, Json
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.installation import how_to_install

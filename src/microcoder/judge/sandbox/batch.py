@@ -377,11 +377,11 @@ class Batch:
         # Written before it is cut: the kernel would free a page, and find and clear another.
         os.pwrite(0, content, 0)
         os.ftruncate(0, len(content))
-        for descriptor in (0,) if self._watch.is_silent else (0, 1, 2):
-            if descriptor:
-                os.ftruncate(descriptor, 0)
-            os.lseek(descriptor, 0, os.SEEK_SET)
+        os.lseek(0, 0, os.SEEK_SET)
         if not self._watch.is_silent:
+            for descriptor in (1, 2):
+                os.ftruncate(descriptor, 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
             stdin, stdout, stderr = self._library.styles
             sys.stdin = sys.__stdin__ = stdin.open(0, "r", _io.BufferedReader)
             sys.stdout = sys.__stdout__ = stdout.open(1, "w", _io.BufferedWriter)

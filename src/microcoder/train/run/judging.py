@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -121,23 +121,3 @@ class EarlyJudge:
             for future in futures:
                 future.cancel()
         self._begun.clear()
-
-
-@contextmanager
-def watch_landing(llm: Any, landed: Callable[[Sequence[int], Sequence[int]], None]) -> Iterator[None]:
-    """Call `landed` with the tokens of prompt and response of each request that a `vllm.LLM` finishes meanwhile."""
-    engine = llm.llm_engine
-    step = engine.step
-
-    def step_and_tell() -> list[Any]:
-        outputs = step()
-        for output in outputs:
-            if output.finished:
-                landed(output.prompt_token_ids, output.outputs[0].token_ids)
-        return outputs
-
-    engine.step = step_and_tell
-    try:
-        yield
-    finally:
-        del engine.step

@@ -90,23 +90,24 @@ class Recorder:
 
     def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> StepMetrics:
         """Write a step's rollouts and its row (`summarise_step`), and show it; return the row with its alarms."""
-        alarms = self._find_alarms(metrics, self.history)
+        alarms = self.find_alarms(metrics, self.history)
         metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
         _write_samples(self._run.rollout_file(metrics.step), scored_P_G, metrics)
         append_row(self._run.metrics, metrics.as_row())
-        self.show_step(metrics, self.history)
+        self.show_step(metrics, alarms, self.history)
         self.history.append(metrics.as_row())
         return metrics
 
-    def show_step(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> None:
-        """Show the observer a step, and the warnings that the step before did not have."""
+    def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) -> None:
+        """Show the observer a step, and those of its warnings that the step before did not have."""
         self._observer.step(metrics, num_steps=self._num_steps or metrics.step)
         known = history[-1].get("alarms", ()) if history else ()
-        for alarm in self._find_alarms(metrics, history):
+        for alarm in alarms:
             if alarm.name not in known:
                 self._observer.note(f"step {metrics.step}: {alarm}")
 
-    def _find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
+    def find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
+        """Return the early warnings that hold at a step, after the rows of those before."""
         return find_alarms(
             metrics,
             history=history,

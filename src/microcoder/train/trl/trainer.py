@@ -32,7 +32,7 @@ from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_number
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
-from microcoder.train.run.judging import EarlyJudge, watch_landing
+from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
 from microcoder.train.run.probe import choose_tasks, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
@@ -47,6 +47,7 @@ from microcoder.train.trl.sampling import (
     set_sampling,
     split_generated,
     start_sampler,
+    watch_landing,
 )
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.

@@ -205,7 +205,8 @@ class _Shown:
             self._observer.evaluation(EvaluationMetrics(**row))
         rows = self._run.read_metrics()
         for number in range(self._steps, len(rows)):
-            self._recorder.show_step(StepMetrics(**rows[number]), rows[:number])
+            metrics, before = StepMetrics(**rows[number]), rows[:number]
+            self._recorder.show_step(metrics, self._recorder.find_alarms(metrics, before), before)
         self._steps, self._evaluations = len(rows), len(evaluations)
 
 

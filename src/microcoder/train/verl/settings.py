@@ -106,7 +106,11 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
 
 def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, longest, mode = algorithm.adv_estimator, config.data.max_response_length, config.trainer.v1.trainer_mode
+    estimator, longest, mode = (
+        str(algorithm.adv_estimator),
+        config.data.max_response_length,
+        config.trainer.v1.trainer_mode,
+    )
     correction, usual = algorithm.get("rollout_correction") or {}, f"trainer.v1.trainer_mode={TRAINER_MODE}"
     is_corrected = any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
     if "async" in str(mode):
@@ -118,29 +122,44 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
             )
         if not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None):
             yield (
-                f"with trainer_mode={mode} a batch holds responses of two temperatures, where verl takes log-probs at "
-                f"one temperature; use a constant one, or {usual}"
+                f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from "
+                f"before and after, where verl takes log-probs at one temperature; use a constant one, or {usual}"
             )
         if settings.seeded_sampling:
             yield (
-                f"microcoder.seeded_sampling: with trainer_mode={mode} an interrupted response goes on with the random "
-                f"numbers that it began with; leave it out, or use {usual}"
+                f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
+                f"random numbers that it began with; leave it out, or use {usual}"
             )
     # Ours is there in what a reward worker reads: the trainer has entered it.
     if rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER):
-        yield "temperature and limit travel by our manager; leave rollout.agent.agent_loop_manager_class out"
+        yield (
+            f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and limit travel; "
+            "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)"
+        )
     if algorithm.use_kl_in_reward:
-        yield f"use_kl_in_reward is later than {estimator}; use actor_rollout_ref.actor.use_kl_loss=True"
+        yield (
+            f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
+            "actor_rollout_ref.actor.use_kl_loss=True"
+        )
     if not algorithm.get("norm_adv_by_std_in_grpo", True):
-        yield f"norm_adv_by_std_in_grpo does nothing here; use algorithm.adv_estimator={ESTIMATORS}dr_grpo"
+        yield (
+            f"algorithm.norm_adv_by_std_in_grpo=False does nothing with {estimator}; use "
+            f"algorithm.adv_estimator={ESTIMATORS}dr_grpo"
+        )
     if settings.mismatch and is_corrected:
         yield "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one"
     if settings.mismatch and not rollout.calculate_log_probs:
-        yield "microcoder.mismatch needs log-probs; add actor_rollout_ref.rollout.calculate_log_probs=True"
+        yield (
+            "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
+            "actor_rollout_ref.rollout.calculate_log_probs=True"
+        )
     staged = [stage.max_response_tokens for stage in settings.length_stages]
     limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
     if limit > longest:
-        yield f"verl cuts at data.max_response_length={longest}; use data.max_response_length={limit}"
+        yield (
+            f"microcoder's limit of {limit} tokens is beyond data.max_response_length={longest}, where verl cuts; "
+            f"use data.max_response_length={limit}"
+        )
     if reward.reward_manager.name != REWARD_MANAGER:
         yield (
             f"reward.reward_manager.name = {reward.reward_manager.name} says no verdicts, which masks and advantages "
@@ -156,4 +175,7 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
     is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
     is_usual = mode in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
     if isinstance(settings.problem_choice, ActiveChoice) and (is_filtered or not is_usual):
-        yield f"microcoder.problem_choice=active fills a step itself; use {usual} without algorithm.filter_groups"
+        yield (
+            "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
+            f"{usual} without algorithm.filter_groups, or leave it out"
+        )

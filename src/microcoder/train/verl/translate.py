@@ -186,7 +186,10 @@ def _find_unmappable(config: TrainConfig) -> Iterator[str]:
             "it out, or use --engine trl"
         )
     if isinstance(config.model, HuggingFaceModel) and config.model.revision:
-        yield "model.revision is engine trl's; `hf download MODEL --revision REVISION`, and pass --model.path FOLDER"
+        yield (
+            "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
+            "folder"
+        )
     if config.optimizer.schedule == "linear":
         yield (
             'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl'
