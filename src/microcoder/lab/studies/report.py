@@ -14,6 +14,7 @@ from typing import Any
 
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import read_rows
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.effects import Estimate, Solved, estimate_accuracy, estimate_difference
 from microcoder.lab.studies.history import History, read_history
@@ -142,8 +143,10 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
         links.append((text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"}))
     if history.steps:
         total, truncated, masked = count_masked(history)
-        ends = _ends(history, "truncated_share", "{:.1%}", "{:.1%}")
-        text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends and f', {ends}'}."
+        shares = [step.truncated_share for step in history.steps]
+        first, last = (fmean(part) for part in (shares[: len(shares) // 10 or 1], shares[-(len(shares) // 10 or 1) :]))
+        ends = f", {first:.1%} at first, {last:.1%} in the end" if len(shares) > 1 else ""
+        text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends}."
         idle = masked - round(sum(s.masked_effective_share * sum(s.outcomes.values()) for s in history.steps))
         text += f" Of {masked:,} masked, {idle:,} would have had an advantage of 0 anyway." if masked else ""
         links.append((text, "truncated rollouts", {"truncated": "yes"}))
@@ -291,7 +294,7 @@ def _outcomes(history: History) -> Iterator[dict[str, Any]]:
 
 
 def _continued(history: History) -> Iterator[dict[str, Any]]:
-    if not (rows := history.run.read_continuations()):
+    if not (rows := read_rows(history.run.continuations)):
         return
     counts = {fate: one for fate, one in count_continued(rows).items() if one.truncated}
     said = [
@@ -367,13 +370,6 @@ def count_masked(history: History) -> tuple[int, int, int]:
     nums = [sum(step.outcomes.values()) for step in history.steps]
     truncated = sum(round(step.truncated_share * num) for step, num in zip(history.steps, nums, strict=True))
     return sum(nums), truncated, sum(sum(step.masked.values()) for step in history.steps)
-
-
-def _ends(history: History, name: str, first: str, second: str) -> str:
-    values = [value for step in history.steps if (value := getattr(step, name)) is not None]
-    num = max(1, len(values) // 10)
-    ends = (first.format(fmean(values[:num])), second.format(fmean(values[-num:]))) if len(values) > 1 else ()
-    return "{} at first, {} in the end".format(*ends) if ends else ""
 
 
 # ----- What an algorithm is called.

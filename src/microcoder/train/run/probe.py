@@ -11,7 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from microcoder.judge.core.files import read_json, write_json
 from microcoder.train.algorithm.sampling import DiversityTemperature
@@ -129,10 +130,7 @@ def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Seque
 
 def read_probe(run: RunDirectory) -> Probe:
     """Return the recorded probe."""
-    record: dict[str, Any] = read_json(run.probe, what="probe")
-    record["points"] = tuple(ProbePoint(**point) for point in record["points"])
-    record["choice"] = Choice(record["choice"]["temperature"], tuple(record["choice"]["reasons"]))
-    return Probe(**record)
+    return TypeAdapter(Probe).validate_python(read_json(run.probe, what="probe"))
 
 
 def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:

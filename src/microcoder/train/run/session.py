@@ -19,7 +19,7 @@ from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_r
 from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
 from microcoder.train.run.estimate import explain_failures, measure_room
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.manifest import ROUNDING_KEYS, changed_keys, check_same_config, describe_start, digest_config
+from microcoder.train.run.manifest import NEUTRAL_KEYS, changed_keys, check_same_config, describe_start, digest_config
 from microcoder.train.run.tasks import EngineInputs, load_engine, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -148,7 +148,11 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         return
     recorded = run.read_manifest()
     began, now = (
-        {"problems": begun["problems"], "num_processes": begun["machine"]["num_processes"]}
+        {
+            "problems": begun["problems"],
+            "num_processes": begun["machine"]["num_processes"],
+            "programs that import the packages": begun["environment"]["packages"]["pins"],
+        }
         for begun in (recorded, manifest)
     )
     check_unchanged(run.root, began, now, TrainingError)
@@ -156,18 +160,12 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         raise TrainingError(
             f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
         )
-    imported, now = (judged_by["environment"]["packages"]["pins"] for judged_by in (recorded, manifest))
-    if imported != now:
-        raise TrainingError(
-            f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
-            f"{json.dumps(now)}; restore the original, or use another --run-dir"
-        )
     if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
         observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
     if recorded["packages"] != manifest["packages"]:
         observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
-    changed = changed_keys(recorded["config"], config, neutral=())
-    if changes := [each for each in changed if each.partition(":")[0] in ROUNDING_KEYS]:
+    # Others than these were refused, or change nothing.
+    if changes := changed_keys(recorded["config"], config, neutral=NEUTRAL_KEYS):
         observer.note(
             f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
         )

@@ -40,6 +40,7 @@ from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
 from microcoder.train.verl.rows import (
+    SampledResponse,
     build_reader,
     decide,
     read_rows,
@@ -172,11 +173,9 @@ class MicroCoder(PPOTrainer):
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         """Decide the step's rewards, masks and advantages; verl's estimator and corrections run between."""
-        groups = read_sessions(
-            batch, reader=self.reader, extract=self.extract, max_response_tokens=self.config.data.max_response_length
-        )
+        groups = self._read_sessions(batch, limit=self.config.data.max_response_length)
         rules = build_rules(self.algorithm, max_response_tokens=self.limit, rewards=self.rewards, extract=self.extract)
-        scored_P_G = decide(groups, rules=rules, seed=self.settings.seed, step=self.global_steps)
+        scored_P_G = decide(groups, rules=rules, step=self.global_steps)
         names_P_G = [[session.name for session in group] for group in groups]
         scored = _by_name(names_P_G, scored_P_G)
         self._write_rewards(batch, scored)
@@ -190,6 +189,10 @@ class MicroCoder(PPOTrainer):
         self._groups += names_P_G
         metrics.update(describe(scored_P_G, temperature=self.temperature, limit=self.limit))
         return batch
+
+    def _read_sessions(self, batch: Any, *, limit: int) -> list[list[SampledResponse]]:
+        drawn = {"seed": self.settings.seed, "step": self.global_steps}
+        return read_sessions(batch, reader=self.reader, extract=self.extract, max_response_tokens=limit, **drawn)
 
     def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
         """Write each response's reward where verl keeps it; an unscored one's is the mean of those that were scored.
@@ -271,7 +274,7 @@ class MicroCoder(PPOTrainer):
 
         def observe(*args: Any, **kwargs: Any) -> Any:
             batch, metrics = take(*args, **kwargs)
-            seen.extend(read_sessions(batch, reader=self.reader, extract=self.extract, max_response_tokens=longest))
+            seen.extend(self._read_sessions(batch, limit=longest))
             return batch, metrics
 
         self.replay_buffer.sample = observe
