@@ -89,7 +89,8 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estima
         return None
     mean = math.fsum(values) / len(values)
     if min(values) == max(values):
-        return _estimate_without_spread(values[0], len(values), lowest)
+        # The bootstrap would claim certainty from 0 of 5 solved.
+        return Estimate(values[0], *_ends_without_spread(values[0], len(values), lowest, 1.0), len(values))
     try:
         import numpy as np
     except ImportError:  # The same, slower, by other draws: a second for five hundred problems.
@@ -105,14 +106,14 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estima
     return Estimate(mean, min(low, mean), max(high, mean), len(values))
 
 
-def _estimate_without_spread(value: float, num_problems: int, lowest: float) -> Estimate:
-    """Widen an interval for equal values: the bootstrap would claim certainty from 0 of 5 solved.
+def _ends_without_spread(value: float, num_draws: int, lowest: float, highest: float) -> tuple[float, float]:
+    """Return the ends of the interval of equal values between two bounds.
 
-    `unseen` is the largest share of problems that could behave otherwise and still, with probability 2.5 %, never
-    be drawn (at value 0 or 1 of an accuracy this is the exact binomial interval).
+    `unseen` is the largest share of draws that could be otherwise and still, with probability 2.5 %, never be seen (at
+    value 0 or 1 of an accuracy this is the exact binomial interval).
     """
-    unseen = 1 - _TAIL ** (1 / num_problems)
-    return Estimate(value, value + unseen * (lowest - value), value + unseen * (1.0 - value), num_problems)
+    unseen = 1 - _TAIL ** (1 / num_draws)
+    return value + unseen * (lowest - value), value + unseen * (highest - value)
 
 
 if TYPE_CHECKING:
@@ -295,16 +296,10 @@ def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: floa
 
     num_seeds, value, each = len(by_seed), float(np.mean(by_seed)), tuple(map(float, by_seed))
     if of_seeds + of_units <= _ROUNDING**2 * (1 + value**2):
-        return _bound(value, num_units, each, span=span)
+        low, high = -math.inf, math.inf
+        if span is not None:
+            low, high = _ends_without_spread(value, max(num_seeds, num_units), -span, span)
+        return Effect(value, low, high, num_seeds, num_units, each)
     freedom = (of_seeds + of_units) ** 2 / (of_seeds**2 / max(1, num_seeds - 1) + of_units**2 / max(1, num_units - 1))
     half = student_quantile(1 - ALPHA / 2, freedom) * math.sqrt(of_seeds + of_units)
     return Effect(value, value - half, value + half, num_seeds, num_units, each, freedom)
-
-
-def _bound(value: float, num_units: int, by_seed: tuple[float, ...], *, span: float | None) -> Effect:
-    num_seeds = len(by_seed)
-    if span is None:
-        return Effect(value, -math.inf, math.inf, num_seeds, num_units, by_seed)
-    unseen = 1 - (ALPHA / 2) ** (1 / max(num_seeds, num_units))
-    low, high = value - unseen * (span + value), value + unseen * (span - value)
-    return Effect(value, low, high, num_seeds, num_units, by_seed)
