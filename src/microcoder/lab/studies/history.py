@@ -28,7 +28,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from microcoder.data.micro import TIERS
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.types import Outcome
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory, read_rollouts
@@ -109,6 +110,11 @@ def read_history(run_directory: Path) -> History:
         steps=_parse(run.read_metrics(), StepMetrics, run.metrics),
         evaluations=_parse(run.read_evaluations(), EvaluationMetrics, run.evaluations),
     )
+
+
+def missing_extra(error: ImportError) -> ConfigError:
+    """Say what to install for the part of the report that needs more than the core."""
+    return ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}")
 
 
 def _parse(rows: Sequence[Row], row_type: type[RowT], path: Path) -> list[RowT]:
