@@ -149,12 +149,6 @@ class Effect:
         return max(self.value - self.low, self.high - self.value)
 
     @property
-    def mirrored(self) -> Effect:
-        """The effect with the other sign."""
-        by_seed = tuple(-value for value in self.by_seed)
-        return Effect(-self.value, -self.high, -self.low, self.num_seeds, self.num_units, by_seed, self.freedom)
-
-    @property
     def is_nothing(self) -> bool:
         """Whether every seed gave zero."""
         return all(abs(value) < _ROUNDING for value in self.by_seed)
