@@ -52,17 +52,17 @@ class Estimate:
         return self.low > 0 or self.high < 0
 
 
-def estimate_accuracy(solved: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
+def estimate_accuracy(solved: Solved, *, k: int = 1) -> Estimate | None:
     """Return mean pass@k over problems (k = 1: mean accuracy), or None if no problem has k scored samples."""
     by_problem = _pass_at_k_by_problem(solved, k)
-    return _bootstrap(tuple(by_problem[name] for name in sorted(by_problem)), lowest=0.0, seed=seed)
+    return _bootstrap(tuple(by_problem[name] for name in sorted(by_problem)), lowest=0.0)
 
 
-def estimate_difference(before: Solved, after: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
+def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimate | None:
     """Return the mean change of pass@k over the problems that both sides scored; None if there are none."""
     old, new = _pass_at_k_by_problem(before, k), _pass_at_k_by_problem(after, k)
     both = sorted(old.keys() & new.keys())
-    return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0, seed=seed)
+    return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0)
 
 
 def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
@@ -84,7 +84,7 @@ def _pass_at_k_by_problem(solved: Solved, k: int) -> dict[str, float]:
 
 # A run that is followed is drawn anew at each step, and its evaluations do not change.
 @lru_cache(maxsize=256)
-def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estimate | None:
+def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     if not values:
         return None
     mean = math.fsum(values) / len(values)
@@ -94,11 +94,11 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estima
     try:
         import numpy as np
     except ImportError:  # The same, slower, by other draws: a second for five hundred problems.
-        draw = random.Random(seed).choices
+        draw = random.Random(0).choices
         means = sorted(sum(draw(values, k=len(values))) / len(values) for _ in range(NUM_RESAMPLES))
         low, high = (means[round(share * (NUM_RESAMPLES - 1))] for share in (_TAIL, 1 - _TAIL))
         return Estimate(mean, min(low, mean), max(high, mean), len(values))
-    generator, array = np.random.default_rng(seed), np.asarray(values)
+    generator, array = np.random.default_rng(0), np.asarray(values)
     size = (_RESAMPLES_AT_ONCE, len(array))
     rounds = range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE)
     means = np.concatenate([array[generator.integers(len(array), size=size)].mean(axis=1) for _ in rounds])
@@ -195,14 +195,14 @@ def student_quantile(share: float, freedom: float) -> float:
 
 
 @cache
-def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
+def draw_weightings(num_problems: int, *, num: int = NUM_WEIGHTINGS) -> Array:
     """Return weights of problems (P, 1 + num): all equal in the first column, then bootstrap samples."""
     import numpy as np
 
     equal = np.full((num_problems, 1), 1.0 / num_problems)
     if num_problems < 2:
         return equal
-    counts = np.random.default_rng(seed).multinomial(num_problems, equal[:, 0], size=num)
+    counts = np.random.default_rng(0).multinomial(num_problems, equal[:, 0], size=num)
     return np.hstack([equal, counts.T / num_problems])
 
 
