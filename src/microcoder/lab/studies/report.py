@@ -316,7 +316,9 @@ def _continued(history: History) -> Iterator[dict[str, Any]]:
 
 
 def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
-    before, after, unscored = history.before, history.after, history.num_unscored
+    before, after = history.before, history.after
+    in_training = sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in history.steps)
+    unscored = [in_training, *(one.num_unscored if one else 0 for one in (before, after))]
     if total := sum(unscored):
         yield (
             f"{total} unscored sample{'' if total == 1 else 's'}: {unscored[0]} in training, {unscored[1]} before, "
