@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -55,50 +55,37 @@ def run_training(
         return _report_finished(run, observer)
     extensions = find_extensions(config)
     measure_room(config, run.root, must_fit=True)
-    with explain_failures(config, run):
-        return _run(config, run=run, observer=observer, command=command, callbacks=callbacks, extensions=extensions)
-
-
-def _run(
-    config: TrainConfig,
-    *,
-    run: RunDirectory,
-    observer: Observer,
-    command: Sequence[str],
-    callbacks: Sequence[Any],
-    extensions: list[dict[str, Any]],
-) -> dict[str, Any]:
-    tasks = load_tasks(config)
-    for reason, number in tasks.left_out.items():
-        observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
-    engine = load_engine(config)
-    policy = engine.load_policy(config, observer=observer)
-    leads = engine.is_main_process()
-    with (
-        open_judge(config.evaluator) as (judge, judged_by),
-        run.lock() if leads else nullcontext(),
-    ):
+    with ExitStack() as opened:
+        opened.enter_context(explain_failures(config, run))
+        tasks = load_tasks(config)
+        for reason, number in tasks.left_out.items():
+            observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
+        engine = load_engine(config)
+        policy = engine.load_policy(config, observer=observer)
+        judge, judged_by = opened.enter_context(open_judge(config.evaluator))
+        machine, leads = engine.describe_machine(config), engine.is_main_process()
         if leads:
+            opened.enter_context(run.lock())
             # Another process may have come first while this one loaded.
             check_run_directory(run, config)
-            if not run.is_finished:
-                start = describe_start(config, name=run.root.name, command=command)
-                manifest = {
-                    **start,
-                    "digest": digest_config(config, extensions),
-                    "extensions": extensions,
-                    "seed": config.seed,
-                    "problems": tasks.as_record(),
-                    "machine": {**start["machine"], **engine.describe_machine(config)},
-                    **judged_by,
-                }
-                _open_run(run, manifest, config, observer=observer)
+        if leads and not run.is_finished:
+            start = describe_start(config, name=run.root.name, command=command)
+            manifest = {
+                **start,
+                "digest": digest_config(config, extensions),
+                "extensions": extensions,
+                "seed": config.seed,
+                "problems": tasks.as_record(),
+                "machine": {**start["machine"], **machine},
+                **judged_by,
+            }
+            _open_run(run, manifest, config, observer=observer)
         engine.wait_for_everyone()
         if run.is_finished:
             return _report_finished(run, observer)
         resume_step = run.latest_checkpoint_step()
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
-        for line in describe_batches(config, num_processes=engine.describe_machine(config)["num_processes"]):
+        for line in describe_batches(config, num_processes=machine["num_processes"]):
             observer.note(line)
         if resume_step != config.num_steps:
             inputs = EngineInputs(config, policy, tasks, judge, run, observer)
