@@ -57,8 +57,8 @@ def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
         {name: samples for name, samples in solved.items() if not tier or history.tier_of.get(name) == tier}
         for solved in (one.solved if one else {} for one in (history.before, history.after))
     )
-    sides = (estimate_accuracy(solved, k=k) for solved in (before, after))
-    return BeforeAfter(*sides, estimate_difference(before, after, k=k))
+    at_first, in_the_end = (estimate_accuracy(solved, k=k) for solved in (before, after))
+    return BeforeAfter(at_first, in_the_end, estimate_difference(before, after, k=k))
 
 
 def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, Any]:
