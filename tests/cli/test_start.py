@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.cli import VERBS, build_app, main
+from microcoder.cli import CLOSED_PIPE, VERBS, build_app, main
 
 NEVER = {
     "aiohttp", "asyncio", "datasets", "fastapi", "httpx", "huggingface_hub", "jinja2", "matplotlib",
@@ -87,6 +87,16 @@ def test_judging_imports_no_more_than_it_needs(tmp_path: Path) -> None:
 def test_the_line_in_the_list_is_the_verbs_own(verb: str) -> None:
     own = build_app([verb])[verb].help
     assert own.strip().splitlines()[0] == VERBS[verb]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]], ids=" ".join)
+def test_help_ends_quietly_where_its_reader_has_gone(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "microcoder", *arguments]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (CLOSED_PIPE, b"")
 
 
 def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:

@@ -233,12 +233,12 @@ def test_more_seeds_never_lead_from_supported_to_contradicted(
         effect = Effect(truth, truth - half, truth + half, num_seeds, 0, (truth,), num_seeds - 1)
         result = judge(effect, direction, least, paper)
         seen.append(result.judgement.verdict)
-        claimed = effect.mirrored if direction == "lower" else effect
-        is_on_claimed_side = -least < effect.low and effect.high < least if direction == "same" else claimed.low > 0
+        low, high = (-effect.high, -effect.low) if direction == "lower" else (effect.low, effect.high)
+        is_on_claimed_side = -least < effect.low and effect.high < least if direction == "same" else low > 0
         (adjusted,) = adjust_judgements({"x": result}, num_claims=34).values()
         for verdict in (result.judgement.verdict, adjusted.verdict):
             assert not (is_on_claimed_side and verdict is CONTRADICTED)
-            if paper is not None and least > paper and direction != "same" and claimed.high >= 0:
+            if paper is not None and least > paper and direction != "same" and high >= 0:
                 assert verdict is not CONTRADICTED
     first = next((n for n, verdict in enumerate(seen) if verdict is SUPPORTED), len(seen))
     assert CONTRADICTED not in seen[first:]

@@ -234,14 +234,16 @@ def test_a_wrong_study_is_one_clear_line(old: str, new: str, told: str, file: St
     assert "\n" not in str(error.value)
 
 
-def test_a_study_is_found_by_a_part_of_its_name(tmp_path: Path) -> None:
+def test_a_study_is_found_by_a_part_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "studies").mkdir()
     for name in ("001_first", "002_second"):
-        (tmp_path / f"{name}.toml").write_text(STUDY)
-    assert [file.name for file in find_studies(None, folder=tmp_path)] == ["001_first", "002_second"]
-    assert find_studies("second", folder=tmp_path)[0].name == "002_second"
+        (tmp_path / "studies" / f"{name}.toml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    assert [file.name for file in find_studies(None)] == ["001_first", "002_second"]
+    assert find_studies("second")[0].name == "002_second"
     for name, told in (("third", "no study"), ("00", "more than one study")):
         with pytest.raises(ConfigError, match=f"{told} is called '{name}'; studies: 001_first, 002_second"):
-            find_studies(name, folder=tmp_path)
+            find_studies(name)
 
 
 def test_a_dry_run_says_what_the_seeds_can_show_and_at_full_scale_the_command_of_every_run(

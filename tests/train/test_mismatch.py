@@ -19,7 +19,7 @@ from microcoder.train.metrics import summarise_mismatch
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.trl.sampling import check_model_length, context_tokens, vllm_arguments
+from microcoder.train.trl.sampling import vllm_arguments
 
 ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, max_size=4)
 
@@ -120,11 +120,9 @@ def test_options_that_do_nothing_are_refused(changes: dict[str, str], message: s
 
 def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_the_model() -> None:
     longer = config(**{"evaluation.max_response_tokens": "16384"})
-    assert context_tokens(config(), longest_prompt_tokens=700) == 8192 + 700
-    assert context_tokens(longer, longest_prompt_tokens=700) == 16384 + 700
+    assert vllm_arguments(longer, longest_prompt_tokens=700)["vllm_max_model_length"] == 16384 + 700
     with pytest.raises(ConfigError, match="positions end at 4096"):
-        check_model_length(config(), model_tokens=4096, longest_prompt_tokens=700)
-    assert vllm_arguments(config(**{"rollout.backend": "transformers"}), longest_prompt_tokens=9) == {}
+        vllm_arguments(config(), model_tokens=4096, longest_prompt_tokens=700)
     here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
     assert (here["vllm_enable_sleep_mode"], here["vllm_max_model_length"]) == (True, 8201)
     assert here["vllm_importance_sampling_mode"] == "token_truncate"

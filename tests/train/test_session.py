@@ -29,6 +29,7 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
+from microcoder.judge.core.files import read_rows
 from microcoder.train.algorithm.active import choose_problems, count_passes
 from microcoder.train.algorithm.advantages import normalise_group
 from microcoder.train.algorithm.continuation import count_continued
@@ -171,7 +172,7 @@ def test_problems_are_chosen_by_what_is_recorded(finished: RunDirectory, tiny_ch
 
 
 def test_truncated_responses_go_on(finished: RunDirectory) -> None:
-    rows = finished.read_continuations()
+    rows = read_rows(finished.continuations)
     assert [row["step"] for row in rows] == [1, 2, 3, 4]
     for row in rows:
         begun = [one for one in rollout_rows(finished.rollouts) if one["step"] == row["step"] and one["is_truncated"]]
@@ -234,7 +235,7 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone_and_loggers_are_trls_own(
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
     train(tiny_checkpoint, run.root, **{"trl.report_to": "tensorboard"})
     assert_same_run(run, finished)
-    assert run.read_continuations() == finished.read_continuations()
+    assert read_rows(run.continuations) == read_rows(finished.continuations)
     events = event_accumulator.EventAccumulator(str(tmp_path / "events"))
     events.Reload()
     rows, evaluations = run.read_metrics(), run.read_evaluations()

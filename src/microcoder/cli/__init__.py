@@ -78,8 +78,11 @@ def main(arguments: list[str] | None = None) -> None:
     except CycloptsError as error:
         command = " ".join(["microcoder", *(error.command_chain or ())])
         sys.exit(_fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options."))
-    except BrokenPipeError:
-        # What reads our output has seen enough (`| head`); Python would complain once more when it closes the stream.
+    except (BrokenPipeError, SystemExit) as end:
+        # What reads our output has seen enough (`| head`): rich then ends the program by an exit of its own.
+        if not isinstance(end, BrokenPipeError) and not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
     except OSError as error:
@@ -151,7 +154,16 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
     if isinstance(error, CoercionError) and error.token is not None and error.target_type in _NUMBERS:
         return f"{error.token.keyword} {error.token.value}: must be {_NUMBERS[error.target_type]}."
     if type(error.__cause__).__module__.startswith("pydantic"):
-        return _explain_refusals(error.__cause__)
+        from microcoder.judge.core.errors import explain_fault
+
+        faults: Any = error.__cause__
+        return (
+            "; ".join(
+                f"--{'.'.join(map(str, fault['loc'])).replace('_', '-')} {fault['input']}: {explain_fault(fault)}"
+                for fault in faults.errors()
+            )
+            + "."
+        )
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"unexpected argument {error.unused_tokens[0]!r}."
     if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
@@ -162,14 +174,6 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
         return f"unknown command {word!r}; {suggestion}use one of {', '.join(known)}."
     text = str(error)
     return text if text.endswith("?") else f"{text.rstrip('?.')}."
-
-
-def _explain_refusals(error: Any) -> str:
-    from microcoder.judge.core.errors import explain_fault
-
-    faults = error.errors()
-    named = [f"--{'.'.join(map(str, fault['loc'])).replace('_', '-')} {fault['input']}" for fault in faults]
-    return "; ".join(f"{name}: {explain_fault(fault)}" for name, fault in zip(named, faults, strict=True)) + "."
 
 
 def _fail(message: str) -> int:

@@ -22,7 +22,7 @@ from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:
     from microcoder.data.build.config import SourceSettings
-    from microcoder.data.formats.candidates import Stage
+    from microcoder.data.build.session import Built
 
 
 def audit(
@@ -148,7 +148,73 @@ def build(
     until
         Stage to end with; only after `verify` is the corpus written.
     """
-    _run(overrides, config, last=until, dry_run=dry_run, json=json)
+    require_data()
+    if not config and not overrides:
+        raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
+    # Pulls in what reads and compares data, which `--help` does without.
+    from microcoder.data.build.config import BuildConfig
+    from microcoder.data.build.session import plan_build, run_build
+
+    resolved = load_config(BuildConfig, config, parse_overrides(overrides))
+    if resolved.runner == "ray" and find_spec("ray") is None:
+        raise ConfigError(f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out")
+    plan = plan_build(resolved, last=until)
+    expected = {
+        "rows": plan.num_rows,
+        "bytes": sum(shard.num_bytes for shard in plan.shards),
+        "shards": len(plan.shards),
+        "missing": plan.missing,
+    }
+    if dry_run:
+        record = resolved.model_dump(mode="json")
+        if json:
+            print(json_module.dumps({"config": record, **expected}))
+            return
+        print_resolved(record)
+    if not json:
+        left = ", ".join(f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows)
+        print(
+            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {f'left to do: {left}' if left else 'all is done'}",
+            file=sys.stderr,
+        )
+    if dry_run:
+        return
+    with StepDisplay(unit="rows") as display:
+        built = run_build(resolved, plan, on_progress=display.show)
+    record = {
+        "corpus": str(built.corpus) if built.corpus else None,
+        "was_finished": built.was_finished,
+        "steps": [
+            {"step": p.step, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected, "reasons": dict(p.reasons)}
+            for p in built.step_counts
+        ],
+    }
+    if json:
+        print(json_module.dumps(record))
+    else:
+        _print_built(built)
+
+
+def _print_built(built: Built) -> None:
+    print(f"{'step':14} {'in':>9} {'kept':>9} {'rejected':>9}")
+    for one in built.step_counts:
+        print(f"{one.step:14} {one.num_in:9,} {one.num_kept:9,} {one.num_rejected:9,}")
+        if one.reasons:
+            shown = ", ".join(f"{reason} {num:,}" for reason, num in list(one.reasons.items())[:_REASONS_SHOWN])
+            num_more = len(one.reasons) - _REASONS_SHOWN
+            print(f"    {shown}{f', {num_more} other reasons' if num_more > 0 else ''}")
+    if built.corpus:
+        state = "already existed" if built.was_finished else "written"
+        print(f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it")
+        funnel = json_module.loads((built.corpus / "funnel.json").read_text(encoding="utf-8"))
+        if guessable := funnel["figures"]["tests"]["guessable"]:
+            print(
+                f"{len(guessable)} problems have two answers and so few hidden tests that guessing passes more than "
+                f"5 % of the time: {', '.join(guessable[:_REASONS_SHOWN])} (all: {built.corpus / 'funnel.json'})",
+                file=sys.stderr,
+            )
+        if not built.step_counts[-1].num_kept:
+            print("no problem was kept; `microcoder view` shows why each row went", file=sys.stderr)
 
 
 @app.command
@@ -196,72 +262,6 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
     if done.num_left_out:
         said = "no licence is stated for them; give their source one and build again"
         print(f"{done.num_left_out} left out: {said}", file=sys.stderr)
-
-
-def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, dry_run: bool, json: bool) -> None:
-    require_data()
-    if not recipes and not overrides:
-        raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
-    # Pulls in what reads and compares data, which `--help` does without.
-    from microcoder.data.build.config import BuildConfig
-    from microcoder.data.build.session import plan_build, run_build
-
-    config = load_config(BuildConfig, recipes, parse_overrides(overrides))
-    if config.runner == "ray" and find_spec("ray") is None:
-        raise ConfigError(f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out")
-    plan = plan_build(config, last=last)
-    expected = {
-        "rows": plan.num_rows,
-        "bytes": sum(shard.num_bytes for shard in plan.shards),
-        "shards": len(plan.shards),
-        "missing": plan.missing,
-    }
-    if dry_run:
-        record = config.model_dump(mode="json")
-        if json:
-            print(json_module.dumps({"config": record, **expected}))
-            return
-        print_resolved(record)
-    if not json:
-        left = ", ".join(f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows)
-        print(
-            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {f'left to do: {left}' if left else 'all is done'}",
-            file=sys.stderr,
-        )
-    if dry_run:
-        return
-    with StepDisplay(unit="rows") as display:
-        built = run_build(config, plan, on_progress=display.show)
-    record = {
-        "corpus": str(built.corpus) if built.corpus else None,
-        "was_finished": built.was_finished,
-        "steps": [
-            {"step": p.step, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected, "reasons": dict(p.reasons)}
-            for p in built.step_counts
-        ],
-    }
-    if json:
-        print(json_module.dumps(record))
-        return
-    print(f"{'step':14} {'in':>9} {'kept':>9} {'rejected':>9}")
-    for one in built.step_counts:
-        print(f"{one.step:14} {one.num_in:9,} {one.num_kept:9,} {one.num_rejected:9,}")
-        if one.reasons:
-            shown = ", ".join(f"{reason} {num:,}" for reason, num in list(one.reasons.items())[:_REASONS_SHOWN])
-            num_more = len(one.reasons) - _REASONS_SHOWN
-            print(f"    {shown}{f', {num_more} other reasons' if num_more > 0 else ''}")
-    if built.corpus:
-        state = "already existed" if built.was_finished else "written"
-        print(f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it")
-        funnel = json_module.loads((built.corpus / "funnel.json").read_text(encoding="utf-8"))
-        if guessable := funnel["figures"]["tests"]["guessable"]:
-            print(
-                f"{len(guessable)} problems have two answers and so few hidden tests that guessing passes more than "
-                f"5 % of the time: {', '.join(guessable[:_REASONS_SHOWN])} (all: {built.corpus / 'funnel.json'})",
-                file=sys.stderr,
-            )
-        if not built.step_counts[-1].num_kept:
-            print("no problem was kept; `microcoder view` shows why each row went", file=sys.stderr)
 
 
 def require_data() -> None:

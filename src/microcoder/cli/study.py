@@ -125,7 +125,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         )
     if dry_run or not missing:
         if json:
-            _print_json(summary)
+            print(json_module.dumps(summary, indent=2))
         return
     require_training()
     write_catalogue(planned)
@@ -142,7 +142,8 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         display.show("done", 0, len(missing))
         failed = do_work(works, jobs=jobs, logs=chosen.runs / "logs", on_end=end, command=command)
     if json:
-        _print_json(summary | {"num_finished": sum(work.is_finished for work in works), "failed": sorted(failed)})
+        summary |= {"num_finished": sum(work.is_finished for work in works), "failed": sorted(failed)}
+        print(json_module.dumps(summary, indent=2))
     if failed:
         reasons = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
         raise TrainingError(f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}")
@@ -166,7 +167,7 @@ def _report(name: str | None, chosen: Chosen, output: Path, code: str | None, *,
     found = judge_studies(family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from)
     judged = [study for study in found if study.file.name in names]
     if json:
-        _print_json(as_records(judged))
+        print(json_module.dumps(as_records(judged), indent=2))
     else:
         page = write_study_report(judged, output=output, has_index=name is None)
         for study in judged:
@@ -180,10 +181,6 @@ def _require_statistics() -> None:
         import scipy  # noqa: F401
     except ImportError as error:
         raise ConfigError(f"this needs {error.name}; type: {how_to_install('insights')}") from None
-
-
-def _print_json(value: object) -> None:
-    print(json_module.dumps(value, indent=2))
 
 
 def _describe(studies: Sequence[StudyFile], works: Sequence[Work], scale: str) -> Iterator[str]:

@@ -38,14 +38,7 @@ class Shown:
 
 
 def metric(
-    title: str,
-    unit: Unit,
-    chart: str = "",
-    line: str = "",
-    *,
-    is_rare: bool = False,
-    label: str = "",
-    **default: Any,
+    title: str, unit: Unit, *, chart: str = "", line: str = "", is_rare: bool = False, label: str = "", **default: Any
 ) -> Any:
     """Declare a field of a row as a metric that is shown.
 
@@ -68,47 +61,53 @@ class StepMetrics:
 
     step: int
     """From 1."""
-    reward_mean: float | None = metric("Reward", "share", "reward", "reward {:.3f}")
+    reward_mean: float | None = metric("Reward", "share", chart="reward", line="reward {:.3f}")
     """Mean reward of the scored rollouts; None when all were unscored."""
-    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", "accuracy", "accuracy {:.2f}")
+    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="accuracy {:.2f}")
     """Share of scored training rollouts solved, by tier."""
-    length_mean: float = metric("Response length (tokens)", "count", "length", "length {:.0f} of {max_response_tokens}")
+    length_mean: float = metric(
+        "Response length (tokens)", "count", chart="length", line="length {:.0f} of {max_response_tokens}"
+    )
     """Response tokens."""
     length_max: int
-    max_response_tokens: int = metric("Limit of response tokens", "count", "length", label="limit")
-    truncated_share: float = metric("Truncated share", "share", "truncated", "truncated {:.0%}")
-    diversity: float | None = metric("Diversity (unique 4-grams)", "share", "diversity", "diversity {:.3f}")
+    max_response_tokens: int = metric("Limit of response tokens", "count", chart="length", label="limit")
+    truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
+    diversity: float | None = metric("Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}")
     """Unique over all 4-grams of a problem's samples, averaged over problems; None when all are too short."""
-    temperature: float = metric("Sampling temperature", "number", "temperature", "temperature {:.2f}")
+    temperature: float = metric("Sampling temperature", "number", chart="temperature", line="temperature {:.2f}")
     masked_share: float = metric(
-        "Masked share", "share", "masked", "masked {:.1%} ({masked_effective_share:.1%} with an advantage)"
+        "Masked share", "share", chart="masked", line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)"
     )
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
     masked_effective_share: float = metric(
-        "Masked share", "share", "masked", label="with an advantage to lose", default=0.0
+        "Masked share", "share", chart="masked", label="with an advantage to lose", default=0.0
     )
     """Share of rollouts that were masked and had an advantage to lose: of the others it would have been 0 anyway."""
-    doses: Mapping[str, float] = metric("Share of the advantages taken: {}", "share", "dose", default_factory=dict)
+    doses: Mapping[str, float] = metric(
+        "Share of the advantages taken: {}", "share", chart="dose", default_factory=dict
+    )
     """What each idea took of the step's absolute advantages, as a share of all before: `mask`, `penalty`, `mismatch`
     and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
-    no_code_share: float = metric("No-code share", "share", "no-code", "no code {:.0%}")
+    no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
     unread_fence_share: float = 0.0
     """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
     does not read."""
-    zero_variance_share: float = metric("Problems without a gradient", "share", "no-signal", "same reward {:.0%}")
+    zero_variance_share: float = metric(
+        "Problems without a gradient", "share", chart="no-signal", line="same reward {:.0%}"
+    )
     """Share of problems whose samples all have the same reward, and so give no gradient."""
-    filtered_groups: int = metric("Problems filtered out", "count", "filtered", is_rare=True, default=0)
+    filtered_groups: int = metric("Problems filtered out", "count", chart="filtered", is_rare=True, default=0)
     """Problems dropped by dynamic filtering: all or none of their samples were right."""
-    sampled_accuracy: float | None = metric("Accuracy of all sampled", "share", "sampled", default=None)
+    sampled_accuracy: float | None = metric("Accuracy of all sampled", "share", chart="sampled", default=None)
     """Share of everything sampled and scored that was solved, filtered groups included."""
-    unscored_share: float = metric("Unscored share", "share", "unscored", "UNSCORED {:.1%}", is_rare=True)
+    unscored_share: float = metric("Unscored share", "share", chart="unscored", line="UNSCORED {:.1%}", is_rare=True)
     """Share of rollouts the sandbox could not judge; they are in no mean."""
     unrepeated_share: float | None = metric(
         "Rewards that do not repeat",
         "share",
-        "unrepeated",
-        "REWARDS THAT DO NOT REPEAT {:.1%}",
+        chart="unrepeated",
+        line="REWARDS THAT DO NOT REPEAT {:.1%}",
         is_rare=True,
         default=None,
     )
@@ -118,7 +117,7 @@ class StepMetrics:
     """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
     bug of ours."""
     uncounted: Mapping[str, float] = metric(
-        "Accepted programs with a run that did not count: {}", "share", "uncounted", default_factory=dict
+        "Accepted programs with a run that did not count: {}", "share", chart="uncounted", default_factory=dict
     )
     """Share of the accepted programs that had a run of a test which did not count, by its reason (`types.Repeat`);
     some reasons depend on how busy the machine was."""
@@ -131,24 +130,24 @@ class StepMetrics:
     staleness_mean: float = metric(
         "Age of the sampler's weights (steps)",
         "number",
-        "staleness",
-        "weights {:.1f} steps old (at most {staleness_max})",
+        chart="staleness",
+        line="weights {:.1f} steps old (at most {staleness_max})",
         is_rare=True,
         default=0.0,
     )
     """How many steps older than the newest the weights of a response were, where sampling runs ahead; of several
     weights the oldest."""
     staleness_max: int = metric(
-        "Age of the sampler's weights (steps)", "number", "staleness", label="oldest", is_rare=True, default=0
+        "Age of the sampler's weights (steps)", "number", chart="staleness", label="oldest", is_rare=True, default=0
     )
     mismatch: Mapping[str, float] = field(default_factory=dict)
     """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
     responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
-    optimizer: Mapping[str, float] = metric("{}", "number", "optimizer")
+    optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
-    seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", "seconds")
+    seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", chart="seconds")
     """Wall time since the row before, by phase: generate, judge, continue, update, evaluate, checkpoint, total. A row
     is written before its step's evaluation and checkpoint, so those stand in the next one. The only field that varies
     between runs of one config."""
@@ -166,18 +165,18 @@ class EvaluationMetrics:
 
     step: int
     """Training steps done before it; 0 is the untrained model."""
-    accuracy: float = metric("Accuracy, held out", "share", "accuracy", "accuracy {:.3f}")
+    accuracy: float = metric("Accuracy, held out", "share", chart="accuracy", line="accuracy {:.3f}")
     """Share of scored samples that pass all tests (mean over problems of the mean over samples)."""
     num_problems: int = metric("Problems", "count", line="{} problems x {samples_per_problem}")
     samples_per_problem: int
-    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", "accuracy", "{:.2f}")
+    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="{:.2f}")
     num_problems_by_tier: Mapping[str, int]
     solved: Mapping[str, Sequence[bool | None]]
     """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
-    length_mean: float = metric("Response length (tokens)", "count", "length", "length {:.0f}")
-    truncated_share: float = metric("Truncated share", "share", "truncated", "truncated {:.0%}")
-    diversity: float | None = metric("Diversity (unique 4-grams)", "share", "diversity", "diversity {:.3f}")
-    temperature: float = metric("Sampling temperature", "number", "temperature")
+    length_mean: float = metric("Response length (tokens)", "count", chart="length", line="length {:.0f}")
+    truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
+    diversity: float | None = metric("Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}")
+    temperature: float = metric("Sampling temperature", "number", chart="temperature")
     num_unscored: int = metric("Unscored samples", "count", line="UNSCORED {}", is_rare=True)
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)

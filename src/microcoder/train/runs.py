@@ -107,10 +107,6 @@ class RunDirectory(WorkFolder):
         """Return the evaluation rows, one an evaluation."""
         return read_rows(self.evaluations)
 
-    def read_continuations(self) -> list[dict[str, Any]]:
-        """Return the rows of truncated responses that went on, one a step."""
-        return read_rows(self.continuations)
-
     def rollout_steps(self) -> list[int]:
         """Return the steps whose training rollouts are there, ascending."""
         return _steps_in(self.rollouts)

@@ -260,9 +260,7 @@ def show_quotes(collection: Collection, words: Words) -> Row:
 
 def show_rollout(collection: Collection, words: Words) -> Row:
     """Return a rollout with its texts and tests; with a search, also the strings that it matches there."""
-    source = collection[words.get("run", "")]
-    index = source.index()
-    record = index.record(_find(index, words))
+    source, record = _find(collection, words)
     shown = {**shorten(source.read(record), LONGEST_TEXT), **record}
     if words.get("text"):
         texts = [shown[name] for name in _TEXTS]
@@ -306,10 +304,8 @@ def describe_test(test: Mapping[str, str], longest: int) -> Row:
 
 def show_text(collection: Collection, words: Words) -> Row:
     """Return one text whole: a rollout's, a test's `input` or `expected`, or the `actual` output of a test."""
-    source, field = collection[words.get("run", "")], words.get("field", "")
-    index = source.index()
-    record = index.record(_find(index, words))
-    number = _read_number(words, "test")
+    source, record = _find(collection, words)
+    field, number = words.get("field", ""), _read_number(words, "test")
     text: object = None
     if field in _TEXTS:
         text = source.read(record).get(field)
@@ -359,11 +355,12 @@ def _read_number(words: Words, name: str) -> int:
     return int(text)
 
 
-def _find(index: Index, words: Words) -> int:
-    place = index.find(words.get("id", ""))
-    if place is None:
+def _find(collection: Collection, words: Words) -> tuple[RunSource, Row]:
+    source = collection[words.get("run", "")]
+    index = source.index()
+    if (place := index.find(words.get("id", ""))) is None:
         raise DataError(f"id={words.get('id', '')!r} names no rollout of this run; ids are split/step/row")
-    return place
+    return source, index.record(place)
 
 
 def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[str, int]) -> Row:

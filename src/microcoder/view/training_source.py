@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +34,6 @@ _LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS)
 _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost")
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    stamp: object
-    state: str
-    charts: Sequence[Row]
-    alarms: Sequence[str]
-
-
 class TrainingSource(RunSource):
     """A folder that `microcoder train` wrote, finished or not; every engine writes the same."""
 
@@ -59,11 +50,12 @@ class TrainingSource(RunSource):
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
         self._damaged: dict[str, str] = {}
-        self._charts: _Drawn | None = None
+        self._drawn: tuple[object, RunInfo] | None = None
+        """State, alarms and charts, and the stamp of the files that they were made of."""
 
     def stamp(self) -> str:
         """Return what changes with the rollouts or the metrics."""
-        return f"{self.index().version} {self._draw().stamp}"
+        return f"{self.index().version} {self._draw()[0]}"
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, a part a file."""
@@ -103,8 +95,8 @@ class TrainingSource(RunSource):
 
     def about(self) -> RunInfo:
         """Return curves and facts."""
-        drawn = self._draw()
-        manifest, notices = self._manifest, list(drawn.alarms)
+        _, drawn = self._draw()
+        manifest, notices = self._manifest, list(drawn.notices)
         if self.tests.missing:
             notices.append(self.tests.missing)
         notices += [f"{name} is not readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
@@ -120,15 +112,14 @@ class TrainingSource(RunSource):
         shown = [(key, "not set" if value is None else str(value)) for key, value in facts.items()]
         return RunInfo(drawn.state, [(key, value) for key, value in shown if value], notices, drawn.charts)
 
-    def _draw(self) -> _Drawn:
-        files = (self._run.metrics, self._run.evaluations, self._run.summary)
-        stamp = stamp_of(*files)
+    def _draw(self) -> tuple[object, RunInfo]:
+        stamp = stamp_of(self._run.metrics, self._run.evaluations, self._run.summary)
         with self._lock:
-            if self._charts is None or self._charts.stamp != stamp:
+            if self._drawn is None or self._drawn[0] != stamp:
                 history = read_history(self._run.root)
                 state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
-                self._charts = _Drawn(stamp, state, draw_training(history), list_alarms(history.steps))
-            return self._charts
+                self._drawn = stamp, RunInfo(state, (), list_alarms(history.steps), draw_training(history))
+            return self._drawn
 
     def _refresh(self) -> bool:
         files = {

@@ -289,8 +289,11 @@ def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: P
         tags.append({"min_global_steps": 0 if is_old else STEP - 1})
     with MemoryQueue(rows).in_place():
         trainer._compute_advantage(KVBatchMeta(partition_id="train", keys=keys, tags=tags), {})
+    scored = {
+        f"u{one.rollout.problem_id[1:]}_{one.sample_index}_0": one for group in trainer._scored_P_G for one in group
+    }
     for key, row in rows.items():
-        sample, is_old = trainer._scored[key.rsplit("_", 1)[0]], int(row["uid"][1:]) % 2 == 1
+        sample, is_old = scored[key], int(row["uid"][1:]) % 2 == 1
         is_cut = is_old and len(row["responses"]) == LIMIT
         assert sample.rollout.is_truncated is is_cut
         assert sample.staleness == (STEP - 1 if is_old else 0)

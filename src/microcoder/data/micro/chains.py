@@ -250,7 +250,6 @@ def generate_chain_demonstrations(
     seed: int = 0,
     shares: ThinkingShares | None = None,
     thorough: bool = False,
-    tiers: Sequence[Tier] = TIERS,
     styles: Sequence[Style] = STYLES,
 ) -> Iterator[ChainDemonstration]:
     """Generate demonstrations of training tasks; none shows a held-out chain.
@@ -260,16 +259,14 @@ def generate_chain_demonstrations(
         seed: another seed draws others.
         shares: how they think.
         thorough: only those that think to the end and then give a program: what is learnt from first.
-        tiers: tiers of the tasks, drawn at random.
         styles: styles of the programs, drawn at random.
     """
     generator = random.Random(f"microcoder chains {seed} {'thorough' if thorough else 'all'}")
     kinds = THOROUGH if thorough else get_args(Thinking)
     known = {**WEIGHTS, "trick": shares.trick if shares else 0.0}
     weights = [known[kind] for kind in kinds]
-    for _, task in zip(
-        range(num), draw_chain_tasks(generator, tiers=tiers, styles=styles, split="train"), strict=False
-    ):
+    tasks = draw_chain_tasks(generator, tiers=TIERS, styles=styles, split="train")
+    for _, task in zip(range(num), tasks, strict=False):
         stops = not thorough and generator.random() < STOP_SHARE
         made = demonstrate(task, generator.choices(kinds, weights)[0], generator, stops=stops)
         # Where nothing is asked for, nothing is drawn: other draws stay what they were.

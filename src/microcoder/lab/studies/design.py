@@ -339,19 +339,15 @@ def load_study(path: Path) -> StudyFile:
     return StudyFile(path, study)
 
 
-def find_studies(name: str | None, *, folder: Path | None = None) -> list[StudyFile]:
-    """Return the study of a name (a file, or the start or a part of a name in `folder`); None: all of the folder.
-
-    Args:
-        name: of the study.
-        folder: where studies are; None: `studies` here, or the package's own where there is no such folder.
+def find_studies(name: str | None) -> list[StudyFile]:
+    """Return the study of a name: a file, or a part of a name in `studies` here, else in the package's own; None: all.
 
     Raises:
         ConfigError: there is none of that name, or several.
     """
     if name is not None and Path(name).suffix == ".toml":
         return [load_study(Path(name))]
-    folder = folder or (STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES)
+    folder = STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES
     paths = sorted(folder.glob("*.toml"))
     if not paths:
         raise ConfigError(f"no studies in {folder.absolute()}; pass a file")

@@ -52,17 +52,17 @@ class Estimate:
         return self.low > 0 or self.high < 0
 
 
-def estimate_accuracy(solved: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
+def estimate_accuracy(solved: Solved, *, k: int = 1) -> Estimate | None:
     """Return mean pass@k over problems (k = 1: mean accuracy), or None if no problem has k scored samples."""
     by_problem = _pass_at_k_by_problem(solved, k)
-    return _bootstrap(tuple(by_problem[name] for name in sorted(by_problem)), lowest=0.0, seed=seed)
+    return _bootstrap(tuple(by_problem[name] for name in sorted(by_problem)), lowest=0.0)
 
 
-def estimate_difference(before: Solved, after: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
+def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimate | None:
     """Return the mean change of pass@k over the problems that both sides scored; None if there are none."""
     old, new = _pass_at_k_by_problem(before, k), _pass_at_k_by_problem(after, k)
     both = sorted(old.keys() & new.keys())
-    return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0, seed=seed)
+    return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0)
 
 
 def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
@@ -84,20 +84,21 @@ def _pass_at_k_by_problem(solved: Solved, k: int) -> dict[str, float]:
 
 # A run that is followed is drawn anew at each step, and its evaluations do not change.
 @lru_cache(maxsize=256)
-def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estimate | None:
+def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     if not values:
         return None
     mean = math.fsum(values) / len(values)
     if min(values) == max(values):
-        return _estimate_without_spread(values[0], len(values), lowest)
+        # The bootstrap would claim certainty from 0 of 5 solved.
+        return Estimate(values[0], *_ends_without_spread(values[0], len(values), lowest, 1.0), len(values))
     try:
         import numpy as np
     except ImportError:  # The same, slower, by other draws: a second for five hundred problems.
-        draw = random.Random(seed).choices
+        draw = random.Random(0).choices
         means = sorted(sum(draw(values, k=len(values))) / len(values) for _ in range(NUM_RESAMPLES))
         low, high = (means[round(share * (NUM_RESAMPLES - 1))] for share in (_TAIL, 1 - _TAIL))
         return Estimate(mean, min(low, mean), max(high, mean), len(values))
-    generator, array = np.random.default_rng(seed), np.asarray(values)
+    generator, array = np.random.default_rng(0), np.asarray(values)
     size = (_RESAMPLES_AT_ONCE, len(array))
     rounds = range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE)
     means = np.concatenate([array[generator.integers(len(array), size=size)].mean(axis=1) for _ in rounds])
@@ -105,14 +106,14 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float, seed: int) -> Estima
     return Estimate(mean, min(low, mean), max(high, mean), len(values))
 
 
-def _estimate_without_spread(value: float, num_problems: int, lowest: float) -> Estimate:
-    """Widen an interval for equal values: the bootstrap would claim certainty from 0 of 5 solved.
+def _ends_without_spread(value: float, num_draws: int, lowest: float, highest: float) -> tuple[float, float]:
+    """Return the ends of the interval of equal values between two bounds.
 
-    `unseen` is the largest share of problems that could behave otherwise and still, with probability 2.5 %, never
-    be drawn (at value 0 or 1 of an accuracy this is the exact binomial interval).
+    `unseen` is the largest share of draws that could be otherwise and still, with probability 2.5 %, never be seen (at
+    value 0 or 1 of an accuracy this is the exact binomial interval).
     """
-    unseen = 1 - _TAIL ** (1 / num_problems)
-    return Estimate(value, value + unseen * (lowest - value), value + unseen * (1.0 - value), num_problems)
+    unseen = 1 - _TAIL ** (1 / num_draws)
+    return value + unseen * (lowest - value), value + unseen * (highest - value)
 
 
 if TYPE_CHECKING:
@@ -146,12 +147,6 @@ class Effect:
     def half_width(self) -> float:
         """Half width: the longer side of the interval."""
         return max(self.value - self.low, self.high - self.value)
-
-    @property
-    def mirrored(self) -> Effect:
-        """The effect with the other sign."""
-        by_seed = tuple(-value for value in self.by_seed)
-        return Effect(-self.value, -self.high, -self.low, self.num_seeds, self.num_units, by_seed, self.freedom)
 
     @property
     def is_nothing(self) -> bool:
@@ -200,14 +195,14 @@ def student_quantile(share: float, freedom: float) -> float:
 
 
 @cache
-def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
+def draw_weightings(num_problems: int, *, num: int = NUM_WEIGHTINGS) -> Array:
     """Return weights of problems (P, 1 + num): all equal in the first column, then bootstrap samples."""
     import numpy as np
 
     equal = np.full((num_problems, 1), 1.0 / num_problems)
     if num_problems < 2:
         return equal
-    counts = np.random.default_rng(seed).multinomial(num_problems, equal[:, 0], size=num)
+    counts = np.random.default_rng(0).multinomial(num_problems, equal[:, 0], size=num)
     return np.hstack([equal, counts.T / num_problems])
 
 
@@ -295,16 +290,10 @@ def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: floa
 
     num_seeds, value, each = len(by_seed), float(np.mean(by_seed)), tuple(map(float, by_seed))
     if of_seeds + of_units <= _ROUNDING**2 * (1 + value**2):
-        return _bound(value, num_units, each, span=span)
+        low, high = -math.inf, math.inf
+        if span is not None:
+            low, high = _ends_without_spread(value, max(num_seeds, num_units), -span, span)
+        return Effect(value, low, high, num_seeds, num_units, each)
     freedom = (of_seeds + of_units) ** 2 / (of_seeds**2 / max(1, num_seeds - 1) + of_units**2 / max(1, num_units - 1))
     half = student_quantile(1 - ALPHA / 2, freedom) * math.sqrt(of_seeds + of_units)
     return Effect(value, value - half, value + half, num_seeds, num_units, each, freedom)
-
-
-def _bound(value: float, num_units: int, by_seed: tuple[float, ...], *, span: float | None) -> Effect:
-    num_seeds = len(by_seed)
-    if span is None:
-        return Effect(value, -math.inf, math.inf, num_seeds, num_units, by_seed)
-    unseen = 1 - (ALPHA / 2) ** (1 / max(num_seeds, num_units))
-    low, high = value - unseen * (span + value), value + unseen * (span - value)
-    return Effect(value, low, high, num_seeds, num_units, by_seed)

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from microcoder.data.micro import TIERS
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.installation import how_to_install
-from microcoder.judge.core.types import Outcome
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory, read_rollouts
 
@@ -73,13 +72,6 @@ class History:
     def after(self) -> EvaluationMetrics | None:
         """The latest evaluation after training began."""
         return next((e for e in reversed(self.evaluations) if e.step > 0), None)
-
-    @property
-    def num_unscored(self) -> tuple[int, int, int]:
-        """Numbers of samples that the sandbox could not judge, in training, before and after; they are in no mean."""
-        training = sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in self.steps)
-        before, after = (one.num_unscored if one else 0 for one in (self.before, self.after))
-        return training, before, after
 
     @cached_property
     def tier_of(self) -> dict[str, str]:

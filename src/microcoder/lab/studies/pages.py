@@ -270,13 +270,16 @@ def _name_metric(contrast: Contrast, study: Study) -> str:
 
 def name_comparison(contrast: Contrast, study: Study) -> str:
     """Return a contrast in words: metric, levels, and what they are compared with."""
-    text = f"{_name_metric(contrast, study)}: {' and '.join(contrast.of)}"
+    of, against = _name_sides(contrast)
+    text = f"{_name_metric(contrast, study)}: {of}"
     if contrast.dose:
         return f"{text}, slope over the dose: {contrast.dose.replace('_', ' ')}"
-    if not contrast.against:
-        return text
+    return f"{text} against {against}" if contrast.against else text
+
+
+def _name_sides(contrast: Contrast) -> tuple[str, str]:
     other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
-    return f"{text} against {' and '.join(contrast.against)}{other}"
+    return " and ".join(contrast.of), " and ".join(contrast.against) + other
 
 
 def format_value(value: float, unit: Unit) -> str:
@@ -367,9 +370,8 @@ def _seen(judged: JudgedStudy) -> str:
 def _subject(contrast: Contrast, study: Study) -> str:
     if not contrast.against:
         return name_comparison(contrast, study)
-    of, against = (" and ".join(levels) for levels in (contrast.of, contrast.against))
-    other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
-    return f"the difference in {_name_metric(contrast, study)} between {of} and {against}{other}"
+    of, against = _name_sides(contrast)
+    return f"the difference in {_name_metric(contrast, study)} between {of} and {against}"
 
 
 _MEANS: Mapping[ClaimFinding, tuple[str, str]] = {

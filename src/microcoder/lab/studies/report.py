@@ -6,16 +6,16 @@ Held-out accuracy before and after training and of several runs on the same prob
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import read_rows
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.effects import Estimate, Solved, estimate_accuracy, estimate_difference
+from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference
 from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.yardstick.report import wilson_interval
 from microcoder.train.algorithm.continuation import Fate, count_continued
@@ -36,11 +36,9 @@ _MASKS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeAfter:
-    """One row of the before/after table."""
+class BeforeAfter(NamedTuple):
+    """Pass@k before training and after."""
 
-    label: str
     before: Estimate | None
     after: Estimate | None
     difference: Estimate | None
@@ -53,18 +51,14 @@ class BeforeAfter:
         return estimate.num_problems if estimate else 0
 
 
-def compare(history: History, *, label: str = "all problems", k: int = 1, tier: str | None = None) -> BeforeAfter:
+def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
     """Compare pass@k (k = 1: accuracy) before and after, on one tier or on all problems."""
-    ids = None if tier is None else {name for name, its_tier in history.tier_of.items() if its_tier == tier}
-    before, after = (_solved(one, ids) for one in (history.before, history.after))
-    return BeforeAfter(
-        label, estimate_accuracy(before, k=k), estimate_accuracy(after, k=k), estimate_difference(before, after, k=k)
+    before, after = (
+        {name: samples for name, samples in solved.items() if not tier or history.tier_of.get(name) == tier}
+        for solved in (one.solved if one else {} for one in (history.before, history.after))
     )
-
-
-def _solved(evaluation: EvaluationMetrics | None, ids: Collection[str] | None) -> Solved:
-    solved = evaluation.solved if evaluation else {}
-    return solved if ids is None else {name: samples for name, samples in solved.items() if name in ids}
+    at_first, in_the_end = (estimate_accuracy(solved, k=k) for solved in (before, after))
+    return BeforeAfter(at_first, in_the_end, estimate_difference(before, after, k=k))
 
 
 def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, Any]:
@@ -142,8 +136,10 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
         links.append((text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"}))
     if history.steps:
         total, truncated, masked = count_masked(history)
-        ends = _ends(history, "truncated_share", "{:.1%}", "{:.1%}")
-        text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends and f', {ends}'}."
+        shares = [step.truncated_share for step in history.steps]
+        first, last = (fmean(part) for part in (shares[: len(shares) // 10 or 1], shares[-(len(shares) // 10 or 1) :]))
+        ends = f", {first:.1%} at first, {last:.1%} in the end" if len(shares) > 1 else ""
+        text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends}."
         idle = masked - round(sum(s.masked_effective_share * sum(s.outcomes.values()) for s in history.steps))
         text += f" Of {masked:,} masked, {idle:,} would have had an advantage of 0 anyway." if masked else ""
         links.append((text, "truncated rollouts", {"truncated": "yes"}))
@@ -248,9 +244,10 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
         return
     samples, of_samples = _samples_per_problem(history), set(history.tier_of.values())
     tiers = [tier for tier in history.tiers if tier in of_samples]
-    compared = [headline, *(compare(history, label=tier, tier=tier) for tier in tiers if tiers != ["untiered"])]
+    compared = {"all problems": headline}
+    compared |= {tier: compare(history, tier=tier) for tier in tiers if tiers != ["untiered"]}
     if samples > 1:
-        compared.append(compare(history, label=f"pass@{samples}", k=samples))
+        compared[f"pass@{samples}"] = compare(history, k=samples)
     changes: dict[str, Callable[[EvaluationMetrics], str]] = {
         "response length (mean tokens)": lambda e: f"{e.length_mean:,.1f}",
         "truncated": lambda e: _percent(e.truncated_share),
@@ -265,8 +262,8 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
         "columns": ["held-out accuracy", "problems", "before", "after", "difference, points"],
         "rows": [
             *(
-                [one.label, str(one.num_problems), *map(_percent, (one.before, one.after)), _difference(one.difference)]
-                for one in compared
+                [label, str(one.num_problems), *map(_percent, (one.before, one.after)), _difference(one.difference)]
+                for label, one in compared.items()
             ),
             *([label, "", *(read(e) if e else _DASH for e in sides), ""] for label, read in changes.items()),
         ],
@@ -291,7 +288,7 @@ def _outcomes(history: History) -> Iterator[dict[str, Any]]:
 
 
 def _continued(history: History) -> Iterator[dict[str, Any]]:
-    if not (rows := history.run.read_continuations()):
+    if not (rows := read_rows(history.run.continuations)):
         return
     counts = {fate: one for fate, one in count_continued(rows).items() if one.truncated}
     said = [
@@ -319,7 +316,9 @@ def _continued(history: History) -> Iterator[dict[str, Any]]:
 
 
 def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
-    before, after, unscored = history.before, history.after, history.num_unscored
+    before, after = history.before, history.after
+    in_training = sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in history.steps)
+    unscored = [in_training, *(one.num_unscored if one else 0 for one in (before, after))]
     if total := sum(unscored):
         yield (
             f"{total} unscored sample{'' if total == 1 else 's'}: {unscored[0]} in training, {unscored[1]} before, "
@@ -367,13 +366,6 @@ def count_masked(history: History) -> tuple[int, int, int]:
     nums = [sum(step.outcomes.values()) for step in history.steps]
     truncated = sum(round(step.truncated_share * num) for step, num in zip(history.steps, nums, strict=True))
     return sum(nums), truncated, sum(sum(step.masked.values()) for step in history.steps)
-
-
-def _ends(history: History, name: str, first: str, second: str) -> str:
-    values = [value for step in history.steps if (value := getattr(step, name)) is not None]
-    num = max(1, len(values) // 10)
-    ends = (first.format(fmean(values[:num])), second.format(fmean(values[-num:]))) if len(values) > 1 else ()
-    return "{} at first, {} in the end".format(*ends) if ends else ""
 
 
 # ----- What an algorithm is called.

@@ -98,14 +98,14 @@ def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
     """Return the uncorrected verdict of a contrast with its effect."""
     if effect is None or not math.isfinite(effect.value):
         return ContrastResult(contrast, effect, Judgement(ClaimFinding.NOT_RUN))
-    least, turned = contrast.least, _turn(contrast, effect)
+    least = contrast.least
     if contrast.direction == "same":
         p_sign = max(effect.p_below(least), effect.p_above(-least))
         p_size = min(effect.p_below(-least), effect.p_above(least))
     else:
-        p_sign, p_size = min(effect.p_above(0.0), effect.p_below(0.0)), turned.p_below(least)
-    p_sign, p_size = min(1.0, 2 * p_sign), min(1.0, 2 * p_size)
-    return ContrastResult(contrast, effect, Judgement(_conclude(contrast, turned, p_sign, p_size), p_sign, p_size))
+        p_sign = min(effect.p_above(0.0), effect.p_below(0.0))
+        p_size = effect.p_above(-least) if contrast.direction == "lower" else effect.p_below(least)
+    return ContrastResult(contrast, effect, _judge(contrast, effect, min(1.0, 2 * p_sign), min(1.0, 2 * p_size)))
 
 
 def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, Judgement]:
@@ -113,34 +113,26 @@ def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int)
     p_sign = adjust_p_values({name: part.judgement.p_sign for name, part in results.items()}, num_tests=num_claims)
     p_size = adjust_p_values({name: part.judgement.p_size for name, part in results.items()}, num_tests=num_claims)
     return {
-        name: Judgement(
-            _conclude(part.contrast, _turn(part.contrast, part.effect), p_sign[name], p_size[name]),
-            p_sign[name],
-            p_size[name],
-        )
+        name: _judge(part.contrast, part.effect, p_sign[name], p_size[name])
         for name, part in results.items()
         if part.effect is not None
     }
 
 
-def _turn(contrast: Contrast, effect: Effect) -> Effect:
-    """Return an effect with its sign changed, where needed, so that positive is as claimed."""
-    return effect.mirrored if contrast.direction == "lower" else effect
-
-
-def _conclude(contrast: Contrast, turned: Effect, p_sign: float, p_size: float) -> ClaimFinding:
-    """Return the verdict of an effect, turned so that up is as claimed, and its tests."""
+def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> Judgement:
+    """Return the verdict of an effect and its tests."""
     has_sign, has_size = p_sign <= ALPHA, p_size <= ALPHA
     if contrast.direction == "same":
-        is_for, is_against = has_sign, has_size
-    elif turned.low > 0:
-        if has_sign and has_size:
-            return ClaimFinding.SMALLER
-        is_for, is_against = has_sign, False
+        is_for, is_against, is_small = has_sign, has_size, False
     else:
-        is_for = False
-        is_against = (has_size and not contrast.is_above_paper) or (has_sign and turned.high < 0)
-    return ClaimFinding.SUPPORTED if is_for else ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
+        # The ends of the interval, turned so that up is as claimed.
+        low, high = (-effect.high, -effect.low) if contrast.direction == "lower" else (effect.low, effect.high)
+        is_for, is_small = low > 0 and has_sign, has_size
+        is_against = low <= 0 and ((has_size and not contrast.is_above_paper) or (has_sign and high < 0))
+    verdict = ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
+    if is_for:
+        verdict = ClaimFinding.SMALLER if is_small else ClaimFinding.SUPPORTED
+    return Judgement(verdict, p_sign, p_size)
 
 
 def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[str, float]:

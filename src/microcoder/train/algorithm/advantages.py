@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
@@ -87,27 +87,22 @@ def load_advantage(name: str, options: Mapping[str, Any]) -> Extension:
 def build_advantage(name: str, options: Mapping[str, Any]) -> Advantage:
     """Return the advantage of a recipe as one function; raises as `load_advantage` does."""
     extension = load_advantage(name, options)
-    return extension if extension.source is None else _OwnAdvantage(extension)
+    return extension if extension.source is None else partial(_ask_own, extension)
 
 
-@dataclass(frozen=True, slots=True)
-class _OwnAdvantage:
-    """A user-defined function `(rewards_G) -> advantages_G`, with checks of what it returns."""
-
-    extension: Extension
-
-    def __call__(self, rewards_G: Sequence[float | None]) -> list[float]:
-        advantages_G = self.extension(list(rewards_G))
-        if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
-            raise self.extension.fault(
-                f"returned {advantages_G!r:.80} for {len(rewards_G)} rewards; return a list with one number for each"
+def _ask_own(extension: Extension, rewards_G: Sequence[float | None]) -> list[float]:
+    """Return what a user-defined function `(rewards_G) -> advantages_G` does, checked."""
+    advantages_G = extension(list(rewards_G))
+    if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
+        raise extension.fault(
+            f"returned {advantages_G!r:.80} for {len(rewards_G)} rewards; return a list with one number for each"
+        )
+    for reward, advantage in zip(rewards_G, advantages_G, strict=True):
+        if isinstance(advantage, bool) or not isinstance(advantage, int | float) or not math.isfinite(advantage):
+            raise extension.fault(f"returned {advantage!r:.80} as an advantage; return finite numbers")
+        if reward is None and advantage:
+            raise extension.fault(
+                f"returned {advantage:g} where the reward is None: nothing is known of that response, or it is "
+                "in no baseline; return 0"
             )
-        for reward, advantage in zip(rewards_G, advantages_G, strict=True):
-            if isinstance(advantage, bool) or not isinstance(advantage, int | float) or not math.isfinite(advantage):
-                raise self.extension.fault(f"returned {advantage!r:.80} as an advantage; return finite numbers")
-            if reward is None and advantage:
-                raise self.extension.fault(
-                    f"returned {advantage:g} where the reward is None: nothing is known of that response, or it is "
-                    "in no baseline; return 0"
-                )
-        return [float(advantage) for advantage in advantages_G]
+    return [float(advantage) for advantage in advantages_G]

@@ -44,17 +44,6 @@ def order_spares(problem_ids: Sequence[str], *, asked: Collection[str], seed: in
     return spares
 
 
-def share_spares(spares: Sequence[str], *, taken: int, number: int, process: int, num_processes: int) -> list[str]:
-    """Return the `number` spares that one process samples in a round; all processes sample equally many.
-
-    Empty when there are too few left for all of them: then filtering ends.
-    """
-    if taken + number * num_processes > len(spares):
-        return []
-    start = taken + process * number
-    return list(spares[start : start + number])
-
-
 def sample_mixed_groups(
     sample: Callable[[Sequence[str]], list[GroupT]],
     problem_ids: Sequence[str],
@@ -85,15 +74,13 @@ def sample_mixed_groups(
     groups = sample(problem_ids)
     left_out: list[GroupT] = []
     spares = order_spares(all_ids, asked=set(gather(list(problem_ids))), seed=seed, step=step)
-    taken = 0
     for _ in range(max_rounds - 1):
         flat = [index for index, group in enumerate(groups) if not is_mixed(group.scored)]
         number = max(gather([len(flat)]))
-        chosen = share_spares(spares, taken=taken, number=number, process=process, num_processes=num_processes)
-        if not chosen:
+        if not 0 < number * num_processes <= len(spares):
             break
-        taken += number * num_processes
-        fresh = sample(chosen)
+        fresh = sample(spares[process * number : (process + 1) * number])
+        del spares[: number * num_processes]
         mixed = [group for group in fresh if is_mixed(group.scored)]
         left_out += [group for group in fresh if not is_mixed(group.scored)] + mixed[len(flat) :]
         for index, group in zip(flat, mixed, strict=False):

@@ -290,9 +290,6 @@ def describe_run(config: TrainConfig) -> list[str]:
     ]
 
 
-_MIB = 2**20
-
-
 def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> str:
     """Return what the disk has and a run's checkpoints take, in words.
 
@@ -325,7 +322,7 @@ def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> 
 
 def show_bytes(number: float) -> str:
     """Return a size in MiB, or in GiB from one on."""
-    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / _MIB:,.1f} MiB"
+    return f"{number / _GIB:,.1f} GiB" if number >= _GIB else f"{number / 2**20:,.1f} MiB"
 
 
 _WRITING = re.compile(r"inline_container|PytorchStreamWriter")

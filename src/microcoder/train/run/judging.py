@@ -107,17 +107,13 @@ class EarlyJudge:
         left = [index for index, future in enumerate(begun) if future is None]
         asked = self._judge.judge([programs[index] for index in left], [problems[index] for index in left])
         verdicts = dict(zip(left, asked, strict=True))
-        self.forget()
+        # What was begun and is not in the batch, such as of a step that failed, is given up.
+        for future in (future for futures in self._begun.values() for future in futures):
+            future.cancel()
+        self._begun.clear()
         for index, future in enumerate(begun):
             if future is not None:
                 verdicts[index] = future.result()
             if on_verdict is not None:
                 on_verdict(index, verdicts[index])
         return [verdicts[index] for index in range(len(programs))]
-
-    def forget(self) -> None:
-        """Give up what was begun and is not in the batch, such as after a step that failed."""
-        for futures in self._begun.values():
-            for future in futures:
-                future.cancel()
-        self._begun.clear()

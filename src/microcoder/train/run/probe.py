@@ -11,16 +11,17 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any
+from typing import TypeVar
+
+from pydantic import TypeAdapter
 
 from microcoder.judge.core.files import read_json, write_json
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.metrics import summarise_accuracy
-from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import ScoredRollout, measure_diversity
-from microcoder.train.run.tasks import Task
 from microcoder.train.runs import RunDirectory
 
+ItemT = TypeVar("ItemT")
 MAX_DIVERSITY = 0.9
 """Initial diversity above which a temperature is unstable: the paper's 1.8 starts at 0.97 and falls to 0.6 within 50
 steps."""
@@ -113,11 +114,9 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
     return Choice(chosen.temperature, tuple(reasons))
 
 
-def choose_tasks(config: TrainConfig, tasks: Sequence[Task]) -> list[Task]:
+def choose_asked(problems: Sequence[ItemT], settings: DiversityTemperature, *, seed: int) -> list[ItemT]:
     """Return the training problems that a probe asks, the same for the same seed."""
-    settings = config.rollout.temperature
-    assert isinstance(settings, DiversityTemperature)
-    return random.Random(f"probe-{config.seed}").sample(list(tasks), min(settings.num_problems, len(tasks)))
+    return random.Random(f"probe-{seed}").sample(problems, min(settings.num_problems, len(problems)))
 
 
 def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint]) -> Probe:
@@ -129,10 +128,7 @@ def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Seque
 
 def read_probe(run: RunDirectory) -> Probe:
     """Return the recorded probe."""
-    record: dict[str, Any] = read_json(run.probe, what="probe")
-    record["points"] = tuple(ProbePoint(**point) for point in record["points"])
-    record["choice"] = Choice(record["choice"]["temperature"], tuple(record["choice"]["reasons"]))
-    return Probe(**record)
+    return TypeAdapter(Probe).validate_python(read_json(run.probe, what="probe"))
 
 
 def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:

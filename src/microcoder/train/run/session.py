@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_r
 from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
 from microcoder.train.run.estimate import explain_failures, measure_room
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.manifest import ROUNDING_KEYS, changed_keys, check_same_config, describe_start, digest_config
+from microcoder.train.run.manifest import NEUTRAL_KEYS, changed_keys, check_same_config, describe_start, digest_config
 from microcoder.train.run.tasks import EngineInputs, load_engine, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -55,50 +55,37 @@ def run_training(
         return _report_finished(run, observer)
     extensions = find_extensions(config)
     measure_room(config, run.root, must_fit=True)
-    with explain_failures(config, run):
-        return _run(config, run=run, observer=observer, command=command, callbacks=callbacks, extensions=extensions)
-
-
-def _run(
-    config: TrainConfig,
-    *,
-    run: RunDirectory,
-    observer: Observer,
-    command: Sequence[str],
-    callbacks: Sequence[Any],
-    extensions: list[dict[str, Any]],
-) -> dict[str, Any]:
-    tasks = load_tasks(config)
-    for reason, number in tasks.left_out.items():
-        observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
-    engine = load_engine(config)
-    policy = engine.load_policy(config, observer=observer)
-    leads = engine.is_main_process()
-    with (
-        open_judge(config.evaluator) as (judge, judged_by),
-        run.lock() if leads else nullcontext(),
-    ):
+    with ExitStack() as opened:
+        opened.enter_context(explain_failures(config, run))
+        tasks = load_tasks(config)
+        for reason, number in tasks.left_out.items():
+            observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
+        engine = load_engine(config)
+        policy = engine.load_policy(config, observer=observer)
+        judge, judged_by = opened.enter_context(open_judge(config.evaluator))
+        machine, leads = engine.describe_machine(config), engine.is_main_process()
         if leads:
+            opened.enter_context(run.lock())
             # Another process may have come first while this one loaded.
             check_run_directory(run, config)
-            if not run.is_finished:
-                start = describe_start(config, name=run.root.name, command=command)
-                manifest = {
-                    **start,
-                    "digest": digest_config(config, extensions),
-                    "extensions": extensions,
-                    "seed": config.seed,
-                    "problems": tasks.as_record(),
-                    "machine": {**start["machine"], **engine.describe_machine(config)},
-                    **judged_by,
-                }
-                _open_run(run, manifest, config, observer=observer)
+        if leads and not run.is_finished:
+            start = describe_start(config, name=run.root.name, command=command)
+            manifest = {
+                **start,
+                "digest": digest_config(config, extensions),
+                "extensions": extensions,
+                "seed": config.seed,
+                "problems": tasks.as_record(),
+                "machine": {**start["machine"], **machine},
+                **judged_by,
+            }
+            _open_run(run, manifest, config, observer=observer)
         engine.wait_for_everyone()
         if run.is_finished:
             return _report_finished(run, observer)
         resume_step = run.latest_checkpoint_step()
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
-        for line in describe_batches(config, num_processes=engine.describe_machine(config)["num_processes"]):
+        for line in describe_batches(config, num_processes=machine["num_processes"]):
             observer.note(line)
         if resume_step != config.num_steps:
             inputs = EngineInputs(config, policy, tasks, judge, run, observer)
@@ -148,7 +135,11 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         return
     recorded = run.read_manifest()
     began, now = (
-        {"problems": begun["problems"], "num_processes": begun["machine"]["num_processes"]}
+        {
+            "problems": begun["problems"],
+            "num_processes": begun["machine"]["num_processes"],
+            "programs that import the packages": begun["environment"]["packages"]["pins"],
+        }
         for begun in (recorded, manifest)
     )
     check_unchanged(run.root, began, now, TrainingError)
@@ -156,18 +147,12 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         raise TrainingError(
             f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
         )
-    imported, now = (judged_by["environment"]["packages"]["pins"] for judged_by in (recorded, manifest))
-    if imported != now:
-        raise TrainingError(
-            f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
-            f"{json.dumps(now)}; restore the original, or use another --run-dir"
-        )
     if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
         observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
     if recorded["packages"] != manifest["packages"]:
         observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
-    changed = changed_keys(recorded["config"], config, neutral=())
-    if changes := [each for each in changed if each.partition(":")[0] in ROUNDING_KEYS]:
+    # Others than these were refused, or change nothing.
+    if changes := changed_keys(recorded["config"], config, neutral=NEUTRAL_KEYS):
         observer.note(
             f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
         )

@@ -11,11 +11,9 @@ from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import ValidationError
-
 from microcoder.data.benchmarks.published import check_format, find_format
-from microcoder.judge.core.config import SHIPPED
-from microcoder.judge.core.errors import ConfigError, explain_fault
+from microcoder.judge.core.config import SHIPPED, load_config
+from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig, count_verl_devices
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
@@ -133,11 +131,7 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
 
 
 def _resolve(text: str) -> TrainConfig:
-    try:
-        config = TrainConfig.model_validate(tomllib.loads(text))
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise ConfigError(explain_fault(fault, ".".join(map(str, fault["loc"])))) from None
+    config = load_config(TrainConfig, layers=[tomllib.loads(text)])
     if missing := find_missing(config):
         raise ConfigError("; ".join(missing))
     return config

@@ -10,10 +10,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from microcoder.data.benchmarks.published import PublishedProblems, read_heldout, read_published, read_training_problems
+from microcoder.data.benchmarks.published import read_heldout, read_published, read_training_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
@@ -105,22 +106,18 @@ def _read_problems(
         case ProblemFiles():
             return read_training_problems(problems.train), read_heldout(problems.heldout), {}
         case HubProblems():
-            asked = _read_split(problems, problems.split, is_trained_on=True)
+            read = partial(
+                read_published,
+                problems.id,
+                revision=problems.revision,
+                subset=problems.subset,
+                format_name=problems.format,
+            )
+            asked = read(split=problems.split, is_trained_on=True)
             if problems.heldout is not None:
                 return asked.problems, read_heldout(problems.heldout), asked.left_out
-            held = _read_split(problems, problems.heldout_split or "", is_trained_on=False)
+            held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
-
-
-def _read_split(problems: HubProblems, split: str, *, is_trained_on: bool) -> PublishedProblems:
-    return read_published(
-        problems.id,
-        revision=problems.revision,
-        subset=problems.subset,
-        split=split,
-        format_name=problems.format,
-        is_trained_on=is_trained_on,
-    )
 
 
 def _compared(problem: Problem, comparison: OutputComparison) -> Problem:

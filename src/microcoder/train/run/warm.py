@@ -24,6 +24,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -101,14 +102,13 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
+_MOMENTUM = 0.95
 
 
 class Muon:
     """Steps matrices by orthogonalised Nesterov momentum; vectors and embeddings belong to another optimizer."""
 
-    def __init__(self, matrices: Iterable[torch.nn.Parameter], *, momentum: float = 0.95, weight_decay: float = 0.0):
-        self._momentum = momentum
-        self._weight_decay = weight_decay
+    def __init__(self, matrices: Iterable[torch.nn.Parameter]) -> None:
         by_shape: dict[torch.Size, list[torch.nn.Parameter]] = {}
         for matrix in matrices:
             by_shape.setdefault(matrix.shape, []).append(matrix)
@@ -120,11 +120,11 @@ class Muon:
         """Move every matrix; the scale makes a step about as long as one of AdamW at the same rate."""
         for group, buffer in zip(self._groups, self._buffers, strict=True):
             gradients = torch.stack([matrix.grad for matrix in group if matrix.grad is not None])
-            buffer.lerp_(gradients, 1 - self._momentum)
-            updates = orthogonalise(gradients.lerp(buffer, self._momentum))
+            buffer.lerp_(gradients, 1 - _MOMENTUM)
+            updates = orthogonalise(gradients.lerp(buffer, _MOMENTUM))
             length = learning_rate * 0.2 * max(group[0].shape) ** 0.5
             for matrix, update in zip(group, updates, strict=True):
-                matrix.mul_(1 - learning_rate * self._weight_decay).sub_(update, alpha=length)
+                matrix.sub_(update, alpha=length)
 
 
 def orthogonalise(matrices: torch.Tensor) -> torch.Tensor:
@@ -146,6 +146,8 @@ _MAX_TOKENS = 192
 """Statement and response are truncated here; only rambling answers are longer."""
 _TOKENIZER_DEMONSTRATIONS = 4000
 _MAX_POSITIONS = 1024
+THOROUGH_SHARE = 0.7
+"""Share of the steps, at the start, on demonstrations that think to the end: the mixture alone is learnt later."""
 _EMBEDDING_RATE = 0.4
 """Learning rate of embeddings and norms (AdamW) as a share of that of the matrices (Muon)."""
 
@@ -203,16 +205,17 @@ def checkpoint_digest(config: WarmStartConfig) -> str:
 
 
 def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) -> None:
-    lessons = _draw_lessons(config)
-    texts = (
-        text
-        for demonstration in lessons[-1].demonstrations[:_TOKENIZER_DEMONSTRATIONS]
-        for text in (demonstration.statement, demonstration.response)
+    # First complete reasoning, then the mixture.
+    draw = partial(
+        generate_chain_demonstrations, num=config.num_demonstrations, seed=config.seed, shares=config.thinking
     )
+    complete, mixture = list(draw(thorough=True)), list(draw(thorough=False))
+    texts = (text for shown in mixture[:_TOKENIZER_DEMONSTRATIONS] for text in (shown.statement, shown.response))
     tokenizer = train_tokenizer(texts, vocab_size=config.vocab_size)
-    examples = [_encode(lesson.demonstrations, tokenizer) for lesson in lessons]
-    batches = chain.from_iterable(
-        islice(_batches(chosen, config), lesson.num_steps) for chosen, lesson in zip(examples, lessons, strict=True)
+    num_complete = round(THOROUGH_SHARE * config.num_steps)
+    batches = chain(
+        islice(_batches(_encode(complete, tokenizer), config), num_complete),
+        islice(_batches(_encode(mixture, tokenizer), config), config.num_steps - num_complete),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -227,28 +230,6 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
         folder / _MARKER,
         {"config": config.model_dump(mode="json"), "num_parameters": model.num_parameters(), "final_loss": loss},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Lesson:
-    demonstrations: Sequence[ChainDemonstration]
-    num_steps: int
-
-
-THOROUGH_SHARE = 0.7
-"""Share of the steps, at the start, on demonstrations that think to the end: the mixture alone is learnt later."""
-
-
-def _draw_lessons(config: WarmStartConfig) -> list[_Lesson]:
-    """Return the stages of demonstrations: first complete reasoning, then the mixture."""
-    num, seed = config.num_demonstrations, config.seed
-    num_thorough = round(THOROUGH_SHARE * config.num_steps)
-    return [
-        _Lesson(
-            list(generate_chain_demonstrations(num=num, seed=seed, shares=config.thinking, thorough=thorough)), steps
-        )
-        for thorough, steps in ((True, num_thorough), (False, config.num_steps - num_thorough))
-    ]
 
 
 def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,11 +21,11 @@ from microcoder.judge.core.errors import ConfigError, suggest
 from microcoder.judge.core.files import new_folder
 from microcoder.train.recipe.recipe import Batches, TrainConfig, cut_batches, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
-from microcoder.train.run.tasks import EngineInputs, Tasks
+from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
 from microcoder.train.trl.clipping import translate_loss
-from microcoder.train.trl.sampling import check_model_length, require_vllm, vllm_arguments
+from microcoder.train.trl.sampling import require_vllm, vllm_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 
@@ -99,30 +100,23 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
     """Return the trainer of a run, its sampler loaded and checked."""
     config, policy = inputs.config, inputs.policy
     batches = cut_batches(config, num_processes=_processes().num_processes)
-    longest = _longest_prompt_tokens(config, policy, inputs.tasks)
-    check_model_length(
-        config,
-        model_tokens=getattr(policy.model.config, "max_position_embeddings", None),
-        longest_prompt_tokens=longest,
-    )
+    sampler: dict[str, Any] = {}
+    if config.rollout.backend == "vllm":  # transformers makes room as it goes
+        prompts = [task.prompt.as_chat() for task in (*inputs.tasks.train, *inputs.tasks.heldout)]
+        longest = max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
+        model_tokens = getattr(policy.model.config, "max_position_embeddings", None)
+        sampler = vllm_arguments(config, longest_prompt_tokens=longest, model_tokens=model_tokens)
     try:
         return MicroCoderTrainer(
             inputs,
             batches=batches,
-            arguments=build_arguments(config, batches, output_dir=inputs.run.trl, longest_prompt_tokens=longest),
+            arguments=build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler),
             peft_config=build_adapter(config),
             run_clock=run_clock,
         )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
-
-
-def _longest_prompt_tokens(config: TrainConfig, policy: Policy, tasks: Tasks) -> int:
-    if config.rollout.backend != "vllm":
-        return 0  # transformers makes room as it goes
-    prompts = [task.prompt.as_chat() for task in (*tasks.train, *tasks.heldout)]
-    return max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
 
 
 def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
@@ -154,9 +148,9 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
 
 
 def build_arguments(
-    config: TrainConfig, batches: Batches, *, output_dir: Path, longest_prompt_tokens: int = 0
+    config: TrainConfig, batches: Batches, *, output_dir: Path, sampler: Mapping[str, Any] = MappingProxyType({})
 ) -> GRPOConfig:
-    """Translate a recipe into TRL's arguments; how long prompts are matters to vLLM alone."""
+    """Translate a recipe into TRL's arguments; `sampler` are those of vLLM, where it samples."""
     on_gpu = torch.cuda.is_available()
     model, algorithm, optimizer = config.weights, config.algorithm, config.optimizer
     decided: dict[str, Any] = dict(
@@ -175,7 +169,7 @@ def build_arguments(
         num_iterations=1,
         max_completion_length=config.rollout.max_response_tokens,
         chat_template_kwargs=dict(config.prompt.chat_template_options),
-        **vllm_arguments(config, longest_prompt_tokens=longest_prompt_tokens),
+        **sampler,
         beta=algorithm.kl_coefficient,
         # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
         use_bias_correction_kl=False,

@@ -16,16 +16,8 @@ from microcoder.judge.core.errors import TrainingError
 
 ROWS_PER_FORWARD = 32
 """On a CPU, where a small forward costs no more by the token than a large one and shares less padding."""
-_PER_ROW_EXTRAS = (
-    "old_per_token_logps",
-    "ref_per_token_logps",
-    "importance_sampling_ratio",
-    "sampling_per_token_logps",
-    "tool_mask",
-)
 PLACE = "place"
 """Column of each row's place in the step, which TRL shuffles."""
-_ROWS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", PLACE, *_PER_ROW_EXTRAS)
 
 
 class FrugalGRPOTrainer(GRPOTrainer):
@@ -87,7 +79,9 @@ class FrugalGRPOTrainer(GRPOTrainer):
             return self.loss_of_rows(model, inputs)
         if not bool(teaches.any()):
             teaches[0] = True
-        kept = {name: inputs[name][teaches] for name in _ROWS if isinstance(inputs.get(name), torch.Tensor)}
+        # What has a dimension has a row a response; a figure of the whole step has none.
+        columns = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()}
+        kept = {name: column[teaches] for name, column in columns.items()}
         return self.loss_of_rows(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
 
     def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:

@@ -154,12 +154,23 @@ def require_vllm(config: TrainConfig) -> None:
         make_trainable()
 
 
-def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[str, Any]:
-    """Return TRL's arguments for the sampler of a recipe; empty if transformers samples."""
-    rollout = config.rollout
-    if rollout.backend != "vllm":
-        return {}
-    vllm, mismatch = rollout.vllm, rollout.mismatch
+def vllm_arguments(
+    config: TrainConfig, *, longest_prompt_tokens: int, model_tokens: int | None = None
+) -> dict[str, Any]:
+    """Return TRL's arguments for vLLM as the sampler of a recipe, with room for the longest prompt and response.
+
+    Raises:
+        ConfigError: that is more than the model can take.
+    """
+    rollout, vllm, mismatch = config.rollout, config.rollout.vllm, config.rollout.mismatch
+    goes_on = 2 if config.evaluation.continue_truncated else 1
+    longest = max(goes_on * rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
+    needed = longest_prompt_tokens + longest
+    if model_tokens is not None and needed > model_tokens:
+        raise ConfigError(
+            f"the longest prompt ({longest_prompt_tokens} tokens) and response need {needed} tokens, the model's "
+            f"positions end at {model_tokens}; lower rollout.max_response_tokens (or evaluation.max_response_tokens)"
+        )
     return {
         "use_vllm": True,
         "vllm_mode": "colocate",
@@ -169,30 +180,11 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
         f"{mismatch.mode}",
         "vllm_importance_sampling_clip_max": mismatch.threshold,
         "vllm_importance_sampling_clip_min": mismatch.lower_threshold or None,
-        "vllm_max_model_length": context_tokens(config, longest_prompt_tokens=longest_prompt_tokens),
+        "vllm_max_model_length": needed,
         "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
         "vllm_enable_sleep_mode": vllm.enable_sleep_mode,
         "vllm_tensor_parallel_size": vllm.tensor_parallel_size,
     }
-
-
-def context_tokens(config: TrainConfig, *, longest_prompt_tokens: int) -> int:
-    """Return how many tokens of prompt and response vLLM makes room for."""
-    goes_on = 2 if config.evaluation.continue_truncated else 1
-    longest = max(goes_on * config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
-    return longest_prompt_tokens + longest
-
-
-def check_model_length(config: TrainConfig, *, model_tokens: int | None, longest_prompt_tokens: int) -> None:
-    """Refuse a run whose prompts and responses are longer than the model can take."""
-    if config.rollout.backend != "vllm":
-        return
-    needed = context_tokens(config, longest_prompt_tokens=longest_prompt_tokens)
-    if model_tokens is not None and needed > model_tokens:
-        raise ConfigError(
-            f"the longest prompt ({longest_prompt_tokens} tokens) and response need {needed} tokens, the model's "
-            f"positions end at {model_tokens}; lower rollout.max_response_tokens (or evaluation.max_response_tokens)"
-        )
 
 
 # vLLM's own progress and notes would break into our display.

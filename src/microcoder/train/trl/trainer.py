@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
@@ -18,7 +18,7 @@ from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.judge.core.files import append_row
+from microcoder.judge.core.files import append_row, cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.train.algorithm.active import ActiveChoice
@@ -34,7 +34,7 @@ from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.run.probe import choose_tasks, measure_grid, write_probe
+from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task
 from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
@@ -141,7 +141,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if isinstance(filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
                 self._sample_groups,
-                [group[0]["problem_id"] for group in _cut(inputs, self.config.rollout.num_samples)],
+                [group[0]["problem_id"] for group in cut_pieces(inputs, self.config.rollout.num_samples)],
                 all_ids=list(self.train_tasks),
                 max_rounds=filtering.max_rounds,
                 seed=self.config.seed,
@@ -203,7 +203,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             whole, step = number * self.accelerator.num_processes, self.steps_done + 1
             ids = list(self.train_tasks)
             chosen = [self.recorder.choose_problems(choice, ids, number=whole, seed=self.config.seed, step=step)]
-        return _cut(broadcast_object_list(chosen)[0], number)[self.accelerator.process_index]
+        start = number * self.accelerator.process_index
+        return broadcast_object_list(chosen)[0][start : start + number]
 
     def _rows_of(self, problem_ids: Sequence[str]) -> list[dict[str, Any]]:
         return [
@@ -222,7 +223,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         return [
             SampledGroup(*group)
-            for group in zip(_cut(inputs, num_samples), _cut(generated, num_samples), scored_P_G, strict=True)
+            for group in zip(
+                cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G, strict=True
+            )
         ]
 
     def _generate(self, prompts: list[Any]) -> Any:
@@ -261,7 +264,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return [sample.reward for group in self._scored_P_G for sample in group]
 
     def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
-        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_ids, self.config.rollout.num_samples)]
+        tasks_P = [self.train_tasks[group[0]] for group in cut_pieces(problem_ids, self.config.rollout.num_samples)]
         rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.rules.max_response_tokens)
         with self.clock.phase("judge"):
             return score_rollouts(
@@ -278,7 +281,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     ) -> list[list[Rollout]]:
         # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
         reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
-        groups = _cut(completion_ids, len(completion_ids) // len(tasks_P))
+        groups = cut_pieces(completion_ids, len(completion_ids) // len(tasks_P))
         return [
             reader.read(task.problem.id, task.prompt.text, group, max_response_tokens=max_response_tokens)
             for task, group in zip(tasks_P, groups, strict=True)
@@ -333,7 +336,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         rollout = self.config.rollout
         settings = rollout.temperature
         assert isinstance(settings, DiversityTemperature)
-        chosen_tasks = choose_tasks(self.config, list(self.train_tasks.values()))
+        chosen_tasks = choose_asked(list(self.train_tasks.values()), settings, seed=self.config.seed)
 
         def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
             return self._sample_apart(
@@ -376,7 +379,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         with apart(self, seed=seed):
             set_sampling(self, temperature=temperature, max_response_tokens=limit - len(begun[0] if begun else ()))
             policy.eval()
-            for chunk in _cut(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
+            for chunk in cut_pieces(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
                 begins = [list(begun[index]) if begun else [] for index, _ in chunk for _ in range(num_samples)]
@@ -491,10 +494,3 @@ class _StepBoundary(TrainerCallback):
             control.should_save = True
         if self.trainer.stop_requested:
             control.should_training_stop = True
-
-
-ItemT = TypeVar("ItemT")
-
-
-def _cut(items: Sequence[ItemT], size: int) -> list[Sequence[ItemT]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -45,25 +45,8 @@ HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
 }
 
 
-class _HookedLoader(Loader):
-    """Imports a module as its own loader does, then enters our names into it."""
-
-    def __init__(self, loader: Loader, hook: Callable[[ModuleType], None]) -> None:
-        self._loader, self._hook = loader, hook
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        self._hook(module)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._loader, name)
-
-
 class _Finder(MetaPathFinder):
-    """Finds the modules that have a hook, each once."""
+    """Finds the modules that have a hook, each once; they are imported as usual, then our names entered into them."""
 
     def __init__(self, hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
         self._hooks = dict(hooks)
@@ -76,7 +59,13 @@ class _Finder(MetaPathFinder):
             return None
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _HookedLoader(spec.loader, hook)
+            execute = spec.loader.exec_module
+
+            def execute_and_enter(module: ModuleType) -> None:
+                execute(module)
+                hook(module)
+
+            spec.loader.exec_module = execute_and_enter  # type: ignore[method-assign]
         return spec
 
 

@@ -20,7 +20,7 @@ from verl.utils.config import omega_conf_to_dataclass
 
 from microcoder.judge.core.extract import Extractor
 from microcoder.judge.core.rewards import Reward
-from microcoder.judge.core.types import Program, Rollout, Verdict
+from microcoder.judge.core.types import Verdict
 from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group, score_apart
 from microcoder.train.rollouts import ScoredRollout
@@ -69,9 +69,7 @@ class SampledResponse:
 
     name: str
     """`{prompt}_{session}`, of verl's keys."""
-    rollout: Rollout
-    program: Program
-    judged: Judged
+    judged: JudgedRollout
     index: int
     """Place among the samples of its problem."""
     row: int
@@ -88,9 +86,12 @@ def session_of(key: str) -> str:
 
 
 def read_sessions(
-    batch: Any, *, reader: RolloutReader, extract: Extractor, max_response_tokens: int
+    batch: Any, *, reader: RolloutReader, extract: Extractor, max_response_tokens: int, seed: int, step: int
 ) -> list[list[SampledResponse]]:
-    """Return the sessions of a batch, by prompt and place in its group; rows that only pad the batch are in none."""
+    """Return the sessions of a batch, by prompt and place in its group; rows that only pad the batch are in none.
+
+    The limit is for rows that name none; seed and step are of the mask's draws.
+    """
     last: dict[str, tuple[int, str]] = {}
     tags = dict(zip(batch.keys, batch.tags, strict=True))
     for key, tag in tags.items():
@@ -105,29 +106,16 @@ def read_sessions(
         row = {name: column[place] for name, column in columns.items()}
         uid, index, _ = key.rsplit("_", 2)
         limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
-        extra = (row["extra_fields"] or {}).get("reward_extra_info") or {}
-        chat = row["raw_prompt"]
-        (rollout,) = reader.read(
-            problem_name(row["extra_info"], row["data_source"] or ""),
-            str(chat[-1]["content"]) if chat else "",
-            [row["responses"]],
-            max_response_tokens=limit,
-        )
-        language = (row["extra_info"] or {}).get("language", "python")
+        found = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
+        chat, about = row["raw_prompt"], row["extra_info"] or {}
+        name, prompt = problem_name(about, row["data_source"] or ""), str(chat[-1]["content"]) if chat else ""
+        (rollout,) = reader.read(name, prompt, [row["responses"]], max_response_tokens=limit)
+        language = about.get("language", "python")
         program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
-        judged = Judged.read(extra)
-        groups[uid].append(
-            SampledResponse(
-                session_of(key),
-                rollout,
-                program,
-                judged,
-                int(index),
-                int((row["extra_info"] or {}).get("index", 0)),
-                limit,
-                tags[key].get("min_global_steps"),
-            )
-        )
+        draw = draw_uniform(seed=seed, step=step, problem_id=name, sample_index=int(index))
+        judged = JudgedRollout(rollout, program, found.verdict, found.worth, draw, found.tier)
+        place, age = int(about.get("index", 0)), tags[key].get("min_global_steps")
+        groups[uid].append(SampledResponse(session_of(key), judged, int(index), place, limit, age))
     return [sorted(groups[uid], key=lambda session: session.index) for uid in sorted(groups)]
 
 
@@ -147,24 +135,12 @@ def _as_list(data: Any, name: str, size: int) -> list[Any]:
     return [getattr(value, "data", value) for value in list(column)]
 
 
-def decide(
-    groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, seed: int, step: int
-) -> list[list[ScoredRollout]]:
+def decide(groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: int) -> list[list[ScoredRollout]]:
     """Decide the advantages of a step's groups, each under its own limit, by the functions that every engine calls."""
     decided_P_G = []
     for group in groups:
-        judged_G = [
-            JudgedRollout(
-                one.rollout,
-                one.program,
-                one.judged.verdict,
-                one.judged.worth,
-                draw_uniform(seed=seed, step=step, problem_id=one.rollout.problem_id, sample_index=one.index),
-                one.judged.tier,
-            )
-            for one in group
-        ]
-        scored_G = decide_group(judged_G, rules=replace(rules, max_response_tokens=group[0].max_response_tokens))
+        own = replace(rules, max_response_tokens=group[0].max_response_tokens)
+        scored_G = decide_group([one.judged for one in group], rules=own)
         # A step's newest weights are those of the step before.
         ages_G = [0 if one.weights_step is None else step - 1 - one.weights_step for one in group]
         decided_P_G.append([replace(one, staleness=age) for one, age in zip(scored_G, ages_G, strict=True)])
@@ -174,7 +150,7 @@ def decide(
 def score_sessions(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:
     """Return held-out samples in the order of the data, with their rewards."""
     return [
-        [score_apart(one.rollout, one.program, one.judged.verdict, one.judged.tier, one.index) for one in group]
+        [score_apart(j.rollout, j.program, j.verdict, j.tier, one.index) for one in group for j in [one.judged]]
         for group in sorted(groups, key=lambda group: group[0].row)
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from microcoder.judge.core.config import Config
+from microcoder.judge.core.config import Config, ConfigT
 from microcoder.judge.core.errors import ConfigError, explain_fault
 from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, UniformChoice
 from microcoder.train.algorithm.advantages import ADVANTAGES
@@ -72,12 +72,8 @@ class PluginSettings(Config):
         if adv_estimator not in known:
             raise ConfigError(f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}")
         named = self.advantage or known[adv_estimator]
-        try:
-            # The loss is verl's own.
-            decides = {"masking": self.masking, "advantage": named, "advantage_options": self.advantage_options}
-            return AlgorithmConfig.model_validate({**decides, "loss": "dapo"})
-        except ValidationError as error:
-            raise _explain(error) from None
+        decides = {"masking": self.masking, "advantage": named, "advantage_options": self.advantage_options}
+        return _validate(AlgorithmConfig, {**decides, "loss": "dapo"})  # the loss is verl's own
 
 
 def read_settings(config: Any) -> PluginSettings:
@@ -85,17 +81,16 @@ def read_settings(config: Any) -> PluginSettings:
     from omegaconf import OmegaConf
 
     given = config.get("microcoder")
-    values = {} if given is None else OmegaConf.to_container(given, resolve=True)
+    return _validate(PluginSettings, {} if given is None else OmegaConf.to_container(given, resolve=True))
+
+
+def _validate(schema: type[ConfigT], values: object) -> ConfigT:
     try:
-        return PluginSettings.model_validate(values)
+        return schema.model_validate(values)
     except ValidationError as error:
-        raise _explain(error) from None
-
-
-def _explain(error: ValidationError) -> ConfigError:
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
-    return ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})")
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
+        raise ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})") from None
 
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:

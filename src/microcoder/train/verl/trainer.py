@@ -7,7 +7,6 @@ calls; and the files of a run directory. verl's `global_steps` is our step.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -35,11 +34,12 @@ from microcoder.train.metrics import Groups, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
-from microcoder.train.run.probe import measure_grid, write_probe
+from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
 from microcoder.train.verl.rows import (
+    SampledResponse,
     build_reader,
     decide,
     read_rows,
@@ -73,8 +73,7 @@ class MicroCoder(PPOTrainer):
             config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
         folder = self.settings.run_dir or Path(config.trainer.default_local_dir) / "microcoder"
         self.run = RunDirectory(folder)
-        self._scored: dict[str, ScoredRollout] = {}
-        self._groups: list[list[str]] = []
+        self._scored_P_G: list[list[ScoredRollout]] = []
         self._saves = False
         usual = ConstantTemperature(value=float(config.actor_rollout_ref.rollout.temperature))
         self.recorder = Recorder(
@@ -111,7 +110,7 @@ class MicroCoder(PPOTrainer):
 
     def on_step_begin(self) -> None:
         """Sample this step as its schedules say."""
-        self._scored, self._groups = {}, []
+        self._scored_P_G = []
         self._use_step_sampling()
         super().on_step_begin()
 
@@ -172,24 +171,23 @@ class MicroCoder(PPOTrainer):
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         """Decide the step's rewards, masks and advantages; verl's estimator and corrections run between."""
-        groups = read_sessions(
-            batch, reader=self.reader, extract=self.extract, max_response_tokens=self.config.data.max_response_length
-        )
+        groups = self._read_sessions(batch, limit=self.config.data.max_response_length)
         rules = build_rules(self.algorithm, max_response_tokens=self.limit, rewards=self.rewards, extract=self.extract)
-        scored_P_G = decide(groups, rules=rules, seed=self.settings.seed, step=self.global_steps)
-        names_P_G = [[session.name for session in group] for group in groups]
-        scored = _by_name(names_P_G, scored_P_G)
-        self._write_rewards(batch, scored)
+        scored_P_G = decide(groups, rules=rules, step=self.global_steps)
+        names = [session.name for group in groups for session in group]
+        self._write_rewards(batch, _by_name(names, scored_P_G))
         batch = super()._compute_advantage(batch, metrics=metrics)
         if self.settings.mismatch is not None:
             seen = self._correct_mismatch(batch)
-            scored_P_G = note_mismatch(scored_P_G, [seen[name] for names in names_P_G for name in names])
-            scored = _by_name(names_P_G, scored_P_G)
-        self._write_decisions(batch, scored, leaves=self.algorithm.leaves_denominator)
-        self._scored |= scored
-        self._groups += names_P_G
+            scored_P_G = note_mismatch(scored_P_G, [seen[name] for name in names])
+        self._write_decisions(batch, _by_name(names, scored_P_G), leaves=self.algorithm.leaves_denominator)
+        self._scored_P_G += scored_P_G
         metrics.update(describe(scored_P_G, temperature=self.temperature, limit=self.limit))
         return batch
+
+    def _read_sessions(self, batch: Any, *, limit: int) -> list[list[SampledResponse]]:
+        drawn = {"seed": self.settings.seed, "step": self.global_steps}
+        return read_sessions(batch, reader=self.reader, extract=self.extract, max_response_tokens=limit, **drawn)
 
     def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
         """Write each response's reward where verl keeps it; an unscored one's is the mean of those that were scored.
@@ -271,7 +269,7 @@ class MicroCoder(PPOTrainer):
 
         def observe(*args: Any, **kwargs: Any) -> Any:
             batch, metrics = take(*args, **kwargs)
-            seen.extend(read_sessions(batch, reader=self.reader, extract=self.extract, max_response_tokens=longest))
+            seen.extend(self._read_sessions(batch, limit=longest))
             return batch, metrics
 
         self.replay_buffer.sample = observe
@@ -292,14 +290,17 @@ class MicroCoder(PPOTrainer):
             asked = {"temperature": temperature, "num_samples": num_samples, "offset": 1 + number, "limit": limit}
             return self._sample_apart(**asked)[1]
 
-        with self._asking_training_problems(settings.num_problems):
+        with self._asking_training_problems(settings):
             points = measure_grid(settings, sample)
         write_probe(self.run, settings, points)
 
     @contextmanager
-    def _asking_training_problems(self, number: int) -> Any:
-        """Let validation ask some of the training problems, the same for the same seed."""
-        chosen = choose_rows(self.train_dataset, number=number, seed=self.settings.seed)
+    def _asking_training_problems(self, settings: DiversityTemperature) -> Any:
+        """Let validation ask the training problems of a probe; a run's data may ask a problem many times."""
+        first: dict[Any, int] = {}
+        for place in range(len(self.train_dataset)):
+            first.setdefault(self.train_dataset.dataframe[place]["extra_info"].get("index", place), place)
+        chosen = choose_asked(list(first.values()), settings, seed=self.settings.seed)
         usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
         self.val_dataloader = DataLoader(
             Subset(self.train_dataset, chosen), batch_size=len(chosen), collate_fn=collate_fn
@@ -318,11 +319,10 @@ class MicroCoder(PPOTrainer):
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any) -> None:
         """Record the step, after all that belongs to it, and save it where it is due."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
-        scored_P_G = [[self._scored[name] for name in group] for group in self._groups]
         optimizer = {ours: float(metrics[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in metrics}
         self.recorder.refuse_divergence(optimizer, step=self.global_steps)
         step_metrics = summarise_step(
-            scored_P_G,
+            self._scored_P_G,
             step=self.global_steps,
             temperature=self.temperature,
             max_response_tokens=self.limit,
@@ -330,7 +330,7 @@ class MicroCoder(PPOTrainer):
             seconds=read_seconds(timing_raw),
             num_filtered=int(metrics.get(FILTERED, 0)),
         )
-        self.recorder.record_step(scored_P_G, step_metrics)
+        self.recorder.record_step(self._scored_P_G, step_metrics)
         self._num_asked = 0  # not as a step begins: modes that sample ahead have asked for the first one before
         if self._saves:
             super()._save_checkpoint()
@@ -341,20 +341,8 @@ class MicroCoder(PPOTrainer):
         self._saves = True
 
 
-def _by_name(
-    names_P_G: Sequence[Sequence[str]], scored_P_G: Sequence[Sequence[ScoredRollout]]
-) -> dict[str, ScoredRollout]:
-    return {
-        name: sample for group in zip(names_P_G, scored_P_G, strict=True) for name, sample in zip(*group, strict=True)
-    }
-
-
-def choose_rows(dataset: Any, *, number: int, seed: int) -> list[int]:
-    """Return rows of different problems, the same for the same seed: a run's data may ask a problem many times."""
-    first: dict[Any, int] = {}
-    for place in range(len(dataset)):
-        first.setdefault(dataset.dataframe[place]["extra_info"].get("index", place), place)
-    return random.Random(f"probe-{seed}").sample(list(first.values()), min(number, len(first)))
+def _by_name(names: Sequence[str], scored_P_G: Groups) -> dict[str, ScoredRollout]:
+    return dict(zip(names, (sample for group in scored_P_G for sample in group), strict=True))
 
 
 def register() -> None:
