@@ -172,11 +172,19 @@ def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(gol
 
 
 @pytest.mark.parametrize(
-    ("folder", "known"), [("rejected", "wrong_answer"), ("brute_force", "time_limit"), ("mixed", None)]
-)
-def test_a_submission_has_the_verdict_of_its_folder(golden: Path, folder: str, known: str | None) -> None:
-    path = f"submissions/{folder}/one.cpp"
-    found = FORMATS["kattis"].read_row(changed(rows_of(golden, "kattis")[0], **{path: "int main() {}\n"}), "1")
+    ("folder", "said", "known"),
+    [
+        ("rejected", "", "wrong_answer"), ("brute_force", "", "time_limit"), ("mixed", "", None),
+        ("accepted", "@EXPECTED_RESULTS@: RUN-ERROR", "runtime_error"),
+        ("mixed", "@EXPECTED_RESULTS@ WRONG-ANSWER, TIMELIMIT", "wrong_answer"),
+        ("mixed", "@EXPECTED_RESULTS@: CORRECT, TIMELIMIT", None),
+    ],
+)  # fmt: skip
+def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
+    golden: Path, folder: str, said: str, known: str | None
+) -> None:
+    path, code = f"submissions/{folder}/one.cpp", f"// {said}\nint main() {{}}\n"
+    found = FORMATS["kattis"].read_row(changed(rows_of(golden, "kattis")[0], **{path: code}), "1")
     assert {one.name: one.known for one in found.solutions}.get(path) == known
 
 

@@ -251,7 +251,17 @@ _KNOWN: dict[str, Known] = {
     # Of the format of 2023-07: wrong on some test in some way; right, and too slow.
     "rejected": "wrong_answer",
     "brute_force": "time_limit",
+    # DOMjudge's own names, as a submission says them itself.
+    "correct": "accepted",
+    "no_output": "wrong_answer",
+    "output_limit": "wrong_answer",
+    "timelimit": "time_limit",
+    "memory_limit": "memory_limit",
+    "run_error": "runtime_error",
+    "compiler_error": "compile_error",
 }
+"""By a submission's folder, or by what it says in a comment for DOMjudge."""
+_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([A-Z_, \t-]+)")
 _STATEMENT = r"(?:problem_statement|statement)/problem(?:\.(?P<language>\w{2,3}(?:-\w+)?))?\.(?:tex|md|html?)"
 _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
 _TEXTS = (
@@ -316,7 +326,17 @@ def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
     for name in package.paths:
         if name.startswith("submissions/"):
             folder, _, rest = name.removeprefix("submissions/").partition("/")
-            yield name, _KNOWN.get(folder) if rest and "/" not in rest else None
+            yield name, _find_verdict(package.files.get(name, ""), folder) if rest and "/" not in rest else None
+
+
+def _find_verdict(code: str, folder: str) -> Known | None:
+    """Return the verdict that a program's own text says, else its folder; None where it may be right or wrong."""
+    said = _EXPECTED.search(code)
+    names = said[1].lower().replace("-", "_").split(",") if said else [folder]
+    found = {_KNOWN.get(name.strip()) for name in names}
+    if len(found) > 1:
+        return None if "accepted" in found else "wrong_answer"
+    return found.pop()
 
 
 def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
