@@ -21,7 +21,7 @@ from microcoder.data.filter import filter_row
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.format import Format, recognise
 from microcoder.data.formats.row import REASONS, Malformed
-from microcoder.data.formats.rows import FORMATS, load_format
+from microcoder.data.formats.rows import FORMATS, load_format, load_reader
 from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_shard, list_shards, open_source, read_shard
 from microcoder.judge import check_problem, judge
@@ -156,8 +156,8 @@ def test_dmoj_reads_its_archive_and_no_bomb(golden: Path, monkeypatch: pytest.Mo
     init = "archive: tests.zip\ntest_cases: [{in: 1.in, out: 1.out, points: 5}]"
     row = changed(rows_of(golden, "dmoj")[0], **{"init.yml": init, "tests.zip": packed.getvalue()})
     assert find("dmoj").read_row(row, "1").tests[0].input == "5\n"
-    example: Any = find("dmoj").read
-    monkeypatch.setitem(example.extension.function.__globals__, "MAX_UNPACKED_BYTES", 1000)
+    example = load_reader(f"{EXAMPLES}/dmoj.py:dmoj").function
+    monkeypatch.setitem(example.__globals__, "MAX_UNPACKED_BYTES", 1000)
     with pytest.raises(Malformed, match="unpacks to more than"):
         find("dmoj").read_row(row, "1")
 

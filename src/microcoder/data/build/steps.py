@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache, partial
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ from microcoder.data.build.config import (
     DifficultySettings,
     SourceSettings,
     digest_file,
-    digest_sources,
+    list_inputs,
     open_settings,
-    read_all,
     read_place,
 )
 from microcoder.data.clean import process
@@ -41,7 +39,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection, Stage, proc
 from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
 from microcoder.data.rowfiles import placed, read_file
-from microcoder.data.sources import collect_row, collect_shard, read_shard
+from microcoder.data.sources import collect_row, collect_shard, list_shards, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import (
     Evidence,
@@ -103,11 +101,14 @@ def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterato
 
         def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
             candidates = list(candidates)
-            rates = {
-                name: f"{model}={passed}/{attempts}"
-                for name, (passed, attempts) in judge_attempts(candidates, responses, judge).items()
-            }
-            return [_with_rate(candidate, rates.get(candidate.id), model) for candidate in candidates]
+            counts = judge_attempts(candidates, responses, judge)
+            for candidate in candidates:
+                if candidate.id in counts:
+                    passed, attempts = counts[candidate.id]
+                    rates = [entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model]
+                    rates.append(f"{model}={passed}/{attempts}")
+                    candidate = candidate.change("filter", "attempts/1", "judged here", pass_rates=tuple(rates))
+                yield candidate
 
         yield work
 
@@ -137,6 +138,10 @@ def open_verify(settings: VerifySettings, resources: Resources) -> Iterator[Work
         yield work
 
 
+def _size_of_tests(candidate: Candidate) -> int:
+    return sum(len(test.input) + len(test.output) for test in candidate.tests)
+
+
 def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
     """Return the verifier's own rates over all shards, for the card."""
     counts: list[Mapping[str, tuple[int, int]]] = []
@@ -159,17 +164,6 @@ def read_responses(path: Path) -> dict[str, list[str]]:
     return responses
 
 
-def _size_of_tests(candidate: Candidate) -> int:
-    return sum(len(test.input) + len(test.output) for test in candidate.tests)
-
-
-def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
-    if rate is None:
-        return candidate
-    others = tuple(entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model)
-    return candidate.change("filter", "attempts/1", "judged here", pass_rates=(*others, rate))
-
-
 def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Candidate]) -> Path:
     """Return the file of a shard's counts, by everything that decides them but the evaluator and its packages."""
     # One digest for each, so that no more than one of their texts is in memory.
@@ -178,6 +172,8 @@ def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Cand
 
 
 _HITS_SHOWN = 3
+_ROWS_OF_A_BENCHMARK = 1 << 20
+"""A shard of a benchmark is as many as a file has."""
 
 
 class NoSettings(Config):
@@ -269,8 +265,9 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
     problems: list[Candidate] = []
     for benchmark in sources:
         num_rows, num_before, first = 0, len(problems), ""
-        raw_rows = ((source, raw) for source, shard in read_all([benchmark]) for raw in read_shard(source, shard))
-        for row in starmap(collect_row, raw_rows):
+        source = open_settings(benchmark)
+        shards = list_shards(source, _ROWS_OF_A_BENCHMARK)
+        for row in (collect_row(source, raw) for shard in shards for raw in read_shard(source, shard)):
             num_rows += 1
             if isinstance(row, Rejection):
                 first = first or f"; the first: {row.reason}, {row.detail}"
@@ -286,11 +283,9 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
 
 def _without_long_tests(problem: Candidate) -> Candidate:
     """Leave out tests that no comparison reads: of a benchmark's bytes nearly all."""
-    short = [max(len(test.input), len(test.output)) <= LONGEST_EXAMPLE for test in problem.tests]
-    if all(short):
-        return problem
-    tests = tuple(test for test, is_short in zip(problem.tests, short, strict=True) if is_short)
-    return problem.model_copy(update={"tests": tests, "groups": (), "origins": ()})
+    tests = tuple(one for one in problem.tests if max(len(one.input), len(one.output)) <= LONGEST_EXAMPLE)
+    left_out = {"tests": tests, "groups": (), "origins": ()}
+    return problem if len(tests) == len(problem.tests) else problem.model_copy(update=left_out)
 
 
 def _map(
@@ -395,7 +390,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
         responses=responses.absolute() if responses else None,
         judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
     )
-    compared = digest_sources(benchmarks)
+    compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=_ROWS_OF_A_BENCHMARK)))
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
     quality = config.filter.quality
     if config.generate.mode != "off":

@@ -25,8 +25,8 @@ from microcoder.data.formats.tests import language_of, python_solution
 from microcoder.data.formats.text import read_yaml, shorten
 from microcoder.judge.core.types import Checker, TestCase
 
-INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
-LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"[^"]+"', re.MULTILINE)
+_INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
+HEADER_OF_ITS_OWN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"[^"]+"|<testlib\.h>)', re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _MOST = 1e12
 """More is no limit but a slip."""
@@ -152,14 +152,14 @@ class Package:
     def read_checker(self, path: str) -> Checker:
         """Return the checker of a source that takes input, output and answer."""
         known = standard_checker(path)
-        if known is not None and INCLUDES_TESTLIB.search(self.files[path]):
+        if known is not None and _INCLUDES_TESTLIB.search(self.files[path]):
             self.notes.append(("checker", f"{path} is testlib's own"))
             return known
         code, missing = inline_includes(path, self.files)
         language = language_of(path)
         if language not in ("cpp", "python"):
             return self.flag("needs_checker", f"{path} is in another language")
-        if INCLUDES_TESTLIB.search(code):
+        if _INCLUDES_TESTLIB.search(code):
             missing = [*missing, "testlib.h"]
         self.note_checker(path, missing)
         return Checker(type="program", code=code or " ", language=language, protocol="testlib")

@@ -50,11 +50,6 @@ class Layout:
     is_repeated: bool = False
     """The first line says how often the rest comes."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the values, in order; no statement has them."""
-        return tuple(f"value{number}_" for number in range(sum(item.form != "count" for item in self.items)))
-
     def render(self, values: Values) -> Any:
         """Return the input that holds these values: arguments of a call, or text for stdin."""
         left = iter(values)

@@ -101,7 +101,7 @@ def _holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
 
 
 class Relation(NamedTuple):
-    """`left operator right + add`, between a number (`k`), a length (`nums#`) or all items of a list (`nums[]`)."""
+    """`left operator right + add`, by place: a number (`1`), a length (`0#`) or all items of a list (`0[]`)."""
 
     left: str
     operator: Literal["<=", "=="]
@@ -119,39 +119,38 @@ class Relation(NamedTuple):
 class InputModel:
     """What inputs of a problem look like."""
 
-    names: tuple[str, ...]
     shapes: tuple[Shape, ...]
     relations: tuple[Relation, ...]
 
     @property
     def is_usable(self) -> bool:
         """Whether every value has a shape that can be changed and checked."""
-        return bool(self.names) and all(shape.is_known for shape in self.shapes)
+        return bool(self.shapes) and all(shape.is_known for shape in self.shapes)
 
     def fits(self, values: Values) -> bool:
         """Whether an input has all that the known ones have in common."""
         if not all(shape.fits(value) for shape, value in zip(self.shapes, values, strict=True)):
             return False
-        numbers = _collect_numbers(self.names, values)
+        numbers = _collect_numbers(values)
         return all(one.holds_for(numbers) for one in self.relations)
 
 
-def learn(names: Sequence[str], known: Sequence[Values]) -> InputModel:
+def learn(known: Sequence[Values]) -> InputModel:
     """Return what known inputs have in common."""
     shapes = tuple(infer_shape(column) for column in zip(*known, strict=True))
-    return InputModel(tuple(names), shapes, tuple(_relate([_collect_numbers(names, values) for values in known])))
+    return InputModel(shapes, tuple(_relate(list(map(_collect_numbers, known)))))
 
 
-def _collect_numbers(names: Sequence[str], values: Values) -> dict[str, list[float]]:
+def _collect_numbers(values: Values) -> dict[str, list[float]]:
     """Return the numbers at every place of an input."""
     found: dict[str, list[float]] = {}
-    for name, value in zip(names, values, strict=True):
+    for place, value in enumerate(values):
         if isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = [value]
+            found[f"{place}"] = [value]
         elif isinstance(value, str | list):
-            found[f"{name}#"] = [len(value)]
+            found[f"{place}#"] = [len(value)]
         if isinstance(value, list):
-            found[f"{name}[]"] = list(_flatten(value))
+            found[f"{place}[]"] = list(_flatten(value))
     return found
 
 
@@ -238,8 +237,7 @@ def _on_list(change: Callable[[Any, random.Random], Any]) -> Callable[[list[Any]
 
 
 def _swap(items: Any, source: random.Random) -> Any:
-    one, other = source.randrange(len(items)), source.randrange(len(items))
-    made = list(items)
+    one, other, made = source.randrange(len(items)), source.randrange(len(items)), list(items)
     made[one], made[other] = made[other], made[one]
     return _like(items, made)
 
@@ -351,7 +349,7 @@ def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
     """Return up to `num` inputs that are not among the known ones and have all that these have in common."""
     if not known or num == 0:
         return []
-    model = learn([f"value{number}_" for number in range(len(known[0]))], known)
+    model = learn(known)
     source = random.Random(seed)
     kinds = [name for name in MUTATIONS if name not in _FAR]
     found: dict[str, Values] = {}
@@ -367,11 +365,7 @@ def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
 
 def _repair(model: InputModel, values: list[Any]) -> None:
     """Correct the numbers that state lengths after a mutation changed a list or text."""
-    places = {name: place for place, name in enumerate(model.names)}
-    for one in model.relations:
-        if one.operator != "==":
-            continue
+    for one in (relation for relation in model.relations if relation.operator == "=="):
         for number, size, add in ((one.left, one.right, one.add), (one.right, one.left, -one.add)):
-            listed = size.removesuffix("#")
-            if number in places and listed != size and listed in places and isinstance(values[places[number]], int):
-                values[places[number]] = int(len(values[places[listed]]) + add)
+            if number.isdigit() and size.endswith("#") and isinstance(values[int(number)], int):
+                values[int(number)] = int(len(values[int(size[:-1])]) + add)

@@ -38,7 +38,7 @@ from microcoder.data.tests.answers import (
 )
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.core.types import Program, TestCase
+from microcoder.judge.core.types import Program
 
 PROGRAM_SECONDS, PROGRAM_MIB = 20.0, 2048
 """CPU seconds and memory of a generator or validator (our choices)."""
@@ -63,8 +63,6 @@ class Validators:
     """What an input is certified by that they accept."""
     ways: tuple[tuple[str, ...], ...] = ((),)
     """Further arguments to call them with, of one group of tests each, those of the widest group first."""
-    arguments: tuple[tuple[str, ...], ...] = ()
-    """What each program is always called with."""
 
     def accept(self, made: Sequence[MadeInput], dropped: Counter[str]) -> list[MadeInput]:
         """Return the inputs that all accept in one of the ways, certified, in their order; others are counted."""
@@ -78,22 +76,23 @@ class Validators:
     def ask(self, texts: Sequence[str], flags: tuple[str, ...] = ()) -> set[int]:
         """Return the numbers of the texts that all programs accept."""
         valid = set(range(len(texts)))
-        for place, program in enumerate(self.programs):
-            own = self.arguments[place] if self.arguments else ()
-            runs = {
-                number: self.judge.submit_run(
-                    Invocation(
-                        program=program,
-                        stdin=texts[number].encode("utf-8", "surrogatepass"),
-                        arguments=(*own, *flags),
-                        cpu_seconds=PROGRAM_SECONDS,
-                        memory_limit_mib=PROGRAM_MIB,
-                    )
-                )
-                for number in sorted(valid)
-            }
+        for program in self.programs:
+            runs = {number: _submit(self.judge, program, flags, texts[number]) for number in sorted(valid)}
             valid = {number for number, run in runs.items() if run.result().exit_code in _VALID}
         return valid
+
+
+def _submit(judge: Judge, program: Program, arguments: tuple[str, ...], stdin: str = "") -> Future[Execution]:
+    """Start a generator or a validator."""
+    return judge.submit_run(
+        Invocation(
+            program=program,
+            stdin=stdin.encode("utf-8", "surrogatepass"),
+            arguments=arguments,
+            cpu_seconds=PROGRAM_SECONDS,
+            memory_limit_mib=PROGRAM_MIB,
+        )
+    )
 
 
 def certify(made: MadeInput, certificate: str) -> MadeInput:
@@ -107,11 +106,10 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
     Which groups of tests their flags are of is not always stated: the group that most known inputs are valid in is the
     widest.
     """
-    own = [one for one in kit.programs if one.role == "validator"]
-    if not own:
+    programs = tuple(Program(one.code, one.language) for one in kit.programs if one.role == "validator")
+    if not programs:
         return None
-    programs = tuple(Program(one.code, one.language) for one in own)
-    found = Validators(judge, programs, "package", arguments=tuple(one.arguments for one in own))
+    found = Validators(judge, programs, "package")
     recipes = dict.fromkeys(recipe.flags for recipe in reversed(kit.recipes))
     ways = [*dict.fromkeys([*reversed(kit.flags), *recipes])] or [()]
     step = max(1, len(known) // _MOST_TRIED)
@@ -241,37 +239,28 @@ def understand(candidate: Candidate) -> Understanding | str:
         return "no known input"
     if candidate.call is not None and candidate.call.style == "design":
         return "a design class"
-    if candidate.fn_name is not None and candidate.harness is None:
-        return _understand_function([test.input for test in tests])
-    return _understand_text(tests)
-
-
-def _understand_function(texts: Sequence[str]) -> Understanding | str:
-    known = [(text, tuple(json.loads(line) for line in text.split("\n") if line.strip())) for text in texts]
-    num_values = len(known[0][1])
-    if any(len(values) != num_values for _, values in known):
-        return "another number of arguments in some inputs"
-    model = learn([f"argument{number}" for number in range(num_values)], [values for _, values in known])
-    return Understanding(model, tuple(known), _write_arguments) if model.is_usable else "a value of no known shape"
-
-
-def _write_arguments(values: Values) -> str:
-    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
-
-
-def _understand_text(tests: Sequence[TestCase]) -> Understanding | str:
     texts = [test.input for test in tests]
+    if candidate.fn_name is not None and candidate.harness is None:
+        known = tuple((text, tuple(json.loads(line) for line in text.split("\n") if line.strip())) for text in texts)
+        if len({len(values) for _, values in known}) > 1:
+            return "another number of arguments in some inputs"
+        model = learn([values for _, values in known])
+        return Understanding(model, known, _write_arguments) if model.is_usable else "a value of no known shape"
     cut = split_repeated(texts, [test.output for test in tests])
     # Cases of one line each are the rows of a table as well, and a table has several of them.
     is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
     for read in read_texts(cut[0] if cut and is_cut else texts, is_typed=True):
-        model = learn(read.layout.names, read.values)
+        model = learn(read.values)
         layout = replace(read.layout, is_repeated=is_cut)
         known = tuple((layout.render(values), values) for values in read.values)
         is_same = is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True))
         if model.is_usable and is_same:
             return Understanding(model, known, layout.render)
     return "a layout of another kind, or a value of no known shape"
+
+
+def _write_arguments(values: Values) -> str:
+    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
 
 
 def _lines(text: str) -> list[int]:
@@ -331,10 +320,7 @@ def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecip
 
 
 def _start(
-    judge: Judge,
-    generator: InputProgram | None,
-    recipe: InputRecipe,
-    dropped: Counter[str],
+    judge: Judge, generator: InputProgram | None, recipe: InputRecipe, dropped: Counter[str]
 ) -> Future[Execution] | None:
     if not recipe.generator:
         return None
@@ -342,14 +328,7 @@ def _start(
         dropped["generator not read"] += 1
         return None
     try:
-        return judge.submit_run(
-            Invocation(
-                program=Program(generator.code, generator.language),
-                arguments=recipe.arguments,
-                cpu_seconds=PROGRAM_SECONDS,
-                memory_limit_mib=PROGRAM_MIB,
-            )
-        )
+        return _submit(judge, Program(generator.code, generator.language), recipe.arguments)
     except (DataError, EvaluatorFault):
         dropped["generator cannot be run here"] += 1
         return None

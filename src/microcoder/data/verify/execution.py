@@ -220,31 +220,24 @@ class Executor:
         found: dict[int, Verdict] = {}
         if self._store is not None:
             found = {number: verdict for number, key in enumerate(keys) if (verdict := self._store.find(key))}
+
+        def ask(numbers: Sequence[int], *, is_last: bool = False) -> None:
+            """Judge some pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
+
+            def keep(place: int, verdict: Verdict) -> None:
+                number = numbers[place]
+                found[number] = at_reference_speed(verdict, judge.time_scale)
+                if self._store is not None and (is_last or not _was_disturbed(verdict)):
+                    self._store.keep(keys[number], found[number])
+
+            judge.judge([pairs[n][0] for n in numbers], [pairs[n][1] for n in numbers], on_verdict=keep)
+
         left = [number for number in range(len(pairs)) if number not in found]
-        self._judge(pairs, keys, left, found)
+        ask(left)
         for is_last in [False] * (_MOST_TRIES - 2) + [True]:
             for number in [number for number in left if _was_disturbed(found[number])]:
-                self._judge(pairs, keys, [number], found, is_last=is_last)
+                ask([number], is_last=is_last)
         return [found[number] for number in range(len(pairs))]
-
-    def _judge(
-        self,
-        pairs: Sequence[tuple[Program, Problem]],
-        keys: Sequence[bytes],
-        numbers: Sequence[int],
-        found: dict[int, Verdict],
-        *,
-        is_last: bool = False,
-    ) -> None:
-        """Judge some of the pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
-
-        def keep(place: int, verdict: Verdict) -> None:
-            number = numbers[place]
-            found[number] = at_reference_speed(verdict, self.judge.time_scale)
-            if self._store is not None and (is_last or not _was_disturbed(verdict)):
-                self._store.keep(keys[number], found[number])
-
-        self.judge.judge([pairs[n][0] for n in numbers], [pairs[n][1] for n in numbers], on_verdict=keep)
 
 
 def verify(
@@ -428,8 +421,7 @@ def cost_of(seconds: float) -> float:
 
 def _multiplier_of(candidate: Candidate) -> float:
     """Return what a limit is over the slowest accepted run: the source's own number, but no less than the headroom."""
-    stated = candidate.time_multiplier
-    return MULTIPLIER if stated is None else max(stated, _HEADROOM)
+    return max(candidate.time_multiplier or MULTIPLIER, _HEADROOM)
 
 
 def _set_limits(item: VerificationPlan) -> None:
@@ -447,33 +439,25 @@ def _set_limits(item: VerificationPlan) -> None:
     item.limit_seconds, item.answer_seconds = float(limit), float(answers)
     if given is None:
         for attempt in item.passing():
-            own = min(float(max(1, math.ceil(max(attempt.fastest_seconds) * multiplier))), steps[-1])
-            known = item.seconds_by_language.get(attempt.program.language, 0.0)
-            item.seconds_by_language[attempt.program.language] = max(known, own)
+            language, whole = attempt.program.language, math.ceil(max(attempt.fastest_seconds) * multiplier)
+            own = min(float(max(1, whole)), steps[-1])
+            item.seconds_by_language[language] = max(item.seconds_by_language.get(language, 0.0), own)
         item.seconds_by_language[item.candidate.programming_language] = item.answer_seconds
     peak = max(test.memory_mib for attempt in item.passing() for test in attempt.verdicts[0].tests)
     memory = item.candidate.memory_limit_mib
     if memory is None or peak > memory:
         memory = max(_MEMORY_MIB, whole_mebibytes(2 * peak))
     item.memory_mib = memory
-    item.candidate = item.candidate.change(
-        "verify",
-        STEP,
-        "from what accepted programs take",
-        time_limit_seconds=item.answer_seconds,
-        memory_limit_mib=memory,
-    )
+    limits = {"time_limit_seconds": item.answer_seconds, "memory_limit_mib": memory}
+    item.candidate = item.candidate.change("verify", STEP, "from what accepted programs take", **limits)
 
 
 def _undecided(item: VerificationPlan) -> list[Attempt]:
     """Return the accepted programs whose time on a test decides between two limits and is close to the boundary."""
-    passing, given = item.passing(), item.candidate.time_limit_seconds
-    steps = LIMIT_STEPS_SECONDS
+    passing, given, steps = item.passing(), item.candidate.time_limit_seconds, LIMIT_STEPS_SECONDS
     boundaries = [step / _multiplier_of(item.candidate) for step in steps]
     if given is not None:
         boundaries += [limit / _HEADROOM for limit in (given, *steps)]
-    slowest = [
-        max(attempt.fastest_seconds[number] for attempt in passing) for number in range(len(item.candidate.tests))
-    ]
+    slowest = [max(seconds) for seconds in zip(*(attempt.fastest_seconds for attempt in passing), strict=True)]
     close = [boundary for boundary in boundaries if any(is_close(seconds, boundary) for seconds in slowest)]
     return [a for a in passing if any(is_close(seconds, b) for seconds in a.fastest_seconds for b in close)]
