@@ -14,12 +14,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from microcoder.data.completions import BadReply, Endpoint, hash_prompt
+from microcoder.data.completions import BadReply, Endpoint, hash_prompt, object_schema
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge import Judge
 from microcoder.judge.core.config import Config
@@ -72,12 +73,7 @@ Answer with one JSON object and nothing else.
 
 Problem:
 """
-_SCHEMA = {
-    "type": "object",
-    "properties": {name: {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST} for name in DIMENSIONS},
-    "required": list(DIMENSIONS),
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema({name: {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST} for name in DIMENSIONS})
 
 
 def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
@@ -86,29 +82,22 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     Where the model does not follow the schema, however often it is asked, the candidate stays without one.
     """
     statement = (candidate.statement or candidate.statement_found)[:_MOST_CHARACTERS]
-    chat = [{"role": "user", "content": f"{_PROMPT}{statement}\n"}]
     answers: list[dict[str, int]] = []
     for time in range(TIMES):
-        answer = _ask(model, chat, time=time)
-        if answer is None:
+        # Asked again under other seeds where it does not follow the schema.
+        for seed in range(time, TIMES * _ATTEMPTS, TIMES):
+            with suppress(BadReply):
+                scores = model.ask(f"{_PROMPT}{statement}\n", _SCHEMA, seed=seed, temperature=_TEMPERATURE)
+                answers.append(read_scores(scores))
+                break
+        else:
             return candidate
-        answers.append(answer)
     means = {name: sum(answer[name] for answer in answers) / TIMES for name in DIMENSIONS}
     score = sum(weight * means[name] for name, (weight, _) in DIMENSIONS.items())
     name = f"{model.settings.model} {hash_prompt(_PROMPT)}"
     detail = f"{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in means.items())
     difficulty = candidate.difficulty.model_copy(update={"predicted": round(score, 4), "predictor": name})
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
-
-
-def _ask(model: Endpoint, chat: Sequence[Mapping[str, str]], *, time: int) -> dict[str, int] | None:
-    """Return the scores of one answer; asked again under other seeds where it does not follow the schema."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return read_scores(model.ask(chat, _SCHEMA, seed=time + attempt * TIMES, temperature=_TEMPERATURE))
-        except BadReply:
-            continue
-    return None
 
 
 def read_scores(scores: Mapping[str, Any]) -> dict[str, int]:

@@ -6,7 +6,7 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from microcoder.data.filter import (
     find_duplicates,
     merge,
 )
-from microcoder.data.filter.contamination import LONGEST_EXAMPLE
+from microcoder.data.filter.contamination import LONGEST_EXAMPLE, describe_hits
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
@@ -92,50 +92,44 @@ _BYTES_AT_ONCE = 16 << 20
 """Bytes of tests from which on fewer problems are verified together: each byte is held several times."""
 
 
-@contextmanager
-def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
+def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
     """Judge a model's attempts at each problem; its pass rate goes with the problem."""
     assert resources.responses is not None
     responses, model = read_responses(resources.responses), settings.pass_rates_of
-    with resources.open_judge() as judge:
+    judge = opened.enter_context(resources.open_judge())
 
-        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-            candidates = list(candidates)
-            counts = judge_attempts(candidates, responses, judge)
-            for candidate in candidates:
-                if candidate.id in counts:
-                    passed, attempts = counts[candidate.id]
-                    rates = [entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model]
-                    rates.append(f"{model}={passed}/{attempts}")
-                    candidate = candidate.change("filter", "attempts/1", "judged here", pass_rates=tuple(rates))
-                yield candidate
+    def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+        candidates = list(candidates)
+        counts = judge_attempts(candidates, responses, judge)
+        for candidate in candidates:
+            if candidate.id in counts:
+                passed, attempts = counts[candidate.id]
+                rates = [entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model]
+                rates.append(f"{model}={passed}/{attempts}")
+                candidate = candidate.change("filter", "attempts/1", "judged here", pass_rates=tuple(rates))
+            yield candidate
 
-        yield work
+    return work
 
 
-@contextmanager
-def open_verify(settings: VerifySettings, resources: Resources) -> Iterator[Work]:
+def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resources) -> Work:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
     # Time limits follow from what references take in a process of their own. A file of SQLite is for one machine.
-    with (
-        resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge,
-        VerdictStore(resources.work / "verification" / f"verdicts-{platform.node()}.sqlite") as store,
-    ):
+    judge = opened.enter_context(resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False))
+    path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
+    store = opened.enter_context(closing(VerdictStore(path)))
 
-        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-            counts = []
-            # So many that all workers are busy, and few enough that progress is shown by rows.
-            most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
-            for some in cut(candidates, _size_of_tests, most=most, size=_BYTES_AT_ONCE):
-                for item in gather(some, judge, settings, store=store):
-                    if isinstance(item, Evidence):
-                        counts.append(count_right(item, settings))
-                        yield conclude(item, settings)
-                    else:
-                        yield item
-            write_json(_counts_file(resources.work, settings, candidates), {"counts": counts})
+    def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+        counts = []
+        # So many that all workers are busy, and few enough that progress is shown by rows.
+        most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
+        for some in cut(candidates, _size_of_tests, most=most, size=_BYTES_AT_ONCE):
+            for item in gather(some, judge, settings, store=store):
+                counts += [count_right(item, settings)] if isinstance(item, Evidence) else []
+                yield conclude(item, settings) if isinstance(item, Evidence) else item
+        write_json(_counts_file(resources.work, settings, candidates), {"counts": counts})
 
-        yield work
+    return work
 
 
 def _size_of_tests(candidate: Candidate) -> int:
@@ -171,7 +165,6 @@ def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Cand
     return work / "verification" / "counts" / f"{digest(settings.model_dump_json(), *digests)}.json"
 
 
-_HITS_SHOWN = 3
 _ROWS_OF_A_BENCHMARK = 1 << 20
 """A shard of a benchmark is as many as a file has."""
 
@@ -180,8 +173,7 @@ class NoSettings(Config):
     """Of steps that work by constants."""
 
 
-@contextmanager
-def open_collect(settings: NoSettings) -> Iterator[Callable[[str], Iterable[Row]]]:
+def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[str], Iterable[Row]]:
     """Read shards of raw rows."""
     find = cache(open_settings)
 
@@ -189,75 +181,59 @@ def open_collect(settings: NoSettings) -> Iterator[Callable[[str], Iterable[Row]
         source, shard = read_place(place)
         return collect_shard(find(source), shard)
 
-    yield work
+    return work
 
 
-@contextmanager
-def open_process(settings: NoSettings, resources: Resources) -> Iterator[Work]:
+def open_process(settings: NoSettings, opened: ExitStack, resources: Resources) -> Work:
     """Clean, lay out, identify."""
-    yield lambda candidates: _map("process", process, candidates)
+    return lambda candidates: _map("process", process, candidates)
 
 
-@contextmanager
-def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work]:
+def open_filter(settings: FilterSettings, opened: ExitStack, resources: Resources) -> Work:
     """Apply the rules and the benchmarks' index to each row."""
     index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
-    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
+    return lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
 
 
-@contextmanager
-def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
+def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
     """Ask a model how hard each problem is."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.endpoint, opened)
-        assert endpoint is not None
-        at_once = endpoint.settings.concurrency
-        yield lambda candidates: _map(
-            "filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once
-        )
+    endpoint = resources.open_endpoint(settings.endpoint, opened)
+    assert endpoint is not None
+    at_once = endpoint.settings.concurrency
+    return lambda candidates: _map("filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once)
 
 
-@contextmanager
-def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[Work]:
+def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Resources) -> Work:
     """Reject what does the same as a problem of a benchmark."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
+    judge = opened.enter_context(resources.open_judge())
     # A file of SQLite is for one machine; another one runs its own.
     store = resources.work / "comparison" / f"outputs-{platform.node()}.sqlite"
-    with (
-        resources.open_judge() as judge,
-        closing(ProgramRunner(judge, store)) as runner,
-        ThreadPoolExecutor(judge.workers) as threads,
-    ):
+    runner = opened.enter_context(closing(ProgramRunner(judge, store)))
 
-        def compare(candidate: Candidate) -> Row:
-            hits = find_behaviour(candidate, index, runner)
-            if not hits:
-                return candidate
-            shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
-            return candidate.reject("filter", "contaminated", shown)
+    def compare(candidate: Candidate) -> Row:
+        hits = find_behaviour(candidate, index, runner)
+        return candidate.reject("filter", "contaminated", describe_hits(hits)) if hits else candidate
 
-        yield lambda candidates: threads.map(lambda one: process_row(one, "filter", compare), candidates)
+    return lambda candidates: _map("filter", compare, candidates, at_once=judge.workers)
 
 
-@contextmanager
-def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[Work]:
+def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Resources) -> Work:
     """Make tests for problems that have few."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.endpoint, opened)
+    endpoint = resources.open_endpoint(settings.endpoint, opened)
 
-        @cache
-        def open_judges() -> Judges:
-            # A shard whose problems all have tests enough starts no sandbox.
-            thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
-            brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
-            return Judges(opened.enter_context(thorough), opened.enter_context(brief))
+    @cache
+    def open_judges() -> Judges:
+        # A shard whose problems all have tests enough starts no sandbox.
+        thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
+        brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
+        return Judges(opened.enter_context(thorough), opened.enter_context(brief))
 
-        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-            # One by one, so that progress is shown by rows.
-            for one in candidates:
-                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))
+    def make(candidate: Candidate) -> Row:
+        return generate(candidate, open_judges, settings, endpoint)
 
-        yield work
+    # One by one, so that progress is shown by rows.
+    return lambda candidates: (process_row(one, "generate", make) for one in candidates)
 
 
 def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:

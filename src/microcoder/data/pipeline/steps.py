@@ -68,7 +68,7 @@ class Step:
     stage: Stage
     settings: Config
     opens: Callable[..., Any]
-    """Called with the settings in each process that needs it, which finds it by its name."""
+    """Called in each process that needs it, which finds it by its name."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
@@ -87,11 +87,11 @@ class Step:
 
 
 class MapStep(Step):
-    """A step that looks at one shard at a time; `opens` gives a context manager around its `Work`."""
+    """A step that looks at one shard at a time; `opens` takes the settings and what closes things, and gives `Work`."""
 
 
 class BarrierStep(Step):
-    """A step that must have seen every row before it decides on any; `opens` gives a `Barrier`."""
+    """A step that must have seen every row before it decides on any; `opens` takes the settings, gives a `Barrier`."""
 
 
 class Barrier:

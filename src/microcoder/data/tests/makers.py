@@ -22,9 +22,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle
 
-from microcoder.data.completions import BadReply, Endpoint
+from microcoder.data.completions import BadReply, Endpoint, object_schema
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
 from microcoder.data.inputs.mutating import MUTATIONS, InputModel, learn, mutate
@@ -35,9 +36,11 @@ from microcoder.data.tests.answers import (
     MOST_PACKAGE_BYTES,
     PACKAGE_INPUTS,
     MadeInput,
+    start,
 )
-from microcoder.judge import Execution, Invocation, Judge
+from microcoder.judge import Execution, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Program
 
 PROGRAM_SECONDS, PROGRAM_MIB = 20.0, 2048
@@ -77,22 +80,15 @@ class Validators:
         """Return the numbers of the texts that all programs accept."""
         valid = set(range(len(texts)))
         for program in self.programs:
-            runs = {number: _submit(self.judge, program, flags, texts[number]) for number in sorted(valid)}
+            runs = {
+                number: _start_program(self.judge, program, stdin=texts[number], arguments=flags)
+                for number in sorted(valid)
+            }
             valid = {number for number, run in runs.items() if run.result().exit_code in _VALID}
         return valid
 
 
-def _submit(judge: Judge, program: Program, arguments: tuple[str, ...], stdin: str = "") -> Future[Execution]:
-    """Start a generator or a validator."""
-    return judge.submit_run(
-        Invocation(
-            program=program,
-            stdin=stdin.encode("utf-8", "surrogatepass"),
-            arguments=arguments,
-            cpu_seconds=PROGRAM_SECONDS,
-            memory_limit_mib=PROGRAM_MIB,
-        )
-    )
+_start_program = partial(start, seconds=PROGRAM_SECONDS, memory_mib=PROGRAM_MIB)
 
 
 def certify(made: MadeInput, certificate: str) -> MadeInput:
@@ -126,12 +122,6 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
     return replace(found, ways=tuple(sorted(ways, key=lambda flags: -accepted[flags])))
 
 
-_VALIDATOR_SCHEMA = {
-    "type": "object",
-    "properties": {"validator": {"type": "string"}},
-    "required": ["validator"],
-    "additionalProperties": False,
-}
 _VALIDATOR_ASKED = """\
 Write a Python 3 program that checks test inputs for the programming problem below. It reads one input from stdin,
 {form}. It exits with 0 if the statement allows that input, else with 1: it checks every number of lines and of tokens,
@@ -154,7 +144,7 @@ def write_validators(
         text = _VALIDATOR_ASKED.format(form=describe_form(candidate), problem=describe_problem(candidate))
         try:
             reply = endpoint.ask(
-                [{"role": "user", "content": text}], _VALIDATOR_SCHEMA, seed=number + 1, temperature=_TEMPERATURE
+                text, object_schema({"validator": {"type": "string"}}), seed=number + 1, temperature=_TEMPERATURE
             )
         except BadReply:
             dropped["model: no usable reply"] += 1
@@ -281,9 +271,9 @@ def run_kit(
     made: list[MadeInput] = []
     too_long: Counter[tuple[str, str]] = Counter()
     num_bytes = 0
-    for start in range(0, len(chosen), AT_ONCE):
-        piece = [one for one in chosen[start : start + AT_ONCE] if too_long[_family(one)] < _MOST_TOO_LONG]
-        dropped["like those that were too long"] += len(chosen[start : start + AT_ONCE]) - len(piece)
+    for whole in cut_pieces(chosen, AT_ONCE):
+        piece = [one for one in whole if too_long[_family(one)] < _MOST_TOO_LONG]
+        dropped["like those that were too long"] += len(whole) - len(piece)
         runs = [_start(judge, generators.get(recipe.generator), recipe, dropped) for recipe in piece]
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
@@ -328,7 +318,7 @@ def _start(
         dropped["generator not read"] += 1
         return None
     try:
-        return _submit(judge, Program(generator.code, generator.language), recipe.arguments)
+        return _start_program(judge, Program(generator.code, generator.language), arguments=recipe.arguments)
     except (DataError, EvaluatorFault):
         dropped["generator cannot be run here"] += 1
         return None
@@ -380,12 +370,6 @@ def mutate_known(
     return made
 
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {"generators": {"type": "array", "items": {"type": "string"}}},
-    "required": ["generators"],
-    "additionalProperties": False,
-}
 _ASKED = """\
 Write Python 3 programs that make test inputs for the programming problem below.
 
@@ -405,7 +389,7 @@ def ask_for_inputs(
     """Return the inputs of generators that a model writes."""
     text = _ASKED.format(form=describe_form(candidate), number=_NUM_GENERATORS, problem=describe_problem(candidate))
     try:
-        reply = endpoint.ask([{"role": "user", "content": text}], _SCHEMA)
+        reply = endpoint.ask(text, object_schema({"generators": {"type": "array", "items": {"type": "string"}}}))
     except BadReply:
         dropped["model: no usable reply"] += 1
         return []
