@@ -190,12 +190,18 @@ def band_of(value: float, settings: SelectionSettings) -> int:
 def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:
     """Return each candidate, or why it is left out (`no_difficulty`, `too_easy`), in their order."""
     settings = settings or SelectionSettings()
-    values = {candidate.id: _value(candidate, settings) for candidate in candidates}
+    values: dict[str, float | None] = {}
+    for candidate in candidates:
+        passed = candidate.difficulty.pass_rate
+        failed = None if passed is None else 1 - passed
+        values[candidate.id] = candidate.difficulty.predicted if settings.by == "predicted" else failed
     known = [(value, name) for name, value in values.items() if value is not None]
     easy = [(value, name) for value, name in known if band_of(value, settings) == 0]
     # That many easy ones beside the others are their share of both.
     allowed = math.floor(settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9)
-    hardest_first = sorted(easy, key=lambda item: (-item[0], _draw(item[1])))
+    # Of equals, by what depends on nothing but an id.
+    digests = {name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for _, name in easy}
+    hardest_first = sorted(easy, key=lambda item: (-item[0], digests[item[1]]))
     dropped = {name for _, name in hardest_first[allowed:]}
 
     def answer(candidate: Candidate) -> Candidate | Rejection:
@@ -207,15 +213,3 @@ def select(candidates: Sequence[Candidate], settings: SelectionSettings | None =
         return candidate.reject("filter", "too_easy", f"{settings.by} {value:.3g}, band {band_of(value, settings)}")
 
     return [answer(candidate) for candidate in candidates]
-
-
-def _value(candidate: Candidate, settings: SelectionSettings) -> float | None:
-    difficulty = candidate.difficulty
-    if settings.by == "predicted":
-        return difficulty.predicted
-    return None if difficulty.pass_rate is None else 1 - difficulty.pass_rate
-
-
-def _draw(name: str) -> str:
-    """Return what orders candidates of a band, and depends on nothing but a candidate's id."""
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

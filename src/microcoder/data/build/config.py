@@ -161,9 +161,8 @@ def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[So
             archive = Path(source.path)
             if not archive.is_file():
                 raise DataError(f"source {archive} does not exist; check the path")
-            folder = unpack(archive, into=into, digest=digest_file(archive)) / source.inside
-            source = source.model_copy(update={"path": str(folder), "inside": ""})
-        elif source.inside:
+            source = source.model_copy(update={"path": str(unpack(archive, into=into, digest=digest_file(archive)))})
+        if source.inside:
             source = source.model_copy(update={"path": str(Path(source.path) / source.inside), "inside": ""})
         found.append(source)
     return tuple(found)

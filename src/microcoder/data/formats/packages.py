@@ -283,9 +283,12 @@ def read_kattis(row: Row) -> Candidate:
     path = package.find_statement((_STATEMENT,))
     named, statement = re.fullmatch(_STATEMENT, path, re.IGNORECASE), files[path]
     language = (named and named["language"]) or ""
-    package.read_tests(_list_tests(package), missing="without an answer")
+    inputs = [name for name in package.paths if name.startswith("data/") and name.endswith(".in")]
+    named_tests = [(posixpath.dirname(one).removeprefix("data").strip("/"), one, f"{one[:-3]}.ans") for one in inputs]
+    package.read_tests(named_tests, missing="without an answer")
     checker = _read_checker(settings, package)
-    if checker.type == "float" and not _speaks_of_reals(statement, package):
+    has_reals = _REAL.search(statement) or any(_REAL_TOKEN.search(test.output) for _, test in package.tests)
+    if checker.type == "float" and not has_reals:
         # Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
         checker = Checker(type="tokens", case_sensitive=checker.case_sensitive)
         package.notes.append(("checker", "a tolerance, but neither statement nor answers have real numbers"))
@@ -297,7 +300,9 @@ def read_kattis(row: Row) -> Candidate:
     if any(name.startswith("include/") for name in files):
         package.flag("needs_files")
     found = _NAME.search(statement)
-    seconds = _read_time_limit(settings, package)
+    limits = settings.get("limits")
+    limits = limits if isinstance(limits, Mapping) else {}
+    seconds = read_amount(files.get(".timelimit")) or read_amount(limits.get("time_limit"))
     return package.candidate(
         statement,
         url=say(settings, "source_url"),
@@ -309,16 +314,9 @@ def read_kattis(row: Row) -> Candidate:
         kit=input_kits.read_kit(files),
         checker=checker,
         time_limit_seconds=seconds,
-        time_multiplier=_read_multiplier(settings) if seconds is None else None,
-        memory_limit_mib=round(read_amount(_limits(settings).get("memory")) or 2048),
+        time_multiplier=_read_multiplier(limits) if seconds is None else None,
+        memory_limit_mib=round(read_amount(limits.get("memory")) or 2048),
     )
-
-
-def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
-    for name in package.paths:
-        if name.startswith("data/") and name.endswith(".in"):
-            group = posixpath.dirname(name).removeprefix("data").strip("/")
-            yield group, name, name.removesuffix(".in") + ".ans"
 
 
 def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
@@ -342,8 +340,9 @@ def _find_verdict(code: str, folder: str) -> Known | None:
 def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     files = package.files
     validation, kind = say(settings, "validation"), say(settings, "type")
-    names = ("validator_flags", "output_validator_flags")
-    flags = next((said for name in names if (said := say(settings, name))), _flags_of_tests(files)).split()
+    of_tests = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
+    of_settings = say(settings, "validator_flags") or say(settings, "output_validator_flags")
+    flags = (of_settings or (of_tests[1].strip().strip("'\"") if of_tests else "")).split()
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return package.flag("interactive")
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
@@ -356,15 +355,6 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     language = language_of(sources[0])
     package.note_checker(sources[0], missing)
     return Checker(type="program", code=code or " ", language=language, protocol="kattis", arguments=tuple(flags))
-
-
-def _flags_of_tests(files: Mapping[str, str]) -> str:
-    found = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
-    return found[1].strip().strip("'\"") if found else ""
-
-
-def _speaks_of_reals(statement: str, package: Package) -> bool:
-    return _REAL.search(statement) is not None or any(_REAL_TOKEN.search(test.output) for _, test in package.tests)
 
 
 def _read_flags(flags: list[str]) -> Checker:
@@ -393,21 +383,10 @@ def _tolerance(text: str | None) -> float | None:
     return number
 
 
-def _read_time_limit(settings: Mapping[str, Any], package: Package) -> float | None:
-    found = (package.files.get(".timelimit"), _limits(settings).get("time_limit"))
-    return next(filter(None, map(read_amount, found)), None)
-
-
-def _read_multiplier(settings: Mapping[str, Any]) -> float | None:
+def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
     """Return what the limit is over the slowest accepted submission, as the legacy and the 2023-07 format say it."""
-    limits = _limits(settings)
     newer = limits.get("time_multipliers")
     return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
-
-
-def _limits(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    limits = settings.get("limits")
-    return limits if isinstance(limits, Mapping) else {}
 
 
 def _title(settings: Mapping[str, Any], language: str) -> str:

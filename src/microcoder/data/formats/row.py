@@ -260,7 +260,10 @@ class Row:
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return _iso_day(value)
+            try:
+                return datetime.fromtimestamp(value, tz=UTC).date().isoformat() if value > 0 else ""
+            except (ValueError, OverflowError, OSError):
+                return ""
         found = self.optional(name).strip()
         try:
             return datetime.fromisoformat(found).date().isoformat()
@@ -312,14 +315,6 @@ def _typed(value: object, kind: Any, name: str, what: str) -> Any:
     if isinstance(value, kind):
         return value
     raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not {what}")
-
-
-def _iso_day(seconds: float) -> str:
-    """Return the day (UTC) of a time in seconds since 1970; empty if there is no such day."""
-    try:
-        return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat() if seconds > 0 else ""
-    except (ValueError, OverflowError, OSError):
-        return ""
 
 
 MAX_BYTES = 1 << 30

@@ -192,26 +192,19 @@ _FAR = ("extreme", "double")
 Path = tuple[int, ...]
 
 
-def _lists(values: Any, path: Path = ()) -> list[Path]:
-    """Return the paths of all lists and texts inside."""
+def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) -> list[Path]:
+    """Return the paths of all values of these types inside, so many lists deep; a flag is no number."""
     found: list[Path] = []
     for number, value in enumerate(values):
-        if isinstance(value, list | str):
+        if isinstance(value, wanted) and not isinstance(value, bool):
             found.append((*path, number))
-        if isinstance(value, list) and len(path) < 2:
-            found += _lists(value[:50], (*path, number))
+        if isinstance(value, list) and len(path) < depth:
+            found += _places(value[:50], wanted, depth, (*path, number))
     return found
 
 
-def _leaves(values: Any, path: Path = ()) -> list[Path]:
-    """Return the paths of all numbers inside."""
-    found: list[Path] = []
-    for number, value in enumerate(values):
-        if isinstance(value, list):
-            found += _leaves(value[:50], (*path, number)) if len(path) < 3 else []
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append((*path, number))
-    return found
+def _leaves(values: list[Any]) -> list[Path]:
+    return _places(values, (int, float), 3)
 
 
 def _get(values: list[Any], path: Path) -> Any:
@@ -228,7 +221,7 @@ def _on_list(change: Callable[[Any, random.Random], Any]) -> Callable[[list[Any]
     """Return a mutation of one list or text, chosen by chance among those with something in them."""
 
     def mutate(values: list[Any], source: random.Random) -> None:
-        paths = [path for path in _lists(values) if _get(values, path)]
+        paths = [path for path in _places(values, (list, str), 2) if _get(values, path)]
         if paths:
             path = source.choice(paths)
             _set(values, path, change(_get(values, path), source))

@@ -121,18 +121,16 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
         return candidate.reject("verify", "not_judgeable", ", ".join(standing))
     attempts = sorted(_attempts(candidate), key=lambda one: one.program.language != candidate.programming_language)
     accepted = [attempt for attempt in attempts if attempt.role == "accepted"][:_MOST_ACCEPTED]
-    others = [attempt for attempt in attempts if attempt.role != "accepted"]
     if not accepted:
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
         return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
-    trivial = [Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()]
     # Wrong ones first, slow ones last: what is cut off is what says least.
-    order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
+    others = [attempt for role in ("wrong", "partial", "slow") for attempt in attempts if attempt.role == role]
     made = VerificationPlan(
         candidate=candidate,
         accepted=accepted,
-        others=sorted(others, key=lambda attempt: order[attempt.role])[:_MOST_OTHERS],
-        trivial=trivial,
+        others=others[:_MOST_OTHERS],
+        trivial=[Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()],
         limit_seconds=max(TRIAL_SECONDS, candidate.time_limit_seconds or 0.0),
         memory_mib=max(_TRIAL_MEMORY_MIB, candidate.memory_limit_mib or 0),
     )
