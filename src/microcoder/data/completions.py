@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -74,7 +74,7 @@ class BadReply(ValueError):
 
 
 class Endpoint:
-    """Asks one server, from several threads; use it as a context manager, or call `close`. Nothing is sent before."""
+    """Asks one server, from several threads, until it is closed; nothing is sent before it is asked."""
 
     def __init__(self, settings: EndpointConfig, *, cache: Path | None = None) -> None:
         """Make a client.
@@ -105,12 +105,6 @@ class Endpoint:
             timeout=self.settings.timeout_seconds,
             limits=httpx.Limits(max_connections=None),
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections; a request that waits for its next attempt gives up."""
@@ -155,12 +149,7 @@ class Endpoint:
         )
 
     def ask(
-        self,
-        text: str,
-        schema: Mapping[str, Any],
-        *,
-        seed: int | None = None,
-        temperature: float | None = None,
+        self, text: str, schema: Mapping[str, Any], *, seed: int | None = None, temperature: float | None = None
     ) -> dict[str, Any]:
         """Return the model's reply to a text, as the JSON object that the schema describes."""
         if not isinstance(self.settings, EndpointSettings):

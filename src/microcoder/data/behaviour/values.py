@@ -106,11 +106,7 @@ class Agreement(NamedTuple):
 
 
 def compare(
-    one: Sequence[Tokens],
-    other: Sequence[Tokens],
-    *,
-    chances: Sequence[float] | None = None,
-    how: str = "",
+    one: Sequence[Tokens], other: Sequence[Tokens], *, chances: Sequence[float] | None = None, how: str = ""
 ) -> Agreement:
     """Return how far two programs' outputs on the same inputs agree, in the way in which they agree most.
 

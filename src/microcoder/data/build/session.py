@@ -30,7 +30,6 @@ from microcoder.data.pipeline.steps import (
     Row,
     Step,
     digest,
-    read_part,
     read_rejected,
     source_digest,
 )
@@ -228,9 +227,9 @@ def audit(
     chosen = BuildPlan(tuple(sorted(shards[:limit], key=lambda shard: shard.number)), steps, {})
     with hold_work(config):
         parts, _ = run_plan(config, chosen, on_progress)
-    rows: list[Row] = [row for part in parts[-1] for row in read_part(part.path)]
+    rows: list[Row] = [row for part in parts[-1] for row in KeptRows(part.path)]
     # Only what never became a record is gone by then.
-    rows += [row for of_step in parts[:-1] for part in of_step for row in read_rejected(part.path)]
+    rows += [row for of_step in parts for part in of_step for row in read_rejected(part.path)]
     return _write_report(config, sorted(rows, key=lambda row: row.id), of=plan.num_rows)
 
 

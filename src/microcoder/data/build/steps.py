@@ -41,15 +41,7 @@ from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapSt
 from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.sources import collect_row, collect_shard, list_shards, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
-from microcoder.data.verify import (
-    Evidence,
-    VerdictStore,
-    VerifySettings,
-    combine_counts,
-    conclude,
-    count_right,
-    gather,
-)
+from microcoder.data.verify import Evidence, VerdictStore, VerifySettings, combine_counts, conclude, count_right, gather
 from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
@@ -117,7 +109,7 @@ def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resource
     # Time limits follow from what references take in a process of their own. A file of SQLite is for one machine.
     judge = opened.enter_context(resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False))
     path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
-    store = opened.enter_context(closing(VerdictStore(path)))
+    store = opened.enter_context(VerdictStore(path))
 
     def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
         counts = []

@@ -9,7 +9,8 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
@@ -280,7 +281,15 @@ class ContaminationIndex:
 
 def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
     """Index the problems of one benchmark or several, each as found and, where it is a page or TeX, as cleaned too."""
-    problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
+    problems: list[Candidate] = []
+    for problem in benchmark:
+        problems.append(problem)
+        text = _text(problem)
+        # Cleaning costs more than all the rest; Markdown stays as it is.
+        if looks_like_html(text) or looks_like_tex(text):
+            with suppress(RecursionError):
+                problems.append(problem.model_copy(update={"statement": normalise(clean(text).text)}))
+    problems.sort(key=lambda problem: problem.id)
     texts = [_text(problem) for problem in problems]
     tokens = [words(text) for text in texts]
     grams = [gram_hashes(said, _WORDS) for said in tokens]
@@ -322,17 +331,6 @@ def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str], most: i
         [gram for gram, at, num in owners if len(np.unique(group[all_grams.owners[at : at + num]])) > most],
         dtype=np.uint64,
     )
-
-
-def _texts_of(problem: Candidate) -> Iterator[Candidate]:
-    yield problem
-    text = _text(problem)
-    # Cleaning costs more than all the rest; Markdown stays as it is.
-    if looks_like_html(text) or looks_like_tex(text):
-        try:
-            yield problem.model_copy(update={"statement": normalise(clean(text).text)})
-        except RecursionError:
-            return
 
 
 def _text(candidate: Candidate) -> str:

@@ -29,14 +29,8 @@ class QualitySettings(Config):
     min_words: int = Field(default=12, ge=0)
     """Words and numbers in the statement; a Chinese character counts as one."""
     blocking_flags: tuple[str, ...] = (
-        "needs_image",
-        "interactive",
-        "file_io",
-        "many_answers",
-        "gives_points",
-        "needs_files",
-        "only_samples",
-    )
+        "needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files", "only_samples",
+    )  # fmt: skip
     """Flags of the source or of the process stage that turn a row away."""
     needs_tests: bool = True
     """Turn away what has no test; not asked where the generate stage comes later."""
@@ -155,9 +149,7 @@ class FilterSettings(Config):
 
 
 def filter_row(
-    candidate: Candidate,
-    settings: FilterSettings | None = None,
-    index: ContaminationIndex | None = None,
+    candidate: Candidate, settings: FilterSettings | None = None, index: ContaminationIndex | None = None
 ) -> Candidate | Rejection:
     """Return the candidate where every rule passes, or the rejection of the first that does not.
 

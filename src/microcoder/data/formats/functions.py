@@ -110,10 +110,7 @@ _FUNCTIONS = (
             tags=("subset",),
             difficulty="gpt_difficulty",
             solutions="solution",
-            also={
-                "starter_code": _find_declaration,
-                "pass_rates": _read_rates,
-            },
+            also={"starter_code": _find_declaration, "pass_rates": _read_rates},
         ),
         tests_in="test",
         shape="a pytest file that imports the function from `solution`",

@@ -226,17 +226,9 @@ _LANGUAGES = {
 
 
 TAKES = (
-    "problem.yaml",
-    ".timelimit",
-    "problem_statement/*",
-    "statement/*",
-    "data/**",
-    "output_validators/**",
-    "output_validator/**",
-    "submissions/**",
-    "include/**",
-    *input_kits.TAKES,
-)
+    "problem.yaml", ".timelimit", "problem_statement/*", "statement/*", "data/**", "output_validators/**",
+    "output_validator/**", "submissions/**", "include/**", *input_kits.TAKES,
+)  # fmt: skip
 """What is read of a package; `data` holds generators too."""
 
 _KNOWN: dict[str, Known] = {

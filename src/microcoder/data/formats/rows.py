@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,13 +26,9 @@ from microcoder.judge.core.extensions import Extension, ExtensionSource, load_ex
 from microcoder.judge.core.types import Problem
 
 CARRIED_IN = (
-    "problem",
-    "extra_info.problem",
-    "verifier_metadata.problem",
-    "info.problem",
-    "reward_model.ground_truth.problem",
+    "problem", "extra_info.problem", "verifier_metadata.problem", "info.problem", "reward_model.ground_truth.problem",
     "ground_truth.problem",
-)
+)  # fmt: skip
 """Where rows that we export carry the whole record, for checkers, limits and calls that their form has no place for."""
 _NEEDED = ("id", "tests")
 
@@ -91,13 +86,10 @@ def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | No
     if is_record(values):
         return "", values
     for path in CARRIED_IN:
-        if not has_field(values, path):
-            continue
-        value: Any = values
+        value: Any = values if has_field(values, path) else {}
         for name in path.split("."):
             value = _object(value).get(name)
-        record = _object(value)
-        if is_record(record):
+        if is_record(record := _object(value)):
             return path, record
     return None
 
@@ -130,11 +122,11 @@ _OWN = (
 
 
 # Of two formats that as many of a row's fields speak for, the earlier one is taken.
-FORMATS: Mapping[str, Format] = MappingProxyType({
+FORMATS: Mapping[str, Format] = {
     format.name: format
     for format in (*_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
                    *packages.FORMATS, *polygon.FORMATS)
-})  # fmt: skip
+}  # fmt: skip
 
 
 @lru_cache(64)

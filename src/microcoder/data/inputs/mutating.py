@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from microcoder.data.inputs.layouts import Values
@@ -80,15 +79,13 @@ def _kind_of(value: Any) -> Kind:
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "other")
 
 
-FACTS: Mapping[str, Callable[[list[Any]], bool]] = MappingProxyType(
-    {
-        "rectangular": lambda value: len({len(item) for item in value}) <= 1,
-        "square": lambda value: all(len(item) == len(value) for item in value),
-        "permutation": lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
-        "distinct": lambda value: len({repr(item) for item in value}) == len(value),
-        "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
-    }
-)
+FACTS: Mapping[str, Callable[[list[Any]], bool]] = {
+    "rectangular": lambda value: len({len(item) for item in value}) <= 1,
+    "square": lambda value: all(len(item) == len(value) for item in value),
+    "permutation": lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
+    "distinct": lambda value: len({repr(item) for item in value}) == len(value),
+    "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
+}
 """What may hold for a list."""
 
 
@@ -302,20 +299,18 @@ def _echo(values: list[Any], source: random.Random) -> None:
             return
 
 
-MUTATIONS: MappingProxyType[str, Callable[[list[Any], random.Random], None]] = MappingProxyType(
-    {
-        "step": _step,
-        "extreme": _extreme,
-        "swap": _on_list(_swap),
-        "drop": _on_list(_drop),
-        "repeat": _on_list(_repeat),
-        "overwrite": _on_list(_overwrite),
-        "level": _on_list(_level),
-        "reorder": _on_list(_reorder),
-        "double": _on_list(_double),
-        "echo": _echo,
-    }
-)
+MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
+    "step": _step,
+    "extreme": _extreme,
+    "swap": _on_list(_swap),
+    "drop": _on_list(_drop),
+    "repeat": _on_list(_repeat),
+    "overwrite": _on_list(_overwrite),
+    "level": _on_list(_level),
+    "reorder": _on_list(_reorder),
+    "double": _on_list(_double),
+    "echo": _echo,
+}
 """By name; the lineage of a test names the mutation that it was made by."""
 
 

@@ -214,14 +214,6 @@ def cut(items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: flo
         yield piece
 
 
-def read_part(path: Path) -> list[Row]:
-    """Return a part's rows, in order."""
-    return [
-        Candidate.model_validate_json(text) if is_kept else Rejection.model_validate_json(text)
-        for is_kept, text in _records(path)
-    ]
-
-
 class KeptRows(Iterable[Candidate]):
     """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
 

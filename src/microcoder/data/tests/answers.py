@@ -244,16 +244,13 @@ class Answering:
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
         for results in self._judge_past_limits(tests):
-            late |= {number for number, one in results.items() if one.verdict is Outcome.TIME_LIMIT}
-            late |= set(range(len(tests))) - set(results)
-            passed = {
-                number: result.cpu_seconds / self.judge.time_scale
-                for number, result in results.items()
-                if result.verdict is Outcome.ACCEPTED
-            }
-            for number, known in enumerate(seconds):
-                if known is not None:
-                    seconds[number] = max(known, passed[number]) if number in passed else None
+            for number, (known, one) in enumerate(zip_longest(list(seconds), results)):
+                if one is None or one.verdict is Outcome.TIME_LIMIT:
+                    late.add(number)
+                if one is None or one.verdict is not Outcome.ACCEPTED:
+                    seconds[number] = None
+                elif known is not None:
+                    seconds[number] = max(known, one.cpu_seconds / self.judge.time_scale)
         lost = {number for number, one in enumerate(seconds) if one is None}
         self.too_slow += [inputs[number] for number in sorted(lost & late)]
         self.dropped["a reference too slow"] += len(lost & late)
@@ -261,27 +258,25 @@ class Answering:
         self._repeat(tests, seconds)
         return seconds
 
-    def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[dict[int, TestResult]]:
-        """Return the results of each reference by number of test.
+    def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[list[TestResult]]:
+        """Return the results of each reference, in the order of the tests.
 
         The judge stops at a limit, and the length of an input does not always tell how long a program takes: the tests
         after the limit are judged anew, as far as `_MOST_LIMITS` go.
         """
-        found: list[dict[int, TestResult]] = [{} for _ in self.references]
-        left = {place: list(range(len(tests))) for place in range(len(self.references))}
+        pairs: list[tuple[Program, list[TestResult]]] = [(program, []) for program in self.references]
+        left = pairs
         for _ in range(_MOST_LIMITS):
-            programs = [self.references[place] for place in left]
             problems = [
-                self.problem([tests[n] for n in left[place]], seconds=self.seconds, language=program.language)
-                for place, program in zip(left, programs, strict=True)
+                self.problem(tests[len(results) :], seconds=self.seconds, language=program.language)
+                for program, results in left
             ]
-            for place, verdict in zip(list(left), self.judge.judge(programs, problems), strict=True):
-                found[place].update(zip(left[place], verdict.tests, strict=False))
-                left[place] = left[place][len(verdict.tests) :] if verdict.tests else []
-            left = {place: numbers for place, numbers in left.items() if numbers}
-            if not left:
-                break
-        return found
+            verdicts = self.judge.judge([program for program, _ in left], problems) if left else []
+            for (_, results), verdict in zip(left, verdicts, strict=True):
+                results += verdict.tests
+            judged = zip(left, verdicts, strict=True)
+            left = [pair for pair, verdict in judged if verdict.tests and len(pair[1]) < len(tests)]
+        return [results for _, results in pairs]
 
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
         """Leave out what a reference does not pass again, in another order and with other random numbers."""

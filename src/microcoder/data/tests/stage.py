@@ -57,10 +57,7 @@ class Judges:
 
 
 def generate(
-    candidate: Candidate,
-    judges: Callable[[], Judges],
-    settings: GenerateSettings,
-    endpoint: Endpoint | None = None,
+    candidate: Candidate, judges: Callable[[], Judges], settings: GenerateSettings, endpoint: Endpoint | None = None
 ) -> Candidate | Rejection:
     """Return a candidate with more tests where it has few; a rejection where it has none and none could be made.
 

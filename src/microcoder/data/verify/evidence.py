@@ -18,7 +18,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -306,16 +305,14 @@ Counts = Mapping[str, tuple[int, int]]
 """By name of a rate: how many programs of one problem are judged right, and of how many."""
 
 _Tests = Literal["chosen_without", "all", "released"]
-_COUNTED: Mapping[str, tuple[Role, _Tests]] = MappingProxyType(
-    {
-        "true_positive": ("accepted", "chosen_without"),
-        "true_negative": ("wrong", "chosen_without"),
-        "true_negative_slow": ("slow", "chosen_without"),
-        "true_negative_partial": ("partial", "chosen_without"),
-        "true_negative_all_tests": ("wrong", "all"),
-        "true_negative_released": ("wrong", "released"),
-    }
-)
+_COUNTED: Mapping[str, tuple[Role, _Tests]] = {
+    "true_positive": ("accepted", "chosen_without"),
+    "true_negative": ("wrong", "chosen_without"),
+    "true_negative_slow": ("slow", "chosen_without"),
+    "true_negative_partial": ("partial", "chosen_without"),
+    "true_negative_all_tests": ("wrong", "all"),
+    "true_negative_released": ("wrong", "released"),
+}
 """Rate -> the programs that it counts, and by which tests.
 
 `true_positive` is the share of accepted programs that pass the chosen tests, the others are those of programs that
