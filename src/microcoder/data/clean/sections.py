@@ -20,6 +20,7 @@ from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.tests import head_of
 
 Part = Literal["statement", "input", "output", "constraints", "example", "explanation", "note", "other"]
+Opened = Part | Literal["example_input", "example_output"]
 
 _WORDS: dict[Part, str] = {
     "statement": "problem statement|statement|description|problem description|problem|task|题目描述|题目|问题描述|描述",
@@ -52,10 +53,10 @@ _INLINE = re.compile(
     r"\s*\d{0,2}[*_]*\s*[:：=][*_]*+[ \t]*(?P<rest>\S.*)$",
     re.IGNORECASE,
 )
-_INLINE_PARTS = {
-    "sample input": "input", "input": "input", "输入": "input",
-    "sample output": "output", "output": "output", "expected output": "output", "输出": "output",
-}  # fmt: skip
+_INLINE_PARTS: dict[str, Opened] = {
+    **dict.fromkeys(("sample input", "input", "输入"), "example_input"),
+    **dict.fromkeys(("sample output", "output", "expected output", "输出"), "example_output"),
+}
 _DECORATION = " \t#*_=>-.:：|~`【】[]<>()（）"
 _NUMBER = re.compile(r"[ \t#]*(?:\d{1,2}|[一二三四五六七八九十])$|^\d{1,2}[.)、]?\s+")
 
@@ -63,7 +64,7 @@ _NUMBER = re.compile(r"[ \t#]*(?:\d{1,2}|[一二三四五六七八九十])$|^\d{
 class Heading(NamedTuple):
     """A line that opens a part."""
 
-    part: Part | Literal["example_input", "example_output"]
+    part: Opened
     rest: str
     """Text behind the label on the same line; empty for a heading of its own."""
     title: str
@@ -79,11 +80,8 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
     if not line.strip():
         return None
     if in_example and (inline := _INLINE.match(line)):
-        part = _INLINE_PARTS.get(inline["word"].lower())
-        rest = inline["rest"].strip()
-        if part:
-            return Heading("example_input" if part == "input" else "example_output", rest, inline["word"])
-        return Heading("explanation", rest, inline["word"])
+        opened = _INLINE_PARTS.get(inline["word"].lower(), "explanation")
+        return Heading(opened, inline["rest"].strip(), inline["word"])
     if len(line) > 60:
         return None
     is_marked = line.lstrip()[:1] in "#*-=_【[<|" or line.rstrip()[-1:] in ":：*-"

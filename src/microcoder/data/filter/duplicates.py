@@ -93,12 +93,8 @@ def band_keys(signatures: NDArray[np.uint32], *, num_bands: int) -> NDArray[np.u
 
 def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return for each key whether it occurs more than once."""
-    order = np.argsort(keys, kind="stable")
-    is_next = keys[order][1:] == keys[order][:-1]
-    found = np.zeros(len(keys), dtype=np.bool_)
-    found[order[1:][is_next]] = True
-    found[order[:-1][is_next]] = True
-    return found
+    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[places] > 1
 
 
 def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int) -> set[tuple[int, int]]:

@@ -249,19 +249,11 @@ def _overwrite(items: Any, source: random.Random) -> Any:
     return _like(items, made)
 
 
-def _level(items: Any, source: random.Random) -> Any:
-    return _like(items, [deepcopy(source.choice(list(items)))] * len(items))
-
-
 def _reorder(items: Any, source: random.Random) -> Any:
     way = source.choice(("sorted", "reversed", "shuffled"))
     if way == "shuffled":
         return _like(items, source.sample(list(items), len(items)))
     return _like(items, sorted(items, key=repr) if way == "sorted" else list(items)[::-1])
-
-
-def _double(items: Any, source: random.Random) -> Any:
-    return items + deepcopy(items) if len(items) < 5000 else items
 
 
 def _like(items: Any, made: list[Any]) -> Any:
@@ -306,9 +298,9 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     "drop": _on_list(_drop),
     "repeat": _on_list(_repeat),
     "overwrite": _on_list(_overwrite),
-    "level": _on_list(_level),
+    "level": _on_list(lambda items, source: _like(items, [deepcopy(source.choice(list(items)))] * len(items))),
     "reorder": _on_list(_reorder),
-    "double": _on_list(_double),
+    "double": _on_list(lambda items, source: items + deepcopy(items) if len(items) < 5000 else items),
     "echo": _echo,
 }
 """By name; the lineage of a test names the mutation that it was made by."""
