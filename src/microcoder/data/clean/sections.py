@@ -54,9 +54,10 @@ _INLINE = re.compile(
     re.IGNORECASE,
 )
 _INLINE_PARTS: dict[str, Opened] = {
-    **dict.fromkeys(("sample input", "input", "输入"), "example_input"),
-    **dict.fromkeys(("sample output", "output", "expected output", "输出"), "example_output"),
-}
+    "sample input": "example_input", "input": "example_input", "输入": "example_input",
+    "sample output": "example_output", "output": "example_output", "expected output": "example_output",
+    "输出": "example_output",
+}  # fmt: skip
 _DECORATION = " \t#*_=>-.:：|~`【】[]<>()（）"
 _NUMBER = re.compile(r"[ \t#]*(?:\d{1,2}|[一二三四五六七八九十])$|^\d{1,2}[.)、]?\s+")
 
