@@ -206,14 +206,9 @@ def _shorten(text: str) -> str:
     return " ".join(text[: 4 * _MAX_SHOWN].split())[:_MAX_SHOWN]
 
 
-def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object with these properties and no others."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -179,9 +179,6 @@ class _Draft:
         intro = self.loose.pop() if self.loose and self.lines is self.loose[-1] else []
         self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
 
-    def text(self, name: str) -> str:
-        return _join(self.parts.get(name, []))
-
 
 def split(text: str) -> Sections:
     """Return the parts of a statement; with no heading in it, all of it is `statement`."""
@@ -242,17 +239,13 @@ def _opens_example(lines: list[str]) -> bool:
 def _finish(draft: _Draft) -> Sections:
     examples = [_example(found) for found in draft.examples]
     loose = [example for example in examples if not example.input and not example.output]
-    statement = draft.text("statement")
     extra = "\n\n".join(text for text in (*map(_join, draft.loose), *(one.explanation for one in loose)) if text)
     if extra:
         draft.other.append(("Examples in words", [extra]))
+    texts = {name: _join(draft.parts.get(name, [])) for name in ("statement", "input", "output", "constraints", "note")}
     return Sections(
-        statement=statement,
-        input=draft.text("input"),
-        output=draft.text("output"),
-        constraints=draft.text("constraints"),
+        **texts,
         examples=tuple(example for example in examples if example not in loose),
-        note=draft.text("note"),
         other=tuple(sorted(((title, _join(lines)) for title, lines in draft.other), key=_is_explanation)),
     )
 

@@ -368,18 +368,17 @@ def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> li
     numbers = literal_hashes(literals(text), _LITERALS)
     hits = []
     by: Evidence
-    for by, grams, found in (("words", index.words, runs), ("literals", index.literals, numbers)):
+    for by, grams, found, least, least_share in (
+        ("words", index.words, runs, _LEAST_WORDS, _WORD_SHARE),
+        ("literals", index.literals, numbers, _LEAST_LITERALS, _LITERAL_SHARE),
+    ):
         shared = grams.shared(found)
         says = telling if by == "words" else shared
         for number in np.nonzero(shared)[0].tolist():
             share = float(shared[number] / max(1, min(len(found), int(grams.sizes[number]))))
             support[number] += bool(says[number] >= 2)
-            if by == "words":
-                num = shared[number] if share >= _COPY_SHARE else telling[number]
-                is_hit = num >= _LEAST_WORDS and share >= _WORD_SHARE
-            else:
-                is_hit = shared[number] >= _LEAST_LITERALS and share >= _LITERAL_SHARE
-            if is_hit:
+            num = shared[number] if share >= _COPY_SHARE else says[number]
+            if num >= least and share >= least_share:
                 detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
                 hits.append(Hit(index.ids[number], by, round(share, 3), detail))
     return hits

@@ -205,6 +205,10 @@ def _read_solutions(row: Row) -> tuple[Solution, ...]:
     return tuple(found)
 
 
+def _find_site(row: Row) -> str:
+    return find_platform(row.optional("url"), row.name("pid").partition("_")[0] if "_" in row.name("pid") else "")
+
+
 FORMATS = (
     Format(
         "codecontests",
@@ -251,13 +255,7 @@ FORMATS = (
             solutions=_read_solutions,
             time_limit="time_limit",
             memory_limit="memory_limit",
-            # A name such as `atcoder_abc301_a` says it where the URL does not.
-            also={
-                "platform": lambda row: find_platform(
-                    row.optional("url"), row.name("pid").rpartition("_")[0].partition("_")[0]
-                ),
-                "checker": _read_judging,
-            },
+            also={"platform": _find_site, "checker": _read_judging},
         ),
         tests_in="test_cases",
         shape=LISTED,

@@ -40,7 +40,7 @@ from microcoder.data.tests.answers import (
 )
 from microcoder.judge import Execution, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.core.files import cut_pieces
+from microcoder.judge.core.files import cut_pieces, take_in_turn
 from microcoder.judge.core.types import Program
 
 PROGRAM_SECONDS, PROGRAM_MIB = 20.0, 2048
@@ -301,12 +301,9 @@ def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecip
     by_group: dict[str, list[InputRecipe]] = {}
     for recipe in recipes:
         by_group.setdefault(recipe.group, []).append(recipe)
-    chosen: list[InputRecipe] = []
-    place = -1
-    while len(chosen) < most and any(by_group.values()):
-        chosen += [group.pop(place) for group in by_group.values() if group]
-        place = -1 - place
-    return chosen[:most]
+    # From the ends of each group to its middle.
+    places = {group: [n // 2 if n % 2 else -1 - n // 2 for n in range(len(some))] for group, some in by_group.items()}
+    return take_in_turn([[by_group[group][place] for place in order] for group, order in places.items()])[:most]
 
 
 def _start(
