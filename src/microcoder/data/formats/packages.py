@@ -279,8 +279,9 @@ def read_kattis(row: Row) -> Candidate:
     named_tests = [(posixpath.dirname(one).removeprefix("data").strip("/"), one, f"{one[:-3]}.ans") for one in inputs]
     package.read_tests(named_tests, missing="without an answer")
     checker = _read_checker(settings, package)
-    has_reals = _REAL.search(statement) or any(_REAL_TOKEN.search(test.output) for _, test in package.tests)
-    if checker.type == "float" and not has_reals:
+    if checker.type == "float" and not (
+        _REAL.search(statement) or any(_REAL_TOKEN.search(test.output) for _, test in package.tests)
+    ):
         # Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
         checker = Checker(type="tokens", case_sensitive=checker.case_sensitive)
         package.notes.append(("checker", "a tolerance, but neither statement nor answers have real numbers"))
@@ -291,7 +292,9 @@ def read_kattis(row: Row) -> Candidate:
         package.flag("gives_points")
     if any(name.startswith("include/") for name in files):
         package.flag("needs_files")
-    found = _NAME.search(statement)
+    found, name = _NAME.search(statement), settings.get("name")
+    if isinstance(name, Mapping):
+        name = name.get(language) or next(iter(name.values()), "")
     limits = settings.get("limits")
     limits = limits if isinstance(limits, Mapping) else {}
     seconds = read_amount(files.get(".timelimit")) or read_amount(limits.get("time_limit"))
@@ -299,7 +302,9 @@ def read_kattis(row: Row) -> Candidate:
         statement,
         url=say(settings, "source_url"),
         platform="kattis",
-        title=_title(settings, language) or (found[1] or found[2] or found[3] if found else "") or row.name("name"),
+        title=(name.strip() if isinstance(name, str) else "")
+        or (found[1] or found[2] or found[3] if found else "")
+        or row.name("name"),
         licence=say(settings, "license").removeprefix("unknown") or row.licence,
         tags=tuple(say(settings, "keywords").split()),
         natural_language=language,
@@ -379,13 +384,6 @@ def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
     """Return what the limit is over the slowest accepted submission, as the legacy and the 2023-07 format say it."""
     newer = limits.get("time_multipliers")
     return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
-
-
-def _title(settings: Mapping[str, Any], language: str) -> str:
-    name = settings.get("name")
-    if isinstance(name, Mapping):
-        name = name.get(language) or next(iter(name.values()), "")
-    return name.strip() if isinstance(name, str) else ""
 
 
 _FOLDERS = Folders(("problem.yaml",), TAKES, skips=("testdata_tools",))

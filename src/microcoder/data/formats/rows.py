@@ -205,9 +205,7 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
     try:
         if found.name == "microcoder":
             return read_record(values)
-        # What has no name is named by its content.
-        content = repr(sorted(values.items(), key=lambda pair: pair[0])).encode("utf-8", "replace")
-        candidate = found.read_row(values, name or hashlib.sha256(content).hexdigest()[:16], is_judged=True)
+        candidate = found.read_row(values, name or _digest(values), is_judged=True)
     except Malformed as error:
         raise DataError(f"{where}: {_explain(found, error, values)}") from None
     if not candidate.tests:
@@ -258,6 +256,12 @@ def _name(values: Mapping[str, Any]) -> str:
     said = (source.get(field) for source in sources for field in _NAMES)
     texts = (str(value) for value in said if isinstance(value, str | int) and not isinstance(value, bool))
     return shorten(next((text for text in texts if text.strip()), ""), 200)
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    """Return a name for a row that has none: the same for the same row."""
+    content = repr(sorted(values.items(), key=lambda pair: pair[0]))
+    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _plain(value: Any) -> Any:

@@ -209,7 +209,8 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
         lines = [rows[cursor] for cursor, rows in zip(cursors, inputs, strict=True)]
         widths = [len(line) for line in lines]
         counter = _find_count(scalars, widths, items)
-        is_alike = len({_shape(token) for line in lines for token in line}) == 1
+        are_numbers = {bool(_INT.fullmatch(one) or _FLOAT.fullmatch(one)) for line in lines for one in line}
+        is_alike = len(are_numbers) == 1
         if counter is not None and (len(set(widths)) > 1 or widths[0] > 1 or merges):
             items[counter] = replace(items[counter], form="count", of=len(items))
             items.append(Item("list"))
@@ -266,10 +267,6 @@ def _take_rows(items: list[Item], blocks: Sequence[list[list[str]]], counter: in
     else:
         each = _find_own_widths(rows)
         items.append(Item("rows", of=0 if each else -1, width=max(1, each), tall=tall, less=less))
-
-
-def _shape(token: str) -> str:
-    return "n" if _INT.fullmatch(token) or _FLOAT.fullmatch(token) else "s"
 
 
 def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) -> Values:
