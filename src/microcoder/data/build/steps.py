@@ -73,9 +73,7 @@ class Resources(Config):
         """Return a client that is closed with `opened`; None without settings."""
         if settings is None:
             return None
-        endpoint = Endpoint(settings, cache=self.work / "answers")
-        opened.callback(endpoint.close)
-        return endpoint
+        return opened.enter_context(closing(Endpoint(settings, cache=self.work / "answers")))
 
 
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
