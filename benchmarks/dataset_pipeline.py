@@ -18,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +77,7 @@ class Nothing(Config):
     """No settings."""
 
 
-@contextmanager
-def open_normalise(settings: Nothing) -> Iterator[Work]:
+def open_normalise(settings: Nothing, opened: ExitStack) -> Work:
     """White space and case."""
 
     def work(candidates: Iterable[Any]) -> Iterable[Row]:
@@ -87,7 +86,7 @@ def open_normalise(settings: Nothing) -> Iterator[Work]:
             for one in candidates
         ]
 
-    yield work
+    return work
 
 
 def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +44,15 @@ def barrier_step() -> BarrierStep:
     return BarrierStep("unique", "filter", Settings(), Unique, (__name__,))
 
 
-@contextmanager
-def open_collect(settings: Settings) -> Iterator[Any]:
+def open_collect(settings: Settings, opened: ExitStack) -> Any:
     def work(place: str) -> Iterator[Row]:
         for number in range(int(place) * ROWS_PER_SHARD, (int(place) + 1) * ROWS_PER_SHARD):
             yield Candidate(id=f"n/{number}", dataset="n", title=f"title {number % 7}", statement=str(number))
 
-    yield work
+    return work
 
 
-@contextmanager
-def open_thin(settings: Settings) -> Iterator[Any]:
+def open_thin(settings: Settings, opened: ExitStack) -> Any:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         for candidate in candidates:
             if int(candidate.statement) % settings.modulus == 0:
@@ -62,7 +60,7 @@ def open_thin(settings: Settings) -> Iterator[Any]:
             else:
                 yield candidate.change("filter", "double", statement=candidate.statement * 2)
 
-    yield work
+    return work
 
 
 class AloneSettings(Config):
@@ -75,8 +73,7 @@ def alone_step(folder: Path, *, num_processes: int = 1) -> MapStep:
     return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone")
 
 
-@contextmanager
-def open_alone(settings: AloneSettings) -> Iterator[Any]:
+def open_alone(settings: AloneSettings, opened: ExitStack) -> Any:
     """Write down, in a file of each process, which rows it was given; begin once so many processes are there."""
     (settings.folder / str(os.getpid())).touch()
     while len([*settings.folder.iterdir()]) < settings.num_processes:
@@ -89,16 +86,15 @@ def open_alone(settings: AloneSettings) -> Iterator[Any]:
                 file.write(f"{candidate.id}\n")
             yield candidate.change("verify", "alone", statement=candidate.statement + "!")
 
-    yield work
+    return work
 
 
 def losing_step() -> MapStep:
     return MapStep("lose", "filter", Settings(), open_losing, (__name__,), runs="alone")
 
 
-@contextmanager
-def open_losing(settings: Settings) -> Iterator[Any]:
-    yield lambda candidates: iter([*candidates][1:])
+def open_losing(settings: Settings, opened: ExitStack) -> Any:
+    return lambda candidates: iter([*candidates][1:])
 
 
 def refusing_step(modulus: int = 1) -> MapStep:
@@ -106,15 +102,14 @@ def refusing_step(modulus: int = 1) -> MapStep:
     return MapStep("refuse", "filter", Settings(modulus=modulus), open_refusing, (__name__,))
 
 
-@contextmanager
-def open_refusing(settings: Settings) -> Iterator[Any]:
+def open_refusing(settings: Settings, opened: ExitStack) -> Any:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         if not settings.modulus:
             # As the kernel does where memory runs out.
             os.kill(os.getpid(), signal.SIGKILL)
         raise DataError(f"{next(iter(candidates)).id} is refused; type something else")
 
-    yield work
+    return work
 
 
 class Unique(Barrier):
@@ -148,8 +143,7 @@ def holding_step() -> MapStep:
     return MapStep("hold", "filter", Settings(), open_holding, (__name__,), runs="alone")
 
 
-@contextmanager
-def open_holding(settings: Settings) -> Iterator[Any]:
+def open_holding(settings: Settings, opened: ExitStack) -> Any:
     def work(candidates: Collection[Candidate]) -> Iterator[Row]:
         given: list[weakref.ref[Candidate]] = []
         for candidate in candidates:
@@ -157,4 +151,4 @@ def open_holding(settings: Settings) -> Iterator[Any]:
             assert sum(one() is not None for one in given) <= 2
             yield candidate.model_copy(update={"title": "held"})
 
-    yield work
+    return work

@@ -13,7 +13,7 @@ import tarfile
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from importlib.util import find_spec
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -451,8 +451,7 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
-    with open_process(NoSettings(), Resources(work=tmp_path)) as work:
-        first, second, third = work(rows)
+    first, second, third = open_process(NoSettings(), ExitStack(), Resources(work=tmp_path))(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)
     assert isinstance(second, Rejection)

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from microcoder.data import Candidate, Rejection
 from microcoder.data.pipeline.engine import Runner, StepCounts, run_steps
-from microcoder.data.pipeline.steps import Part, Step, read_part
+from microcoder.data.pipeline.steps import KeptRows, Part, Step, read_rejected
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
@@ -52,12 +51,11 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
     counts = [(p.num_in, p.num_kept, p.num_rejected) for p in step_counts]
     assert counts == [(40, 40, 0), (40, 26, 14), (26, 7, 19), (7, 5, 2)]
     assert [dict(p.reasons) for p in step_counts] == [{}, {"divisible": 14}, {"duplicate_of": 19}, {"divisible": 2}]
-    rows = [row for of_step in parts for part in of_step for row in read_part(part.path)]
-    reasons = [row.reason for row in rows if isinstance(row, Rejection)]
+    reasons = [row.reason for of_step in parts for part in of_step for row in read_rejected(part.path)]
     assert {reason: reasons.count(reason) for reason in reasons} == {"divisible": 16, "duplicate_of": 19}
-    kept = [row for part in parts[-1] for row in read_part(part.path) if isinstance(row, Candidate)]
+    kept = [row for part in parts[-1] for row in KeptRows(part.path)]
     assert all(row.lineage[-1].step == "double" for row in kept)
-    merged = [row for part in parts[2] for row in read_part(part.path) if isinstance(row, Candidate)]
+    merged = [row for part in parts[2] for row in KeptRows(part.path)]
     assert all(len(row.merged) == len(row.tags) for row in merged)
     assert sum(len(row.merged) for row in merged) == 19
 
@@ -170,4 +168,4 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: A
 
 def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
     parts, _ = build(tmp_path, 2, [steps.holding_step()])
-    assert [row.id for part in parts[1] for row in read_part(part.path)] == [f"n/{n}" for n in range(10)]
+    assert [row.id for part in parts[1] for row in KeptRows(part.path)] == [f"n/{n}" for n in range(10)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -111,5 +112,5 @@ def test_what_came_before_an_error_is_kept() -> None:
 def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
     with serve(lambda body, number: (200, {}, b'{"choices": []}')) as server:
         client = Endpoint(EndpointConfig(base_url=server.url, model="m", max_retries=0))
-        with client:
+        with closing(client):
             assert client.complete({"model": "m"}, may_be_filtered=True).text == ""

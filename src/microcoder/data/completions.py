@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -21,11 +22,14 @@ from microcoder.judge.core.installation import how_to_install
 if TYPE_CHECKING:
     import httpx
 
-Message = Mapping[str, str]
-
 _RETRIED_STATUS = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
 _MAX_SHOWN = 300
+_HINTS = {
+    403: "the key may not use this model",
+    404: "check the address (it ends in /v1 for most servers) and the name of the model",
+}
+_OTHERWISE = "the server refuses the request: check the name of the model and the sampling options"
 
 
 class EndpointConfig(Config):
@@ -70,7 +74,7 @@ class BadReply(ValueError):
 
 
 class Endpoint:
-    """Asks one server, from several threads; use it as a context manager, or call `close`. Nothing is sent before."""
+    """Asks one server, from several threads, until it is closed; nothing is sent before it is asked."""
 
     def __init__(self, settings: EndpointConfig, *, cache: Path | None = None) -> None:
         """Make a client.
@@ -102,12 +106,6 @@ class Endpoint:
             limits=httpx.Limits(max_connections=None),
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the connections; a request that waits for its next attempt gives up."""
         self._closed.set()
@@ -137,8 +135,10 @@ class Endpoint:
                     return self._read(reply, may_be_filtered=may_be_filtered)
                 failure = f"status {reply.status_code}: {_shorten(reply.text)}"
                 if reply.status_code not in _RETRIED_STATUS:
-                    raise ConfigError(f"{self._url} answered {failure}; {self._hint(reply.status_code)}")
-                stated_seconds = _read_seconds(reply.headers.get("Retry-After"))
+                    hints = {401: f"set the key in the environment variable {self.settings.api_key_env}", **_HINTS}
+                    raise ConfigError(f"{self._url} answered {failure}; {hints.get(reply.status_code, _OTHERWISE)}")
+                with suppress(ValueError):
+                    stated_seconds = min(max(float(reply.headers.get("Retry-After", "")), 0.0), _LONGEST_WAIT_SECONDS)
             if attempt > self.settings.max_retries or self._closed.is_set():
                 break
             self._closed.wait(wait_seconds if stated_seconds is None else stated_seconds)
@@ -149,26 +149,24 @@ class Endpoint:
         )
 
     def ask(
-        self,
-        messages: Sequence[Message],
-        schema: Mapping[str, Any],
-        *,
-        seed: int | None = None,
-        temperature: float | None = None,
+        self, text: str, schema: Mapping[str, Any], *, seed: int | None = None, temperature: float | None = None
     ) -> dict[str, Any]:
-        """Return the model's reply to a chat, as the JSON object that the schema describes."""
+        """Return the model's reply to a text, as the JSON object that the schema describes."""
         if not isinstance(self.settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
         changed = {"seed": seed, "temperature": temperature}
         settings = self.settings.model_copy(update={k: value for k, value in changed.items() if value is not None})
-        key = reply_key(settings, messages, schema)
+        messages = [{"role": "user", "content": text}]
+        # All that decides a reply; where the model is reached is not among it.
+        asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, messages, schema]
+        key = hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
         path = self._cache / key[:2] / f"{key}.json" if self._cache else None
         if path and path.exists():
             return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], schema)
-        text = self.complete(
+        reply = self.complete(
             {
                 "model": settings.model,
-                "messages": list(messages),
+                "messages": messages,
                 "temperature": settings.temperature,
                 "seed": settings.seed,
                 "max_tokens": settings.max_tokens,
@@ -182,16 +180,9 @@ class Endpoint:
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
-            partial.write_text(json.dumps({"model": settings.model, "reply": text}), encoding="utf-8")
+            partial.write_text(json.dumps({"model": settings.model, "reply": reply}), encoding="utf-8")
             partial.replace(path)
-        return _read_object(text, schema)
-
-    def _hint(self, status: int) -> str:
-        return {
-            401: f"set the key in the environment variable {self.settings.api_key_env}",
-            403: "the key may not use this model",
-            404: "check the address (it ends in /v1 for most servers) and the name of the model",
-        }.get(status, "the server refuses the request: check the name of the model and the sampling options")
+        return _read_object(reply, schema)
 
     def _read(self, reply: httpx.Response, *, may_be_filtered: bool) -> Completion:
         try:
@@ -215,17 +206,9 @@ def _shorten(text: str) -> str:
     return " ".join(text[: 4 * _MAX_SHOWN].split())[:_MAX_SHOWN]
 
 
-def _read_seconds(header: str | None) -> float | None:
-    try:
-        return min(max(float(header or ""), 0.0), _LONGEST_WAIT_SECONDS)
-    except ValueError:
-        return None
-
-
-def reply_key(settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
-    """Return the hash of all that decides a reply; where the model is reached is not among it."""
-    asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, list(messages), schema]
-    return hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True, default=dict).encode()).hexdigest()
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these properties and no others."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from microcoder.data.completions import BadReply, Endpoint, hash_prompt
+from microcoder.data.completions import BadReply, Endpoint, hash_prompt, object_schema
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge import Judge
 from microcoder.judge.core.config import Config
@@ -34,33 +34,31 @@ _ATTEMPTS = 3
 _TEMPERATURE = 0.7
 """Above 0, so that scoring a problem three times says more than once."""
 _MOST_CHARACTERS = 20_000
-DIMENSIONS: Mapping[str, tuple[float, str]] = MappingProxyType(
-    {
-        "algorithmic_thinking": (
-            0.35,
-            "How far is the idea of the solution from what the statement says? "
-            "1: do what it says; 3: a standard algorithm; 5: several ideas that must be found and combined.",
-        ),
-        "implementation": (
-            0.25,
-            "How long and how branched is a correct program? "
-            "1: a few lines; 3: some functions or a data structure; 5: long, with many interlocking parts.",
-        ),
-        "comprehension": (
-            0.1,
-            "How hard is it to understand what is asked? 1: one reading; 5: several readings and a sketch.",
-        ),
-        "efficiency": (
-            0.2,
-            "How far do the limits push beyond the obvious program? "
-            "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too.",
-        ),
-        "edge_cases": (
-            0.1,
-            "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it.",
-        ),
-    }
-)
+DIMENSIONS: Mapping[str, tuple[float, str]] = {
+    "algorithmic_thinking": (
+        0.35,
+        "How far is the idea of the solution from what the statement says? "
+        "1: do what it says; 3: a standard algorithm; 5: several ideas that must be found and combined.",
+    ),
+    "implementation": (
+        0.25,
+        "How long and how branched is a correct program? "
+        "1: a few lines; 3: some functions or a data structure; 5: long, with many interlocking parts.",
+    ),
+    "comprehension": (
+        0.1,
+        "How hard is it to understand what is asked? 1: one reading; 5: several readings and a sketch.",
+    ),
+    "efficiency": (
+        0.2,
+        "How far do the limits push beyond the obvious program? "
+        "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too.",
+    ),
+    "edge_cases": (
+        0.1,
+        "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it.",
+    ),
+}
 """Weight of each, which add up to 1, and what it asks."""
 _SCALE = "\n".join(f"- {name}: {question}" for name, (_, question) in DIMENSIONS.items())
 _PROMPT = f"""You grade how difficult programming problems are for a student who has passed a first course.
@@ -72,12 +70,7 @@ Answer with one JSON object and nothing else.
 
 Problem:
 """
-_SCHEMA = {
-    "type": "object",
-    "properties": {name: {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST} for name in DIMENSIONS},
-    "required": list(DIMENSIONS),
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema({name: {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST} for name in DIMENSIONS})
 
 
 def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
@@ -86,29 +79,22 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     Where the model does not follow the schema, however often it is asked, the candidate stays without one.
     """
     statement = (candidate.statement or candidate.statement_found)[:_MOST_CHARACTERS]
-    chat = [{"role": "user", "content": f"{_PROMPT}{statement}\n"}]
     answers: list[dict[str, int]] = []
     for time in range(TIMES):
-        answer = _ask(model, chat, time=time)
-        if answer is None:
+        # Asked again under other seeds where it does not follow the schema.
+        for seed in range(time, TIMES * _ATTEMPTS, TIMES):
+            with suppress(BadReply):
+                scores = model.ask(f"{_PROMPT}{statement}\n", _SCHEMA, seed=seed, temperature=_TEMPERATURE)
+                answers.append(read_scores(scores))
+                break
+        else:
             return candidate
-        answers.append(answer)
     means = {name: sum(answer[name] for answer in answers) / TIMES for name in DIMENSIONS}
     score = sum(weight * means[name] for name, (weight, _) in DIMENSIONS.items())
     name = f"{model.settings.model} {hash_prompt(_PROMPT)}"
     detail = f"{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in means.items())
     difficulty = candidate.difficulty.model_copy(update={"predicted": round(score, 4), "predictor": name})
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
-
-
-def _ask(model: Endpoint, chat: Sequence[Mapping[str, str]], *, time: int) -> dict[str, int] | None:
-    """Return the scores of one answer; asked again under other seeds where it does not follow the schema."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return read_scores(model.ask(chat, _SCHEMA, seed=time + attempt * TIMES, temperature=_TEMPERATURE))
-        except BadReply:
-            continue
-    return None
 
 
 def read_scores(scores: Mapping[str, Any]) -> dict[str, int]:
@@ -201,12 +187,18 @@ def band_of(value: float, settings: SelectionSettings) -> int:
 def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:
     """Return each candidate, or why it is left out (`no_difficulty`, `too_easy`), in their order."""
     settings = settings or SelectionSettings()
-    values = {candidate.id: _value(candidate, settings) for candidate in candidates}
+    values: dict[str, float | None] = {}
+    for candidate in candidates:
+        passed = candidate.difficulty.pass_rate
+        failed = None if passed is None else 1 - passed
+        values[candidate.id] = candidate.difficulty.predicted if settings.by == "predicted" else failed
     known = [(value, name) for name, value in values.items() if value is not None]
     easy = [(value, name) for value, name in known if band_of(value, settings) == 0]
     # That many easy ones beside the others are their share of both.
     allowed = math.floor(settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9)
-    hardest_first = sorted(easy, key=lambda item: (-item[0], _draw(item[1])))
+    # Of equals, by what depends on nothing but an id.
+    digests = {name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for _, name in easy}
+    hardest_first = sorted(easy, key=lambda item: (-item[0], digests[item[1]]))
     dropped = {name for _, name in hardest_first[allowed:]}
 
     def answer(candidate: Candidate) -> Candidate | Rejection:
@@ -218,15 +210,3 @@ def select(candidates: Sequence[Candidate], settings: SelectionSettings | None =
         return candidate.reject("filter", "too_easy", f"{settings.by} {value:.3g}, band {band_of(value, settings)}")
 
     return [answer(candidate) for candidate in candidates]
-
-
-def _value(candidate: Candidate, settings: SelectionSettings) -> float | None:
-    difficulty = candidate.difficulty
-    if settings.by == "predicted":
-        return difficulty.predicted
-    return None if difficulty.pass_rate is None else 1 - difficulty.pass_rate
-
-
-def _draw(name: str) -> str:
-    """Return what orders candidates of a band, and depends on nothing but a candidate's id."""
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

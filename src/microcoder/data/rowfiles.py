@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 from uuid import uuid4
 
 from microcoder.data.formats.row import Malformed, Row
@@ -45,12 +45,8 @@ _NOT_READ = (RuntimeError, ValueError)
 """A password that is asked for, a packing that is not known, damaged zstd."""
 
 
-class _Member(NamedTuple):
-    """A part of an archive."""
-
-    name: str
-    kind: Literal["file", "folder", "link", "other"]
-    open: Callable[[], IO[bytes] | None]
+_Member = tuple[str, Literal["file", "folder", "link", "other"], Callable[[], IO[bytes] | None]]
+"""Of an archive: name, kind, and what opens it."""
 
 
 def is_archive(path: str) -> bool:
@@ -94,18 +90,19 @@ def _unpack(archive: Path, folder: Path) -> int:
     size = archive.stat().st_size
     most = min(MOST_UNPACKED_BYTES, max(_ALWAYS_ALLOWED_BYTES, MOST_TIMES_LARGER * size))
     num_bytes = num_links = 0
-    for number, member in enumerate(_read_zip(archive) if archive.suffix == ".zip" else _read_tar(archive), 1):
-        name = PurePosixPath(member.name)
-        if member.kind == "other" or name.is_absolute() or ".." in name.parts:
-            raise tarfile.TarError(f"{member.name!r} is not a plain file or folder inside the archive")
+    members = _read_zip(archive) if archive.suffix == ".zip" else _read_tar(archive)
+    for number, (name, kind, opens) in enumerate(members, 1):
+        path = PurePosixPath(name)
+        if kind == "other" or path.is_absolute() or ".." in path.parts:
+            raise tarfile.TarError(f"{name!r} is not a plain file or folder inside the archive")
         if number > MOST_MEMBERS:
             raise tarfile.TarError(f"it has more than {MOST_MEMBERS:,} members; unpack it by hand")
-        target = folder / name
-        if member.kind == "link":
+        target = folder / path
+        if kind == "link":
             num_links += 1
             continue
-        (target if member.kind == "folder" else target.parent).mkdir(parents=True, exist_ok=True)
-        source = member.open() if member.kind == "file" else None
+        (target if kind == "folder" else target.parent).mkdir(parents=True, exist_ok=True)
+        source = opens() if kind == "file" else None
         if source is None:
             continue
         with source, target.open("wb") as file:
@@ -131,7 +128,7 @@ def _read_tar(archive: Path) -> Iterator[_Member]:
         for one in content:
             is_link = one.issym() or one.islnk()
             kind = "link" if is_link else "folder" if one.isdir() else "file" if one.isfile() else "other"
-            yield _Member(one.name, kind, partial(content.extractfile, one))
+            yield one.name, kind, partial(content.extractfile, one)
 
 
 def _read_zip(archive: Path) -> Iterator[_Member]:
@@ -139,12 +136,13 @@ def _read_zip(archive: Path) -> Iterator[_Member]:
         for one in content.infolist():
             is_link = stat.S_ISLNK(one.external_attr >> 16)
             kind = "link" if is_link else "folder" if one.is_dir() else "file"
-            yield _Member(one.filename, kind, partial(content.open, one))
+            yield one.filename, kind, partial(content.open, one)
 
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
 LISTS = (".json", ".json.gz", ".json.zst")
 SUFFIXES = (*LINES, *LISTS, ".parquet")
+_PACKED = (".gz", ".zst")
 MAX_ROW_BYTES = 1 << 30
 _DAMAGE = (OSError, EOFError, zlib.error)
 _BOM = b"\xef\xbb\xbf"
@@ -189,7 +187,13 @@ def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = Non
     What cannot be read counts as one more row.
     """
     if file.endswith(".parquet"):
-        num_rows, num_bytes = _size_of_parquet(root / file)
+        pyarrow = _import_pyarrow(root / file)
+        try:
+            metadata = pyarrow.parquet.read_metadata(root / file)
+            num_rows = metadata.num_rows
+            num_bytes = sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
+        except (OSError, pyarrow.ArrowException):
+            num_rows, num_bytes = 1, 0
         a_row = -(-num_bytes // max(1, num_rows))
         most = max_rows if max_bytes is None else max(1, min(max_rows, max_bytes // max(1, a_row)))
         for first in range(0, num_rows, most):
@@ -201,7 +205,7 @@ def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = Non
         rows = ((0, 0, len(row.raw)) for row in _read_list(root, FilePart(file, 0, 0)))
     else:
         rows = ((number - 1, offset, len(line)) for number, offset, line, _ in _scan(root / file, FilePart(file, 0, 0)))
-    is_found_by_offset = not file.endswith(LISTS) and not _is_packed(file)
+    is_found_by_offset = not file.endswith((*LISTS, *_PACKED))
     part: FilePart | None = None
     for count, (lines, offset, size) in enumerate(rows):
         if part is None:
@@ -223,10 +227,6 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
     else:
         rows = _read_lines(root, part)
     yield from islice(rows, part.num_rows)
-
-
-def _is_packed(file: str) -> bool:
-    return file.endswith((".gz", ".zst"))
 
 
 def _open(path: Path) -> Any:
@@ -257,7 +257,7 @@ def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault |
 
 def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
     lines = _scan(root / part.file, part)
-    for number, _, line, fault in islice(lines, part.first, None) if _is_packed(part.file) else lines:
+    for number, _, line, fault in islice(lines, part.first, None) if part.file.endswith(_PACKED) else lines:
         place = f"{part.file}:{number}"
         text = line.removeprefix(_BOM) if number == 1 else line
         yield RawRow(place, None, line, fault) if fault else _parse(place, text)
@@ -308,16 +308,6 @@ def _import_pyarrow(path: Path) -> Any:
     except ImportError:
         raise DataError(f"{path} needs pyarrow; type: {how_to_install('data')}") from None
     return pyarrow
-
-
-def _size_of_parquet(path: Path) -> tuple[int, int]:
-    """Return a file's rows and their bytes, unpacked; one row if it cannot be read."""
-    pyarrow = _import_pyarrow(path)
-    try:
-        metadata = pyarrow.parquet.read_metadata(path)
-    except (OSError, pyarrow.ArrowException):
-        return 1, 0
-    return metadata.num_rows, sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
 
 
 def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
@@ -396,7 +386,7 @@ def _find(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
         said = {"not_json": f"is not JSON ({detail})", "not_an_object": f"holds {detail}, not an object"}
         raise DataError(f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again")
     digest = hashlib.sha256(row.raw or json.dumps(dict(values), default=str).encode()).hexdigest()
-    if path.suffix in (".gz", ".zst"):
+    if path.suffix in _PACKED:
         # All that stands before it would have to be unpacked once more.
         return FileRow(where, values, digest, lambda: values)
 

@@ -68,19 +68,8 @@ def parse_name(name: str) -> HubName:
     return HubName(found["repository"], revision.replace("%2F", "/") if revision else None, found["path"] or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Files of a data set on this machine."""
-
-    folder: Path
-    files: tuple[str, ...]
-    """Those that are meant; the folder may hold more."""
-    revision: str
-    """The commit."""
-
-
-def download(name: str) -> Snapshot:
-    """Download what a name means, or find it in the cache."""
+def download(name: str) -> Path:
+    """Download what a name means, or find it in the cache; the folder's own name is the commit."""
     wanted = parse_name(name)
     try:
         from huggingface_hub import snapshot_download
@@ -99,27 +88,20 @@ def download(name: str) -> Snapshot:
     except (HfHubHTTPError, OSError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
         raise DataError(f"{name} cannot be downloaded ({said}); {_USE}") from None
-    root = Path(folder)
-    found = _list_files(root, wanted)
-    if not found:
-        raise DataError(f"{name}: the repository has no file like {' or '.join(wanted.patterns[:4])}; {_USE}")
-    return Snapshot(root, tuple(found), root.name)
+    return Path(folder)
 
 
-def find_part(folder: Path, part: str) -> Snapshot:
-    """Find a part of a data set whose files were downloaded to a folder by hand."""
-    wanted = HubName(str(folder), None, part)
+def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
+    """Return the files of a part of a data set in the folder that they were downloaded to, also by hand."""
     try:
-        found = _list_files(folder, wanted)
+        found = match_files(
+            [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted
+        )
     except ImportError:
         raise DataError(f"{folder} needs huggingface_hub; type: {how_to_install('data')}") from None
     if not found:
-        raise DataError(f"folder {folder} has no file like {' or '.join(wanted.patterns[:4])}; check subset and split")
-    return Snapshot(folder, tuple(found), "")
-
-
-def _list_files(root: Path, wanted: HubName) -> list[str]:
-    return match_files([path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()], wanted)
+        raise DataError(f"{said} has no file like {' or '.join(wanted.patterns[:4])}; {hint}")
+    return tuple(found)
 
 
 def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
@@ -194,9 +176,10 @@ def open_source(path: str | Path, format_name: str, *, name: str = "", licence: 
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
     if str(path).startswith(SCHEME):
-        found = download(str(path))
-        licence = licence or LICENCES.get(parse_name(str(path)).repository, "")
-        return Source(found.folder, found_format, name, found.files, found.revision, licence)
+        folder, wanted = download(str(path)), parse_name(str(path))
+        files = find_part(folder, wanted, said=f"{path}: the repository", hint=_USE)
+        licence = licence or LICENCES.get(wanted.repository, "")
+        return Source(folder, found_format, name, files, folder.name, licence)
     source = Source(Path(path), found_format, name, licence=licence)
     if not source.path.exists():
         raise DataError(f"source {path} does not exist; check the path")
@@ -320,9 +303,6 @@ def _is_taken(name: str, patterns: Iterable[str]) -> bool:
     return False
 
 
-_ENCODED = "base64:"
-
-
 def collect_shard(source: Source, shard: Shard) -> list[Candidate | Rejection]:
     """Return the candidate or the rejection of each raw row of a shard, in order; nothing of it is executed."""
     return [collect_row(source, row) for row in read_shard(source, shard)]
@@ -356,14 +336,11 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
 def _show_raw(row: RawRow) -> str:
     """Return a row as it was found: its text, or its fields as JSON where the file has no text."""
     if row.raw or row.values is None:
-        try:
-            return row.raw.decode("utf-8")
-        except UnicodeDecodeError:
-            return _encode(row.raw)
+        return _as_text(row.raw)
     try:
         return json.dumps(row.values, default=_as_text)
     except (ValueError, TypeError, RecursionError):
-        return _encode(repr(row.values).encode("utf-8", "surrogatepass"))
+        return repr(row.values)
 
 
 def _as_text(value: object) -> str:
@@ -373,8 +350,4 @@ def _as_text(value: object) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
-        return _encode(value)
-
-
-def _encode(content: bytes) -> str:
-    return _ENCODED + base64.b64encode(content).decode("ascii")
+        return f"base64:{base64.b64encode(value).decode('ascii')}"

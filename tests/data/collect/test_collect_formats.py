@@ -21,7 +21,7 @@ from microcoder.data.filter import filter_row
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.format import Format, recognise
 from microcoder.data.formats.row import REASONS, Malformed
-from microcoder.data.formats.rows import FORMATS, load_format
+from microcoder.data.formats.rows import FORMATS, load_format, load_reader
 from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_shard, list_shards, open_source, read_shard
 from microcoder.judge import check_problem, judge
@@ -156,8 +156,8 @@ def test_dmoj_reads_its_archive_and_no_bomb(golden: Path, monkeypatch: pytest.Mo
     init = "archive: tests.zip\ntest_cases: [{in: 1.in, out: 1.out, points: 5}]"
     row = changed(rows_of(golden, "dmoj")[0], **{"init.yml": init, "tests.zip": packed.getvalue()})
     assert find("dmoj").read_row(row, "1").tests[0].input == "5\n"
-    example: Any = find("dmoj").read
-    monkeypatch.setitem(example.extension.function.__globals__, "MAX_UNPACKED_BYTES", 1000)
+    example = load_reader(f"{EXAMPLES}/dmoj.py:dmoj").function
+    monkeypatch.setitem(example.__globals__, "MAX_UNPACKED_BYTES", 1000)
     with pytest.raises(Malformed, match="unpacks to more than"):
         find("dmoj").read_row(row, "1")
 
@@ -172,11 +172,19 @@ def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(gol
 
 
 @pytest.mark.parametrize(
-    ("folder", "known"), [("rejected", "wrong_answer"), ("brute_force", "time_limit"), ("mixed", None)]
-)
-def test_a_submission_has_the_verdict_of_its_folder(golden: Path, folder: str, known: str | None) -> None:
-    path = f"submissions/{folder}/one.cpp"
-    found = FORMATS["kattis"].read_row(changed(rows_of(golden, "kattis")[0], **{path: "int main() {}\n"}), "1")
+    ("folder", "said", "known"),
+    [
+        ("rejected", "", "wrong_answer"), ("brute_force", "", "time_limit"), ("mixed", "", None),
+        ("accepted", "@EXPECTED_RESULTS@: RUN-ERROR", "runtime_error"),
+        ("mixed", "@EXPECTED_RESULTS@ WRONG-ANSWER, TIMELIMIT", "wrong_answer"),
+        ("mixed", "@EXPECTED_RESULTS@: CORRECT, TIMELIMIT", None),
+    ],
+)  # fmt: skip
+def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
+    golden: Path, folder: str, said: str, known: str | None
+) -> None:
+    path, code = f"submissions/{folder}/one.cpp", f"// {said}\nint main() {{}}\n"
+    found = FORMATS["kattis"].read_row(changed(rows_of(golden, "kattis")[0], **{path: code}), "1")
     assert {one.name: one.known for one in found.solutions}.get(path) == known
 
 

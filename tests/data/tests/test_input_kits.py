@@ -24,12 +24,11 @@ from microcoder.data.tests.makers import read_validators, run_kit, spoil
 from microcoder.judge import Judge
 
 KNOWN = [(3, [[0, 1], [1, 2]], "ab", 1), (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)]
-NAMES = ("n", "edges", "s", "k")
 
 
 @pytest.fixture(scope="module")
 def tree() -> InputModel:
-    return learn(NAMES, KNOWN)
+    return learn(KNOWN)
 
 
 @settings(deadline=None, max_examples=40)
@@ -71,11 +70,11 @@ def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: lis
 
 def test_relations_that_hold_for_all_known_inputs_are_kept() -> None:
     for known, kept, no_relation in (
-        ([([4, 9], 1), ([7, 5, 5], 1)], Relation("k", "<=", "nums#", -1.0), "=="),
-        ([([4, 9], 2), ([7, 5, 5], 3)], Relation("nums#", "==", "k"), "<="),
-        ([([0, 2], 3), ([1, 0, 0], 2)], Relation("nums[]", "<=", "k", -1.0), "=="),
+        ([([4, 9], 1), ([7, 5, 5], 1)], Relation("1", "<=", "0#", -1.0), "=="),
+        ([([4, 9], 2), ([7, 5, 5], 3)], Relation("0#", "==", "1"), "<="),
+        ([([0, 2], 3), ([1, 0, 0], 2)], Relation("0[]", "<=", "1", -1.0), "=="),
     ):
-        model = learn(("nums", "k"), known)
+        model = learn(known)
         assert kept in model.relations
         assert all(one.operator != no_relation for one in model.relations)
         assert all(map(model.fits, known))

@@ -32,6 +32,7 @@ from microcoder.data.behaviour.values import (
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.text import read_literal
 from microcoder.data.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge.core.config import Config
@@ -75,9 +76,8 @@ def find_forms(candidate: Candidate) -> list[Form]:
     pairs = _examples_of(candidate, is_call=bool(entry))
     if not pairs:
         return []
-    program = next(
-        (one.code for one in candidate.solutions if one.known == "accepted" and one.language == "python"), ""
-    )
+    programs = (one.code for one in candidate.solutions if one.known == "accepted" and one.language == "python")
+    program = next(programs, "")
     if entry:
         if candidate.call is not None and any(kind != "json" for kind in (*candidate.call.parameters,)):
             return []
@@ -130,7 +130,7 @@ def _examples_of(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]
     if is_call:
         pairs += _doctests(candidate)
     widths = [len(arguments) for arguments, _ in pairs] if is_call else []
-    usual = max(set(widths), key=widths.count) if widths else 0
+    usual = max(set(widths), key=widths.count, default=0)
     return [pair for pair in pairs if not is_call or len(pair[0]) == usual]
 
 
@@ -157,17 +157,9 @@ def _read_arguments(text: str) -> list[Any] | None:
         pass
     parts = [part.strip().rstrip(",") for part in _NAMED.split(text)[1:]]
     try:
-        return [_literal(part) for part in parts] or None
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return json.loads(json.dumps([read_literal(part) for part in parts])) or None
+    except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _literal(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        value = evaluate_literal(text)
-        return json.loads(json.dumps(value))
 
 
 _FEW = 3
@@ -218,6 +210,10 @@ class _Pair:
     def there(self, values: Values) -> object:
         """Return the input of the benchmark's program that holds the problem's values."""
         return self.other.layout.render(tuple(values[place] for place in self.order))
+
+    def here(self, values: Values) -> object:
+        """Return the input of the problem's own program that holds the benchmark's values."""
+        return self.own.layout.render(self.back(values))
 
     def back(self, values: Values) -> Values:
         """Return the benchmark's values in the problem's order."""
@@ -310,22 +306,17 @@ def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> boo
 
 def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, float]]:
     """Return the pairs that agree on a few inputs, with the share of all that do so on these."""
-    forward = [pair for pair in pairs if pair.other.program]
-    given = runner.run([_ask_other(pair, [case.values for case in pair.own.cases[:_FEW]]) for pair in forward])
     found: list[tuple[float, _Pair]] = []
     agreeing: set[tuple[str, str]] = set()
-    for pair, outputs in zip(forward, given, strict=True):
-        agreement = _agree(pair.own.cases[:_FEW], outputs, is_there=True)
-        if agreement.share == 1:
-            found.append((agreement.bits, pair))
-            agreeing |= {(repr(pair.own.layout), pair.other.id)} if agreement.how == "same" else set()
-    backward = [pair for pair in pairs if not pair.other.program]
-    given = runner.run([_ask_own(pair, [case.values for case in pair.other.cases[:_FEW]]) for pair in backward])
-    for pair, outputs in zip(backward, given, strict=True):
-        agreement = _agree(pair.other.cases[:_FEW], outputs, is_there=False)
-        if agreement.share == 1:
-            found.append((agreement.bits, pair))
-    num_programs = len({pair.other.id for pair in forward})
+    for is_there in (True, False):
+        some = [pair for pair in pairs if bool(pair.other.program) is is_there]
+        for pair, (cases, outputs) in zip(some, _run(some, runner, is_there=is_there, most=_FEW), strict=True):
+            agreement = _agree(cases, outputs, is_there=is_there)
+            if agreement.share == 1:
+                found.append((agreement.bits, pair))
+                if is_there and agreement.how == "same":
+                    agreeing.add((repr(pair.own.layout), pair.other.id))
+    num_programs = len({pair.other.id for pair in pairs if pair.other.program})
     chance = max(0, len({name for _, name in agreeing}) - 2) / num_programs if num_programs >= _ENOUGH_PROGRAMS else 0.0
     found.sort(key=lambda item: -item[0])
     # Counted form by form: where an input is misread as many cases of one value each, dozens of programs that give back
@@ -340,14 +331,19 @@ def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, f
     return close
 
 
-def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
-    return ProgramRun(
-        pair.own.program, pair.own.entry, tuple(pair.own.layout.render(pair.back(values)) for values in inputs)
-    )
-
-
-def _ask_other(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
-    return ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs)))
+def _run(
+    pairs: Sequence[_Pair], runner: ProgramRunner, *, is_there: bool, most: int | None = None
+) -> Iterable[tuple[Sequence[ValueCase], list[Tokens | None]]]:
+    """Run the program of one side of each pair, if it has one, on the other's cases; return these and the outputs."""
+    asked, cases_of = [], []
+    for pair in pairs:
+        form, cases = (pair.other, pair.own.cases[:most]) if is_there else (pair.own, pair.other.cases[:most])
+        render = pair.there if is_there else pair.here
+        asked.append(
+            ProgramRun(form.program, form.entry, tuple(render(case.values) for case in cases) if form.program else ())
+        )
+        cases_of.append(cases)
+    return zip(cases_of, runner.run(asked), strict=True)
 
 
 def _agree(
@@ -364,14 +360,9 @@ def _agree(
 def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: bool) -> list[_Trial]:
     """Run the programs of one side on all cases of the other; return the trials that go on."""
     least = _OWN_SHARE if is_there else _OTHER_SHARE
-    asked = []
-    for trial in trials:
-        program, cases = _side(trial.pair, is_there=is_there)
-        inputs = [case.values for case in cases] if program else []
-        asked.append((_ask_other if is_there else _ask_own)(trial.pair, inputs))
     left = []
-    for trial, outputs in zip(trials, runner.run(asked), strict=True):
-        _, cases = _side(trial.pair, is_there=is_there)
+    ran = _run([trial.pair for trial in trials], runner, is_there=is_there)
+    for trial, (cases, outputs) in zip(trials, ran, strict=True):
         if outputs:
             chance = trial.chance if is_there else 0.0
             found = _agree(cases, outputs, is_there=is_there, chance=chance, how=trial.how)
@@ -383,10 +374,6 @@ def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: boo
     return left
 
 
-def _side(pair: _Pair, *, is_there: bool) -> tuple[str, tuple[ValueCase, ...]]:
-    return (pair.other.program, pair.own.cases) if is_there else (pair.own.program, pair.other.cases)
-
-
 def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]:
     """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
     asked: list[ProgramRun] = []
@@ -396,8 +383,8 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]
         has_both = bool(pair.own.program and pair.other.program)
         num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
         inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
-        asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
-        asked.append(_ask_other(pair, inputs))
+        asked.append(ProgramRun(pair.own.program, pair.own.entry, tuple(map(pair.own.layout.render, inputs))))
+        asked.append(ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
     given = runner.run(asked)
     left = []
     for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,8 @@ class ProgramRunner:
         yield from ((key, []) for key, run in left.items() if not run.inputs)
         deaths = 0
         while waiting:
-            batch, size = [], 0
-            while len(batch) < len(waiting) and (not batch or size + len(waiting[len(batch)][1].inputs) <= _MOST_RUNS):
-                size += len(waiting[len(batch)][1].inputs)
-                batch.append(waiting[len(batch)])
+            sizes = accumulate(len(run.inputs) for _, run in waiting)
+            batch = waiting[: max(1, sum(size <= _MOST_RUNS for size in sizes))]
             said = self._process([run for _, run in batch])
             whole = [len(of_run) == len(run.inputs) for of_run, (_, run) in zip(said, batch, strict=True)]
             num_whole = whole.index(False) if False in whole else len(whole)

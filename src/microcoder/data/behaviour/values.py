@@ -26,8 +26,7 @@ def kind_of(values: Sequence[Any]) -> str:
     """Return the kind that all values of one input are of, as a letter: `n` a number, `N` a list of them, `T` a list of
     lists, `s` a text, `S` texts, `R` lists of texts, `b` a flag, `E` only empty lists, `x` anything else."""
     kinds = {_kind(value) for value in values}
-    if len(kinds) > 1:
-        kinds.discard("E")
+    kinds = kinds - {"E"} or kinds
     return kinds.pop() if len(kinds) == 1 else "x"
 
 
@@ -40,12 +39,7 @@ def _kind(value: Any) -> str:
         return "s"
     if not isinstance(value, list):
         return "x"
-    inner = {_kind(item) for item in value}
-    if len(inner) > 1:
-        inner.discard("E")
-    if not inner:
-        return "E"
-    return {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}.get(inner.pop(), "x") if len(inner) == 1 else "x"
+    return {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}.get(kind_of(value), "x") if value else "E"
 
 
 def tokens_of_value(value: Any) -> Tokens:
@@ -112,11 +106,7 @@ class Agreement(NamedTuple):
 
 
 def compare(
-    one: Sequence[Tokens],
-    other: Sequence[Tokens],
-    *,
-    chances: Sequence[float] | None = None,
-    how: str = "",
+    one: Sequence[Tokens], other: Sequence[Tokens], *, chances: Sequence[float] | None = None, how: str = ""
 ) -> Agreement:
     """Return how far two programs' outputs on the same inputs agree, in the way in which they agree most.
 
@@ -133,12 +123,14 @@ def compare(
         max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0, least)
         for place, output in enumerate(one)
     ]
+    same = [a == b for a, b in zip(one, other, strict=True)]
+    # Each way to compare: its name, where it agrees, and where that says something.
+    ways = [("same", same, [True] * len(one))]
+    ways += [] if all(same) else [("with other words", *_relabel(one, other))]
     found = []
-    for name, agreed, tells in _ways(one, other):
-        bits = sum(
-            -math.log2(min(odd, 0.99)) for odd, is_same, counted in zip(odds, agreed, tells, strict=True)
-            if is_same and counted
-        )  # fmt: skip
+    for name, agreed, tells in ways:
+        counted = [odd for odd, is_same, says in zip(odds, agreed, tells, strict=True) if is_same and says]
+        bits = sum(-math.log2(min(odd, 0.99)) for odd in counted)
         cost = 0.0 if name in ("same", how) else _RELABEL_COST
         found.append(Agreement(tuple(agreed), bits - cost, name))
     return max(found, key=lambda way: (sum(way.agreed), way.bits))
@@ -154,13 +146,6 @@ def _chance(output: Tokens) -> float:
         return _SMALL_CHANCE if abs(float(word)) <= _SMALL else _OTHER_CHANCE
     except ValueError:
         return _SMALL_CHANCE if len(word) <= 2 else _OTHER_CHANCE
-
-
-def _ways(one: Sequence[Tokens], other: Sequence[Tokens]) -> list[tuple[str, list[bool], list[bool]]]:
-    """Return every way to compare: its name, where it agrees, and where that says something."""
-    same = [a == b for a, b in zip(one, other, strict=True)]
-    ways = [("same", same, [True] * len(one))]
-    return ways if all(same) else [*ways, ("with other words", *_relabel(one, other))]
 
 
 def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool], list[bool]]:

@@ -70,13 +70,13 @@ def read_published(
         is_trained_on: whether a benchmark is refused.
     """
     check_format(format_name, is_trained_on=is_trained_on)
-    from microcoder.data.sources import Source, find_part, list_shards, open_source, read_shard
+    from microcoder.data.sources import HubName, Source, find_part, list_shards, open_source, read_shard
 
-    part = f"{subset}/{split}"
-    if Path(name).expanduser().is_dir():
-        found = find_part(Path(name).expanduser(), part)
-        known = load_format(format_name)
-        source = Source(found.folder, known, known.name, found.files)
+    part, folder, known = f"{subset}/{split}", Path(name).expanduser(), load_format(format_name)
+    if folder.is_dir():
+        wanted = HubName(str(folder), None, part)
+        files = find_part(folder, wanted, said=f"folder {folder}", hint="check subset and split")
+        source = Source(folder, known, known.name, files)
     else:
         at = f"@{revision.replace('/', '%2F')}" if revision else ""
         source = open_source(f"hf://datasets/{name}{at}/{part}", format_name)

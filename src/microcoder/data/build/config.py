@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -161,9 +161,8 @@ def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[So
             archive = Path(source.path)
             if not archive.is_file():
                 raise DataError(f"source {archive} does not exist; check the path")
-            folder = unpack(archive, into=into, digest=digest_file(archive)) / source.inside
-            source = source.model_copy(update={"path": str(folder), "inside": ""})
-        elif source.inside:
+            source = source.model_copy(update={"path": str(unpack(archive, into=into, digest=digest_file(archive)))})
+        if source.inside:
             source = source.model_copy(update={"path": str(Path(source.path) / source.inside), "inside": ""})
         found.append(source)
     return tuple(found)
@@ -236,17 +235,3 @@ def read_place(place: str) -> tuple[SourceSettings, Shard]:
     """Return the source and the shard that a place (JSON) describes."""
     value = json.loads(place)
     return SourceSettings(**value["source"]), Shard(value["index"], tuple(FilePart(**part) for part in value["parts"]))
-
-
-def digest_sources(sources: Sequence[SourceSettings]) -> str:
-    """Return one digest of everything that some sources hold."""
-    shards = list_inputs(sources, rows_per_shard=1 << 20)
-    return digest(*(shard.digest for shard in shards))
-
-
-def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]]:
-    """Yield every shard of some sources."""
-    for settings in sources:
-        source = open_settings(settings)
-        for shard in list_shards(source, 1 << 20):
-            yield source, shard

@@ -30,7 +30,6 @@ from microcoder.data.pipeline.steps import (
     Row,
     Step,
     digest,
-    read_part,
     read_rejected,
     source_digest,
 )
@@ -140,15 +139,18 @@ def _release(
     (folder / MARKER).unlink(missing_ok=True)
     rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
     tally = write_tables(folder, chain.from_iterable(KeptRows(part.path) for part in parts[-1]), rejected)
-    by_step = {step_count.step: step_count for step_count in step_counts}
-    verified, rates = by_step["verify"], read_rates(config, parts[-2])
+    num_in = {one.step: one.num_in for one in step_counts}
     figures = {
         "decontamination": {
             "benchmarks": [source.prefix for source in config.benchmarks],
-            "rows_compared": by_step["filter"].num_in,
-            "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
+            "rows_compared": num_in["filter"],
+            "problems_compared_by_execution": num_in.get("compare", 0),
         },
-        "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
+        "verification": {
+            "problems_tried": num_in["verify"],
+            "problems_kept": step_counts[-1].num_kept,
+            **read_rates(config, parts[-2]),
+        },
         "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
     }
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
@@ -225,9 +227,9 @@ def audit(
     chosen = BuildPlan(tuple(sorted(shards[:limit], key=lambda shard: shard.number)), steps, {})
     with hold_work(config):
         parts, _ = run_plan(config, chosen, on_progress)
-    rows: list[Row] = [row for part in parts[-1] for row in read_part(part.path)]
+    rows: list[Row] = [row for part in parts[-1] for row in KeptRows(part.path)]
     # Only what never became a record is gone by then.
-    rows += [row for of_step in parts[:-1] for part in of_step for row in read_rejected(part.path)]
+    rows += [row for of_step in parts for part in of_step for row in read_rejected(part.path)]
     return _write_report(config, sorted(rows, key=lambda row: row.id), of=plan.num_rows)
 
 
@@ -237,11 +239,8 @@ def find_in(row: Row) -> list[tuple[str, str, str]]:
         return [(row.stage, row.reason, row.detail)]
     told = [(line.stage, line.field, line.detail) for line in row.lineage if line.step == WOULD_REJECT]
     told += [("flag", flag, "") for flag in row.flags]
-    told += [
-        ("check", "wrong_bounds", line.detail)
-        for line in row.lineage
-        if line.step == RESTORE_POWERS and line.field == "statement"
-    ]
+    mended = [line for line in row.lineage if line.step == RESTORE_POWERS and line.field == "statement"]
+    told += [("check", "wrong_bounds", line.detail) for line in mended]
     told += [("check", "no_licence", "")] if not row.licence else []
     told += [("check", "few_tests", f"{len(row.tests)} tests")] if 0 < len(row.tests) < _FEW_TESTS else []
     return list({kind: (stage, kind, detail) for stage, kind, detail in reversed(told)}.values())[::-1]
@@ -261,7 +260,10 @@ def _write_report(config: BuildConfig, rows: Sequence[Row], *, of: int) -> Audit
         findings.append(Finding(stage, kind, rate.right, rate.value, rate.low, rate.high))
         share = f"{rate.value:.1%} | {rate.low:.1%} to {rate.high:.1%}"
         lines.append(f"| {stage} | {kind} | {rate.right:,} | {share} | {_MEANINGS.get(kind, '')} |")
-        examples += ["", f"## {kind}", *(f"- `{row.id}` {_plain(detail)}" for row, detail in found[:_EXAMPLES])]
+        examples += ["", f"## {kind}"]
+        for row, detail in found[:_EXAMPLES]:
+            plain = " ".join(detail.split()).replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
+            examples.append(f"- `{row.id}` {plain}")
     folder = config.output
     write_text(
         folder / "report.md",
@@ -271,17 +273,11 @@ def _write_report(config: BuildConfig, rows: Sequence[Row], *, of: int) -> Audit
             *lines, *examples, "",
         ]),
     )  # fmt: skip
-    write_rows(
-        folder / "findings.jsonl",
-        (
-            {"id": row.id, "source_row": row.source_row, "stage": stage, "kind": kind, "detail": detail}
-            for (stage, kind), found in of_kind.items()
-            for row, detail in found
-        ),
-    )
+    of_rows = [
+        {"id": row.id, "source_row": row.source_row, "stage": stage, "kind": kind, "detail": detail}
+        for (stage, kind), found in of_kind.items()
+        for row, detail in found
+    ]
+    write_rows(folder / "findings.jsonl", of_rows)
     write_json(folder / "summary.json", {"rows": len(rows), "of": of, "findings": [one._asdict() for one in findings]})
     return Audited(len(rows), tuple(findings), folder / "report.md")
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).replace("`", "'").replace("<", "&lt;").replace("|", "\\|")

@@ -6,9 +6,8 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from functools import cache, partial
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ from microcoder.data.build.config import (
     DifficultySettings,
     SourceSettings,
     digest_file,
-    digest_sources,
+    list_inputs,
     open_settings,
-    read_all,
     read_place,
 )
 from microcoder.data.clean import process
@@ -36,22 +34,14 @@ from microcoder.data.filter import (
     find_duplicates,
     merge,
 )
-from microcoder.data.filter.contamination import LONGEST_EXAMPLE
+from microcoder.data.filter.contamination import LONGEST_EXAMPLE, describe_hits
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
 from microcoder.data.rowfiles import placed, read_file
-from microcoder.data.sources import collect_row, collect_shard, read_shard
+from microcoder.data.sources import collect_row, collect_shard, list_shards, read_shard
 from microcoder.data.tests import GenerateSettings, Judges, generate
-from microcoder.data.verify import (
-    Evidence,
-    VerdictStore,
-    VerifySettings,
-    combine_counts,
-    conclude,
-    count_right,
-    gather,
-)
+from microcoder.data.verify import Evidence, VerdictStore, VerifySettings, combine_counts, conclude, count_right, gather
 from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
@@ -83,9 +73,7 @@ class Resources(Config):
         """Return a client that is closed with `opened`; None without settings."""
         if settings is None:
             return None
-        endpoint = Endpoint(settings, cache=self.work / "answers")
-        opened.callback(endpoint.close)
-        return endpoint
+        return opened.enter_context(closing(Endpoint(settings, cache=self.work / "answers")))
 
 
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
@@ -94,47 +82,48 @@ _BYTES_AT_ONCE = 16 << 20
 """Bytes of tests from which on fewer problems are verified together: each byte is held several times."""
 
 
-@contextmanager
-def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
+def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
     """Judge a model's attempts at each problem; its pass rate goes with the problem."""
     assert resources.responses is not None
     responses, model = read_responses(resources.responses), settings.pass_rates_of
-    with resources.open_judge() as judge:
+    judge = opened.enter_context(resources.open_judge())
 
-        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-            candidates = list(candidates)
-            rates = {
-                name: f"{model}={passed}/{attempts}"
-                for name, (passed, attempts) in judge_attempts(candidates, responses, judge).items()
-            }
-            return [_with_rate(candidate, rates.get(candidate.id), model) for candidate in candidates]
+    def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+        candidates = list(candidates)
+        counts = judge_attempts(candidates, responses, judge)
+        for candidate in candidates:
+            if candidate.id in counts:
+                passed, attempts = counts[candidate.id]
+                rates = [entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model]
+                rates.append(f"{model}={passed}/{attempts}")
+                candidate = candidate.change("filter", "attempts/1", "judged here", pass_rates=tuple(rates))
+            yield candidate
 
-        yield work
+    return work
 
 
-@contextmanager
-def open_verify(settings: VerifySettings, resources: Resources) -> Iterator[Work]:
+def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resources) -> Work:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
     # Time limits follow from what references take in a process of their own. A file of SQLite is for one machine.
-    with (
-        resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge,
-        VerdictStore(resources.work / "verification" / f"verdicts-{platform.node()}.sqlite") as store,
-    ):
+    judge = opened.enter_context(resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False))
+    path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
+    store = opened.enter_context(VerdictStore(path))
 
-        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-            counts = []
-            # So many that all workers are busy, and few enough that progress is shown by rows.
-            most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
-            for some in cut(candidates, _size_of_tests, most=most, size=_BYTES_AT_ONCE):
-                for item in gather(some, judge, settings, store=store):
-                    if isinstance(item, Evidence):
-                        counts.append(count_right(item, settings))
-                        yield conclude(item, settings)
-                    else:
-                        yield item
-            write_json(_counts_file(resources.work, settings, candidates), {"counts": counts})
+    def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+        counts = []
+        # So many that all workers are busy, and few enough that progress is shown by rows.
+        most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
+        for some in cut(candidates, _size_of_tests, most=most, size=_BYTES_AT_ONCE):
+            for item in gather(some, judge, settings, store=store):
+                counts += [count_right(item, settings)] if isinstance(item, Evidence) else []
+                yield conclude(item, settings) if isinstance(item, Evidence) else item
+        write_json(_counts_file(resources.work, settings, candidates), {"counts": counts})
 
-        yield work
+    return work
+
+
+def _size_of_tests(candidate: Candidate) -> int:
+    return sum(len(test.input) + len(test.output) for test in candidate.tests)
 
 
 def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
@@ -159,17 +148,6 @@ def read_responses(path: Path) -> dict[str, list[str]]:
     return responses
 
 
-def _size_of_tests(candidate: Candidate) -> int:
-    return sum(len(test.input) + len(test.output) for test in candidate.tests)
-
-
-def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
-    if rate is None:
-        return candidate
-    others = tuple(entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model)
-    return candidate.change("filter", "attempts/1", "judged here", pass_rates=(*others, rate))
-
-
 def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Candidate]) -> Path:
     """Return the file of a shard's counts, by everything that decides them but the evaluator and its packages."""
     # One digest for each, so that no more than one of their texts is in memory.
@@ -177,15 +155,15 @@ def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Cand
     return work / "verification" / "counts" / f"{digest(settings.model_dump_json(), *digests)}.json"
 
 
-_HITS_SHOWN = 3
+_ROWS_OF_A_BENCHMARK = 1 << 20
+"""A shard of a benchmark is as many as a file has."""
 
 
 class NoSettings(Config):
     """Of steps that work by constants."""
 
 
-@contextmanager
-def open_collect(settings: NoSettings) -> Iterator[Callable[[str], Iterable[Row]]]:
+def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[str], Iterable[Row]]:
     """Read shards of raw rows."""
     find = cache(open_settings)
 
@@ -193,75 +171,59 @@ def open_collect(settings: NoSettings) -> Iterator[Callable[[str], Iterable[Row]
         source, shard = read_place(place)
         return collect_shard(find(source), shard)
 
-    yield work
+    return work
 
 
-@contextmanager
-def open_process(settings: NoSettings, resources: Resources) -> Iterator[Work]:
+def open_process(settings: NoSettings, opened: ExitStack, resources: Resources) -> Work:
     """Clean, lay out, identify."""
-    yield lambda candidates: _map("process", process, candidates)
+    return lambda candidates: _map("process", process, candidates)
 
 
-@contextmanager
-def open_filter(settings: FilterSettings, resources: Resources) -> Iterator[Work]:
+def open_filter(settings: FilterSettings, opened: ExitStack, resources: Resources) -> Work:
     """Apply the rules and the benchmarks' index to each row."""
     index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
-    yield lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
+    return lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
 
 
-@contextmanager
-def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
+def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
     """Ask a model how hard each problem is."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.endpoint, opened)
-        assert endpoint is not None
-        at_once = endpoint.settings.concurrency
-        yield lambda candidates: _map(
-            "filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once
-        )
+    endpoint = resources.open_endpoint(settings.endpoint, opened)
+    assert endpoint is not None
+    at_once = endpoint.settings.concurrency
+    return lambda candidates: _map("filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once)
 
 
-@contextmanager
-def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[Work]:
+def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Resources) -> Work:
     """Reject what does the same as a problem of a benchmark."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
+    judge = opened.enter_context(resources.open_judge())
     # A file of SQLite is for one machine; another one runs its own.
     store = resources.work / "comparison" / f"outputs-{platform.node()}.sqlite"
-    with (
-        resources.open_judge() as judge,
-        closing(ProgramRunner(judge, store)) as runner,
-        ThreadPoolExecutor(judge.workers) as threads,
-    ):
+    runner = opened.enter_context(closing(ProgramRunner(judge, store)))
 
-        def compare(candidate: Candidate) -> Row:
-            hits = find_behaviour(candidate, index, runner)
-            if not hits:
-                return candidate
-            shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
-            return candidate.reject("filter", "contaminated", shown)
+    def compare(candidate: Candidate) -> Row:
+        hits = find_behaviour(candidate, index, runner)
+        return candidate.reject("filter", "contaminated", describe_hits(hits)) if hits else candidate
 
-        yield lambda candidates: threads.map(lambda one: process_row(one, "filter", compare), candidates)
+    return lambda candidates: _map("filter", compare, candidates, at_once=judge.workers)
 
 
-@contextmanager
-def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[Work]:
+def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Resources) -> Work:
     """Make tests for problems that have few."""
-    with ExitStack() as opened:
-        endpoint = resources.open_endpoint(settings.endpoint, opened)
+    endpoint = resources.open_endpoint(settings.endpoint, opened)
 
-        @cache
-        def open_judges() -> Judges:
-            # A shard whose problems all have tests enough starts no sandbox.
-            thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
-            brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
-            return Judges(opened.enter_context(thorough), opened.enter_context(brief))
+    @cache
+    def open_judges() -> Judges:
+        # A shard whose problems all have tests enough starts no sandbox.
+        thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
+        brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
+        return Judges(opened.enter_context(thorough), opened.enter_context(brief))
 
-        def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-            # One by one, so that progress is shown by rows.
-            for one in candidates:
-                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))
+    def make(candidate: Candidate) -> Row:
+        return generate(candidate, open_judges, settings, endpoint)
 
-        yield work
+    # One by one, so that progress is shown by rows.
+    return lambda candidates: (process_row(one, "generate", make) for one in candidates)
 
 
 def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
@@ -269,8 +231,9 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
     problems: list[Candidate] = []
     for benchmark in sources:
         num_rows, num_before, first = 0, len(problems), ""
-        raw_rows = ((source, raw) for source, shard in read_all([benchmark]) for raw in read_shard(source, shard))
-        for row in starmap(collect_row, raw_rows):
+        source = open_settings(benchmark)
+        shards = list_shards(source, _ROWS_OF_A_BENCHMARK)
+        for row in (collect_row(source, raw) for shard in shards for raw in read_shard(source, shard)):
             num_rows += 1
             if isinstance(row, Rejection):
                 first = first or f"; the first: {row.reason}, {row.detail}"
@@ -286,11 +249,9 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
 
 def _without_long_tests(problem: Candidate) -> Candidate:
     """Leave out tests that no comparison reads: of a benchmark's bytes nearly all."""
-    short = [max(len(test.input), len(test.output)) <= LONGEST_EXAMPLE for test in problem.tests]
-    if all(short):
-        return problem
-    tests = tuple(test for test, is_short in zip(problem.tests, short, strict=True) if is_short)
-    return problem.model_copy(update={"tests": tests, "groups": (), "origins": ()})
+    tests = tuple(one for one in problem.tests if max(len(one.input), len(one.output)) <= LONGEST_EXAMPLE)
+    left_out = {"tests": tests, "groups": (), "origins": ()}
+    return problem if len(tests) == len(problem.tests) else problem.model_copy(update=left_out)
 
 
 def _map(
@@ -395,7 +356,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
         responses=responses.absolute() if responses else None,
         judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
     )
-    compared = digest_sources(benchmarks)
+    compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=_ROWS_OF_A_BENCHMARK)))
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
     quality = config.filter.quality
     if config.generate.mode != "off":

@@ -47,8 +47,7 @@ def outside(text: str, change: Callable[[str], str], *, pattern: re.Pattern[str]
 
 def prose(text: str) -> str:
     """Return the statement without code, formulae and web addresses: what a reader would call language."""
-    words = outside(text, lambda piece: piece, pattern=CODE_OR_MATH)
-    kept = "".join(" " if matched else piece for piece, matched in parts(words, CODE_OR_MATH))
+    kept = "".join(" " if matched else piece for piece, matched in parts(text, CODE_OR_MATH))
     return re.sub(r"https?://\S+|!?\[[^\]\n]{0,500}\]\([^)\n]{0,2000}\)", " ", kept)
 
 
@@ -107,14 +106,9 @@ def looks_like_html(text: str) -> bool:
     Nor do `<b>`, `<i>` and `<u>` alone in a problem that is about tags.
     """
     found: list[str] = []
-
-    def look(piece: str) -> str:
-        piece = _QUOTED.sub(" ", piece) if '"' in piece else piece
-        found.extend(_OPENING.findall(piece))
-        found.extend(_CLOSING.findall(piece))
-        return piece
-
-    outside(text, look)
+    for piece, is_code in parts(text, CODE):
+        piece = "" if is_code else _QUOTED.sub(" ", piece) if '"' in piece else piece
+        found += [*_OPENING.findall(piece), *_CLOSING.findall(piece)]
     if _ABOUT_TAGS.search(text):
         found = [tag for tag in found if tag.lower().strip("</> ") not in ("b", "i", "u")]
     return bool(found)
@@ -145,7 +139,12 @@ def html_to_markdown(text: str) -> str:
     # A drawing can begin with `<?xml ... ?>`.
     for unseen in soup.find_all(string=lambda string: isinstance(string, (Comment, ProcessingInstruction))):
         unseen.extract()
-    _drop_furniture(soup)
+    for element in soup.find_all(list(_NAVIGATION)):
+        element.decompose()
+    for element in soup.find_all("a"):
+        # A link without words is an icon.
+        if not element.get_text(strip=True) and not element.find("img"):
+            element.decompose()
     for element in reversed(soup.find_all(["sup", "sub"])):  # those inside others first
         _write_script(element)
     for element in soup.find_all("pre"):
@@ -179,15 +178,6 @@ def _flatten(text: str) -> str:
             pieces += [text[at : found.start()], "\n"]
             at = found.end()
     return "".join(pieces) + text[at:]
-
-
-def _drop_furniture(soup: Any) -> None:
-    for element in soup.find_all(list(_NAVIGATION)):
-        element.decompose()
-    for element in soup.find_all("a"):
-        # A link without words is an icon.
-        if not element.get_text(strip=True) and not element.find("img"):
-            element.decompose()
 
 
 def _write_script(element: Any) -> None:
@@ -397,13 +387,7 @@ def tidy_whitespace(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", outside(text, tidy)).strip() + "\n" if text.strip() else ""
 
 
-STEPS: tuple[Callable[[str], str], ...] = (
-    drop_embedded,
-    repair_encoding,
-    strip_html,
-    strip_tex,
-    tidy_whitespace,
-)
+STEPS: tuple[Callable[[str], str], ...] = (drop_embedded, repair_encoding, strip_html, strip_tex, tidy_whitespace)
 
 
 def clean(text: str) -> Cleaned:

@@ -20,6 +20,7 @@ from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.tests import head_of
 
 Part = Literal["statement", "input", "output", "constraints", "example", "explanation", "note", "other"]
+Opened = Part | Literal["example_input", "example_output"]
 
 _WORDS: dict[Part, str] = {
     "statement": "problem statement|statement|description|problem description|problem|task|题目描述|题目|问题描述|描述",
@@ -52,9 +53,10 @@ _INLINE = re.compile(
     r"\s*\d{0,2}[*_]*\s*[:：=][*_]*+[ \t]*(?P<rest>\S.*)$",
     re.IGNORECASE,
 )
-_INLINE_PARTS = {
-    "sample input": "input", "input": "input", "输入": "input",
-    "sample output": "output", "output": "output", "expected output": "output", "输出": "output",
+_INLINE_PARTS: dict[str, Opened] = {
+    "sample input": "example_input", "input": "example_input", "输入": "example_input",
+    "sample output": "example_output", "output": "example_output", "expected output": "example_output",
+    "输出": "example_output",
 }  # fmt: skip
 _DECORATION = " \t#*_=>-.:：|~`【】[]<>()（）"
 _NUMBER = re.compile(r"[ \t#]*(?:\d{1,2}|[一二三四五六七八九十])$|^\d{1,2}[.)、]?\s+")
@@ -63,7 +65,7 @@ _NUMBER = re.compile(r"[ \t#]*(?:\d{1,2}|[一二三四五六七八九十])$|^\d{
 class Heading(NamedTuple):
     """A line that opens a part."""
 
-    part: Part | Literal["example_input", "example_output"]
+    part: Opened
     rest: str
     """Text behind the label on the same line; empty for a heading of its own."""
     title: str
@@ -79,11 +81,8 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
     if not line.strip():
         return None
     if in_example and (inline := _INLINE.match(line)):
-        part = _INLINE_PARTS.get(inline["word"].lower())
-        rest = inline["rest"].strip()
-        if part:
-            return Heading("example_input" if part == "input" else "example_output", rest, inline["word"])
-        return Heading("explanation", rest, inline["word"])
+        opened = _INLINE_PARTS.get(inline["word"].lower(), "explanation")
+        return Heading(opened, inline["rest"].strip(), inline["word"])
     if len(line) > 60:
         return None
     is_marked = line.lstrip()[:1] in "#*-=_【[<|" or line.rstrip()[-1:] in ":：*-"
@@ -180,9 +179,6 @@ class _Draft:
         intro = self.loose.pop() if self.loose and self.lines is self.loose[-1] else []
         self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
 
-    def text(self, name: str) -> str:
-        return _join(self.parts.get(name, []))
-
 
 def split(text: str) -> Sections:
     """Return the parts of a statement; with no heading in it, all of it is `statement`."""
@@ -243,17 +239,13 @@ def _opens_example(lines: list[str]) -> bool:
 def _finish(draft: _Draft) -> Sections:
     examples = [_example(found) for found in draft.examples]
     loose = [example for example in examples if not example.input and not example.output]
-    statement = draft.text("statement")
     extra = "\n\n".join(text for text in (*map(_join, draft.loose), *(one.explanation for one in loose)) if text)
     if extra:
         draft.other.append(("Examples in words", [extra]))
+    texts = {name: _join(draft.parts.get(name, [])) for name in ("statement", "input", "output", "constraints", "note")}
     return Sections(
-        statement=statement,
-        input=draft.text("input"),
-        output=draft.text("output"),
-        constraints=draft.text("constraints"),
+        **texts,
         examples=tuple(example for example in examples if example not in loose),
-        note=draft.text("note"),
         other=tuple(sorted(((title, _join(lines)) for title, lines in draft.other), key=_is_explanation)),
     )
 

@@ -47,8 +47,7 @@ def process(candidate: Candidate) -> Candidate | Rejection:
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
     candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
-    candidate = candidate.change("process", "find_flags/1", flags=find_flags(candidate))
-    return candidate
+    return candidate.change("process", "find_flags/1", flags=find_flags(candidate))
 
 
 def _clean(candidate: Candidate) -> Candidate:
@@ -101,15 +100,8 @@ def _identify(candidate: Candidate) -> Candidate:
 
 def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     found = normalise_tests(candidate.tests, candidate.groups, is_function=candidate.fn_name is not None)
-    detail = ", ".join(
-        f"{num} {what}"
-        for num, what in (
-            (found.num_repeated, "repeated"),
-            (found.num_broken, "broken"),
-            (found.num_conflicting, "conflicting"),
-        )
-        if num
-    )
+    counts = {"repeated": found.num_repeated, "broken": found.num_broken, "conflicting": found.num_conflicting}
+    detail = ", ".join(f"{num} {what}" for what, num in counts.items() if num)
     if candidate.tests and not found.tests:
         return candidate.reject("process", "broken_tests", detail)
     if found.num_conflicting and candidate.checker.type != "program":

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from microcoder.data.clean.bounds import UPPER, parse_bounds, plain_formulae
 from microcoder.data.clean.sections import Example, Sections, render, split
@@ -88,22 +88,17 @@ def _lines(text: str) -> str:
 
 
 def _json_lines(text: str) -> str:
-    lines = [line for line in text.split("\n") if line.strip()]
+    """Write JSON values with their letters; escaped where half a surrogate pair is among them."""
     try:
-        values = [read_json(line) for line in lines]
+        values = [read_json(line) for line in text.split("\n") if line.strip()]
     except json.JSONDecodeError:
         values = [read_json(text)]  # One value over several lines.
-    return "\n".join(map(_write, values))
-
-
-def _write(value: object) -> str:
-    """Write a value with its letters; escaped where it has half a surrogate pair or an integer of absurd length."""
     try:
-        text = json.dumps(value, ensure_ascii=False)
-        text.encode("utf-8")
-    except (ValueError, TypeError, RecursionError):
-        return write_json(value)
-    return text
+        written = "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
+        written.encode("utf-8")
+    except (ValueError, RecursionError):
+        return "\n".join(map(write_json, values))
+    return written
 
 
 _ANY_ORDER = re.compile(
@@ -125,20 +120,17 @@ def find_order(candidate: Candidate) -> Checker | None:
     if call is not None and (call.style == "design" or call.returns != "json"):
         return None
     found = _ANY_ORDER.search(candidate.statement)
-    values = _read_lists(candidate) if found else None
-    if found is None or values is None:
+    if found is None:
         return None
-    is_nested = any(values) and all(isinstance(item, list) for value in values for item in value)
-    told = found["what"] or found["named"] or ""
-    return Checker(type="unordered", lists="inner" if is_nested and _PARTS.search(told) else "outermost")
-
-
-def _read_lists(candidate: Candidate) -> list[list[Any]] | None:
     try:
         values = [json.loads(test.output) for test in candidate.tests]
     except (ValueError, RecursionError):
         return None
-    return values if all(isinstance(value, list) for value in values) else None
+    if not all(isinstance(value, list) for value in values):
+        return None
+    is_nested = any(values) and all(isinstance(item, list) for value in values for item in value)
+    told = found["what"] or found["named"] or ""
+    return Checker(type="unordered", lists="inner" if is_nested and _PARTS.search(told) else "outermost")
 
 
 _SAMPLE_GROUPS = ("sample", "example", "public")
@@ -168,21 +160,14 @@ def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
         return Shown(candidate.statement, 0, 0)
     fitting = [one for one in samples if len(one.input) + len(one.output) <= max_characters]
     sections = split(candidate.statement)
-    known = {_values(one) for one in sections.examples}
-    added = [one for one in fitting if _values(one) not in known]
+    known = {_values(one): one for one in sections.examples}
+    num_added = sum(_values(one) not in known for one in fitting)
     left_out = len(samples) - len(fitting)
-    if not added:
+    if not num_added:
         return Shown(candidate.statement, 0, left_out)
-    return Shown(render(replace(sections, examples=_merge(fitting, sections))), len(added), left_out)
-
-
-def _merge(samples: list[Example], sections: Sections) -> tuple[Example, ...]:
-    """Put the samples in place of what the statement shows of them; its other examples stay, behind them."""
-    shown = {_values(one): one for one in sections.examples}
-    same = [shown.pop(_values(one), None) for one in samples]
-    merged = [one if old is None else replace(old, input=one.input, output=one.output)
-              for one, old in zip(samples, same, strict=True)]  # fmt: skip
-    return (*merged, *shown.values())
+    # In place of what the statement shows of them; its other examples stay, behind them.
+    merged = [replace(known.pop(_values(one), one), input=one.input, output=one.output) for one in fitting]
+    return Shown(render(replace(sections, examples=(*merged, *known.values()))), num_added, left_out)
 
 
 def _values(example: Example) -> tuple[str, str]:

@@ -9,7 +9,8 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
@@ -48,6 +49,7 @@ _SIGNATURE = re.compile(r"def\s+(\w+)\s*\(\s*(?:self\s*,?\s*)?([^)]{0,2000})\)")
 _PLAIN_NUMBER = re.compile(r"-?\d{1,15}")
 LONGEST_EXAMPLE = 2000
 """Characters of an input or output that is compared: a longer one costs time and shows no more."""
+_MOST_TESTS = 50
 _COMMON_TEXT = """
 after all also always an and another answer any are as at be before between both but by called can cannot case cases
 character characters choose consisting consists constraints contain containing contains described determine different
@@ -168,21 +170,17 @@ def _run_hashes(tokens: Sequence[str], length: int) -> Hashes:
     return total ^ (total >> np.uint64(31))
 
 
-def example_keys(candidate: Candidate, *, max_tests: int = 50) -> frozenset[ExampleKey]:
+def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
     """Return the examples of the statement and the first short tests: values in order, without names or brackets."""
-    shown = [(one.input, one.output) for one in split(candidate.statement or candidate.statement_found).examples]
-    tested = [(test.input, test.output) for test in candidate.tests[:max_tests]]
-    keys = {_example_key(given, printed) for given, printed in shown + tested}
-    return frozenset(key for key in keys if key is not None)
-
-
-def _example_key(given: str, printed: str) -> ExampleKey | None:
-    if not printed.strip() or len(given) > LONGEST_EXAMPLE or len(printed) > LONGEST_EXAMPLE:
-        return None
-    before, after = _values(given), _values(printed)
-    if not before or not after:
-        return None
-    return ExampleKey(_token_hash("\x1f".join(before) + "\x1e" + "\x1f".join(after)), len(before) + len(after))
+    shown = split(candidate.statement or candidate.statement_found).examples
+    keys = set()
+    for given, printed in {(one.input, one.output) for one in (*shown, *candidate.tests[:_MOST_TESTS])}:
+        if printed.strip() and len(given) <= LONGEST_EXAMPLE >= len(printed):
+            before, after = _values(given), _values(printed)
+            if before and after:
+                digest = _token_hash("\x1f".join(before) + "\x1e" + "\x1f".join(after))
+                keys.add(ExampleKey(digest, len(before) + len(after)))
+    return frozenset(keys)
 
 
 def _values(text: str) -> list[str]:
@@ -193,12 +191,8 @@ def _values(text: str) -> list[str]:
 def signature(candidate: Candidate) -> str:
     """Return the function's name and parameters, or an empty string for a program that reads stdin."""
     code = candidate.starter_code or "\n".join(s.code for s in candidate.solutions[:1])
-    for name, parameters in _SIGNATURE.findall(code):
-        if (
-            candidate.fn_name in (None, name)
-            and not name.startswith("__")
-            and (candidate.starter_code or candidate.fn_name)
-        ):
+    for name, parameters in _SIGNATURE.findall(code) if candidate.starter_code or candidate.fn_name else ():
+        if candidate.fn_name in (None, name) and not name.startswith("__"):
             names = [part.split(":")[0].split("=")[0].strip() for part in parameters.split(",")]
             return f"{name}({','.join(filter(None, names))})"
     return ""
@@ -223,6 +217,8 @@ _LEAST_LITERALS = 8
 """Fewer shared runs of literals than this are never enough (our choice)."""
 _LEAST_EXAMPLES, _LEAST_VALUES = 2, 14
 """Examples with equal input and output, and the values that they have together (our choice)."""
+_HITS_SHOWN = 3
+"""Benchmark problems named in a rejection."""
 _TITLE_WORDS = 4
 """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
 
@@ -285,7 +281,15 @@ class ContaminationIndex:
 
 def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
     """Index the problems of one benchmark or several, each as found and, where it is a page or TeX, as cleaned too."""
-    problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
+    problems: list[Candidate] = []
+    for problem in benchmark:
+        problems.append(problem)
+        text = _text(problem)
+        # Cleaning costs more than all the rest; Markdown stays as it is.
+        if looks_like_html(text) or looks_like_tex(text):
+            with suppress(RecursionError):
+                problems.append(problem.model_copy(update={"statement": normalise(clean(text).text)}))
+    problems.sort(key=lambda problem: problem.id)
     texts = [_text(problem) for problem in problems]
     tokens = [words(text) for text in texts]
     grams = [gram_hashes(said, _WORDS) for said in tokens]
@@ -329,17 +333,6 @@ def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str], most: i
     )
 
 
-def _texts_of(problem: Candidate) -> Iterator[Candidate]:
-    yield problem
-    text = _text(problem)
-    # Cleaning costs more than all the rest; Markdown stays as it is.
-    if looks_like_html(text) or looks_like_tex(text):
-        try:
-            yield problem.model_copy(update={"statement": normalise(clean(text).text)})
-        except RecursionError:
-            return
-
-
 def _text(candidate: Candidate) -> str:
     return candidate.statement or candidate.statement_found
 
@@ -348,11 +341,8 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     """Return the benchmark problems that a candidate is, each with its strongest evidence; none where it is clean."""
     if not index.ids:
         return []
-    hits = [
-        Hit(index.ids[index.by_source[key]], "source", 1.0, key)
-        for key in sorted(source_keys(candidate))
-        if key in index.by_source
-    ]
+    keys = [key for key in sorted(source_keys(candidate)) if key in index.by_source]
+    hits = [Hit(index.ids[index.by_source[key]], "source", 1.0, key) for key in keys]
     # Both texts: a translation is compared by its words, the original by what it has in common with every language.
     texts = {candidate.statement or candidate.statement_found, candidate.statement_found or candidate.statement}
     support: Counter[int] = Counter()
@@ -366,6 +356,11 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     return list(first.values())
 
 
+def describe_hits(hits: Sequence[Hit]) -> str:
+    """Return what a rejection says: the benchmark's problems, and how it shows."""
+    return "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
+
+
 def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
     said = words(text)
     runs = np.setdiff1d(gram_hashes(said, _WORDS), index.boilerplate, assume_unique=True)
@@ -373,18 +368,17 @@ def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> li
     numbers = literal_hashes(literals(text), _LITERALS)
     hits = []
     by: Evidence
-    for by, grams, found in (("words", index.words, runs), ("literals", index.literals, numbers)):
+    for by, grams, found, least, least_share in (
+        ("words", index.words, runs, _LEAST_WORDS, _WORD_SHARE),
+        ("literals", index.literals, numbers, _LEAST_LITERALS, _LITERAL_SHARE),
+    ):
         shared = grams.shared(found)
         says = telling if by == "words" else shared
         for number in np.nonzero(shared)[0].tolist():
             share = float(shared[number] / max(1, min(len(found), int(grams.sizes[number]))))
             support[number] += bool(says[number] >= 2)
-            if by == "words":
-                num = shared[number] if share >= _COPY_SHARE else telling[number]
-                is_hit = num >= _LEAST_WORDS and share >= _WORD_SHARE
-            else:
-                is_hit = shared[number] >= _LEAST_LITERALS and share >= _LITERAL_SHARE
-            if is_hit:
+            num = shared[number] if share >= _COPY_SHARE else says[number]
+            if num >= least and share >= least_share:
                 detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
                 hits.append(Hit(index.ids[number], by, round(share, 3), detail))
     return hits
@@ -402,9 +396,8 @@ def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Count
     for number in sorted(num):
         support[number] += 1
         if num[number] >= _LEAST_EXAMPLES and values[number] >= _LEAST_VALUES:
-            hits.append(
-                Hit(index.ids[number], "examples", num[number], f"{num[number]} examples of {values[number]} values")
-            )
+            detail = f"{num[number]} examples of {values[number]} values"
+            hits.append(Hit(index.ids[number], "examples", num[number], detail))
     for number in index.by_signature.get(name, ()):
         if support[number]:
             hits.append(Hit(index.ids[number], "signature", 1.0, f"{name}, and numbers or an example in common"))
@@ -415,8 +408,5 @@ def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Count
 def _by_title(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
     title = title_key(candidate.title)
     is_enough = len(title.split()) >= _TITLE_WORDS
-    return [
-        Hit(index.ids[number], "title", 1.0, title)
-        for number in index.by_title.get(title, ())
-        if is_enough or support[number]
-    ]
+    numbers = index.by_title.get(title, ())
+    return [Hit(index.ids[number], "title", 1.0, title) for number in numbers if is_enough or support[number]]

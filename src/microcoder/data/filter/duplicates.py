@@ -35,6 +35,7 @@ from microcoder.judge.core.types import Checker
 Signature = NDArray[np.uint32]
 """One value per permutation."""
 _CHUNK_VALUES = 1 << 21
+_LARGE_BUCKET = 64
 
 
 def sign(texts: Sequence[Sequence[str]], *, num_permutations: int, gram_length: int, seed: int) -> NDArray[np.uint32]:
@@ -92,18 +93,14 @@ def band_keys(signatures: NDArray[np.uint32], *, num_bands: int) -> NDArray[np.u
 
 def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return for each key whether it occurs more than once."""
-    order = np.argsort(keys, kind="stable")
-    is_next = keys[order][1:] == keys[order][:-1]
-    found = np.zeros(len(keys), dtype=np.bool_)
-    found[order[1:][is_next]] = True
-    found[order[:-1][is_next]] = True
-    return found
+    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[places] > 1
 
 
-def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int, max_bucket: int = 64) -> set[tuple[int, int]]:
+def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int) -> set[tuple[int, int]]:
     """Return pairs of rows, lower first, that agree in at least one band.
 
-    In a bucket of more than `max_bucket` each row is paired with its first and with its neighbour only.
+    In a bucket of more than `_LARGE_BUCKET` each row is paired with its first and with its neighbour only.
     """
     pairs: set[tuple[int, int]] = set()
     for keys in band_keys(signatures, num_bands=num_bands).T:
@@ -112,7 +109,7 @@ def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int, max_bucke
         # Nearly every row is alone in its bucket: those with company are looked for by numpy.
         for bucket in np.nonzero(np.diff(starts) > 1)[0].tolist():
             members = sorted(order[starts[bucket] : starts[bucket + 1]].tolist())
-            if len(members) <= max_bucket:
+            if len(members) <= _LARGE_BUCKET:
                 pairs.update((a, b) for i, a in enumerate(members) for b in members[i + 1 :])
             else:
                 pairs.update((members[0], other) for other in members[1:])
@@ -178,22 +175,19 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
     signatures = sign(tokens, num_permutations=_NUM_PERMUTATIONS, gram_length=_GRAM_LENGTH, seed=1)
     found = []
     for candidate, text, said, signature in zip(candidates, texts, tokens, signatures, strict=True):
+        digest = hashlib.blake2b(" ".join(said).encode("utf-8", "replace"), digest_size=12).hexdigest()
         found.append(
             Fingerprint(
                 id=candidate.id,
                 rank=_rank(candidate),
                 sources=source_keys(candidate),
-                text=_digest(" ".join(said)) if len(said) >= _MIN_WORDS else "",
+                text=digest if len(said) >= _MIN_WORDS else "",
                 signature=signature.tobytes(),
                 bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
                 answers=_answers(candidate),
             )
         )
     return found
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def _flat(value: float) -> float:
@@ -318,7 +312,12 @@ class _Groups:
         low, high = sorted((self.root(one), self.root(other)))
         if low == high:
             return True
-        if guarded and self._are_told_apart(low, high):
+        # Other bounds, another answer to the same input, or another name on the same platform.
+        if guarded and (
+            _contradict(self._bounds[low], self._bounds[high])
+            or _contradict(self._answers[low], self._answers[high])
+            or any(key.partition(":")[0] in self._platforms[low] for key in self._sources[high] - self._sources[low])
+        ):
             return False
         self._parents[high] = low
         self._sources[low] |= self._sources[high]
@@ -330,28 +329,16 @@ class _Groups:
         self._why[high] = why
         return True
 
-    def _are_told_apart(self, low: int, high: int) -> bool:
-        """Other bounds, another answer to the same input, or another name on the same platform."""
-        if _contradict(self._bounds[low], self._bounds[high]) or _contradict(self._answers[low], self._answers[high]):
-            return True
-        return any(
-            key.partition(":")[0] in self._platforms[low] and key not in self._sources[low]
-            for key in self._sources[high]
-        )
-
     def found(self) -> list[DuplicateGroup]:
         members: dict[int, list[int]] = defaultdict(list)
         for number in range(len(self._records)):
             if (root := self.root(number)) != number:
                 members[root].append(number)
-        groups = [
-            DuplicateGroup(
-                kept=self._records[root].id,
-                dropped=tuple(sorted(self._records[number].id for number in dropped)),
-                why={self._records[number].id: self._why.get(number, "text") for number in dropped},
-            )
-            for root, dropped in members.items()
-        ]
+        groups = []
+        for root, dropped in members.items():
+            why = {self._records[number].id: self._why.get(number, "text") for number in dropped}
+            names = sorted(self._records[number].id for number in dropped)
+            groups.append(DuplicateGroup(self._records[root].id, tuple(names), why))
         return sorted(groups, key=lambda group: (group.kept, group.dropped))
 
 

@@ -10,12 +10,12 @@ Duplicates need every row (`duplicates.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
 
-from microcoder.data.filter.contamination import ContaminationIndex, find_hits, words
+from microcoder.data.filter.contamination import ContaminationIndex, describe_hits, find_hits, words
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.config import Config
 
@@ -29,21 +29,13 @@ class QualitySettings(Config):
     min_words: int = Field(default=12, ge=0)
     """Words and numbers in the statement; a Chinese character counts as one."""
     blocking_flags: tuple[str, ...] = (
-        "needs_image",
-        "interactive",
-        "file_io",
-        "many_answers",
-        "gives_points",
-        "needs_files",
-        "only_samples",
-    )
+        "needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files", "only_samples",
+    )  # fmt: skip
     """Flags of the source or of the process stage that turn a row away."""
     needs_tests: bool = True
     """Turn away what has no test; not asked where the generate stage comes later."""
 
 
-_HITS_SHOWN = 3
-"""Benchmark problems named in a rejection."""
 _EMPTY = re.compile(
     r"(?:problem )?(?:statement|description)s? (?:is )?(?:un|not )available|\bto be (?:added|announced)\b|lorem ipsum|"
     r"^\s*(?:tbd|n/?a|none|null|todo|coming soon)\W*$|\[deleted\]|page not found|404 not found|access "
@@ -60,46 +52,20 @@ _NOT_A_PROGRAM = re.compile(
 )
 
 
-def no_statement(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Reject a problem without a statement, or whose page says that there is none."""
-    if not candidate.statement.strip():
-        return "no_statement", "empty"
-    found = _EMPTY.search(candidate.statement) if len(candidate.statement) < 400 else None
-    return ("no_statement", found[0][:60]) if found else None
-
-
-def too_short(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Too few words to say a problem."""
-    num = len(words(candidate.statement))
-    return ("too_short", f"{num} words") if num < settings.min_words else None
-
-
-def not_a_program(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """A database, a shell or a quiz is asked for."""
-    found = _NOT_A_PROGRAM.search(candidate.statement)
-    return ("not_a_program", found[0].strip()[:60]) if found else None
-
-
-def flagged(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Something was found that stands in the way."""
-    found = sorted(set(candidate.flags) & set(settings.blocking_flags))
-    return (found[0], ", ".join(found)) if found else None
-
-
-def no_tests(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """Reject a problem without tests."""
-    return ("no_tests", "") if settings.needs_tests and not candidate.tests else None
-
-
-RULES: tuple[Callable[[Candidate, QualitySettings], Finding], ...] = (
-    no_statement, too_short, not_a_program, flagged, no_tests,
-)  # fmt: skip
-
-
 def check_quality(candidate: Candidate, settings: QualitySettings | None = None) -> Finding:
-    """Return the first rule's finding, or None where the row passes all."""
-    settings = settings or QualitySettings()
-    return next((found for rule in RULES if (found := rule(candidate, settings)) is not None), None)
+    """Return why a row is no problem that can be solved, or None where it passes every rule."""
+    settings, text = settings or QualitySettings(), candidate.statement
+    if not text.strip():
+        return "no_statement", "empty"
+    if len(text) < 400 and (found := _EMPTY.search(text)):
+        return "no_statement", found[0][:60]
+    if (num := len(words(text))) < settings.min_words:
+        return "too_short", f"{num} words"
+    if found := _NOT_A_PROGRAM.search(text):
+        return "not_a_program", found[0].strip()[:60]
+    if flags := sorted(set(candidate.flags) & set(settings.blocking_flags)):
+        return flags[0], ", ".join(flags)
+    return ("no_tests", "") if settings.needs_tests and not candidate.tests else None
 
 
 PERMISSIVE = (
@@ -166,7 +132,7 @@ def strictest_licence(licences: Iterable[str]) -> str:
     return max(licences, key=duties)
 
 
-def check_licence(candidate: Candidate, settings: LicenceSettings | None = None) -> tuple[str, str] | None:
+def check_licence(candidate: Candidate, settings: LicenceSettings | None = None) -> Finding:
     """Return a reason code and what was seen, or None where the row passes."""
     settings = settings or LicenceSettings()
     found = normalise_licence(candidate.licence)
@@ -183,9 +149,7 @@ class FilterSettings(Config):
 
 
 def filter_row(
-    candidate: Candidate,
-    settings: FilterSettings | None = None,
-    index: ContaminationIndex | None = None,
+    candidate: Candidate, settings: FilterSettings | None = None, index: ContaminationIndex | None = None
 ) -> Candidate | Rejection:
     """Return the candidate where every rule passes, or the rejection of the first that does not.
 
@@ -199,6 +163,5 @@ def filter_row(
     if found:
         return candidate.reject("filter", *found)
     if index is not None and (hits := find_hits(candidate, index)):
-        shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
-        return candidate.reject("filter", "contaminated", shown)
+        return candidate.reject("filter", "contaminated", describe_hits(hits))
     return candidate

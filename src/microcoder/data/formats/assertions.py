@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from microcoder.data.formats.candidates import DecodedTests
-from microcoder.data.formats.text import is_json_value, parse_python, read_json, shorten, write_json
+from microcoder.data.formats.text import is_json_value, parse_python, shorten, write_json
 from microcoder.judge.core.signatures import find_head
 from microcoder.judge.core.types import Call, Checker, TestCase
 
@@ -65,18 +65,6 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
         return TestCase(input="\n".join(map(write_json, arguments)), output=write_json(expected))
     except ValueError as error:
         raise NotACall(str(error)) from None
-
-
-def check_call(text: str, expected: str) -> TestCase:
-    """Return a test that is JSON already: one argument a line, and a value."""
-    try:
-        for line in text.split("\n"):
-            if line.strip():
-                read_json(line)
-        read_json(expected)
-    except ValueError as error:
-        raise NotACall(f"not one JSON argument a line and a JSON value ({error}): {shorten(text, 40)}") from None
-    return TestCase(input=text, output=expected)
 
 
 _BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
@@ -182,7 +170,8 @@ class _Cutter(ast.NodeVisitor):
         return fresh
 
 
-def _is_result(node: ast.expr) -> bool:
+def is_result(node: ast.expr) -> bool:
+    """Whether a node stands for the value of a call."""
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == RESULTS
 
 
@@ -311,9 +300,9 @@ class _Reader:
 
     def _sides(self, call: ast.Call | None, left: ast.expr, right: ast.expr) -> tuple[ast.Call, ast.expr]:
         """Return the call, and what its value is compared with."""
-        if call is None or not (_is_result(left) or _is_result(right)):
+        if call is None or not (is_result(left) or is_result(right)):
             raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(right)}")
-        return (call, right) if _is_result(left) else (call, left)
+        return (call, right) if is_result(left) else (call, left)
 
     def _read_call(self, node: ast.Call, names: _Names) -> tuple[list[Any], tuple[str, ...]]:
         """Return the arguments of a call in the order of the parameters, and what each is."""

@@ -89,8 +89,6 @@ class InputProgram(Record):
     role: Literal["generator", "validator"]
     code: str
     language: str
-    arguments: tuple[str, ...] = ()
-    """`validator`: what it is always called with."""
 
 
 class InputRecipe(Record):

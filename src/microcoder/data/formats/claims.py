@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from microcoder.data.formats.assertions import RESULTS, NotACall, cut_calls
+from microcoder.data.formats.assertions import NotACall, cut_calls, is_result
 from microcoder.data.formats.text import parse_python, shorten
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Checker, TestCase
@@ -61,7 +61,11 @@ def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: s
     for claim in claims:
         source = claim.source
         if calls:
-            source = ast.unparse(_Shifter(len(calls)).visit(parse_source(source, mode="eval").body))
+            rest = parse_source(source, mode="eval").body
+            for node in ast.walk(rest):
+                if isinstance(node, ast.Subscript) and is_result(node) and isinstance(node.slice, ast.Constant):
+                    node.slice = ast.Constant(int(str(node.slice.value)) + len(calls))
+            source = ast.unparse(rest)
         sources.append(source)
         calls.extend(claim.calls)
     asked = {"calls": calls, **({"setup": setup} if setup else {})}
@@ -106,8 +110,12 @@ def cut_assertion(
     scopes = (ast.comprehension, ast.Lambda, ast.NamedExpr)
     if any(isinstance(node, scopes) for node in ast.walk(test)) and cut.calls:
         return None
-    calls = [_Renamer(entry).visit(copy.deepcopy(call)) for call in cut.calls]
-    return SplitAssertion(tuple(ast.unparse(call) for call in calls), ast.unparse(cut.rest))
+    calls = copy.deepcopy(cut.calls)
+    for node in (inner for call in calls for inner in ast.walk(call)):
+        # A test may call the function `candidate`; its own name is called.
+        if isinstance(node, ast.Name) and node.id == _CANDIDATE:
+            node.id = entry
+    return SplitAssertion(tuple(map(ast.unparse, calls)), ast.unparse(cut.rest))
 
 
 def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[TestCase]:
@@ -153,27 +161,6 @@ def parse_test(source: str) -> ast.Module:
     if tree is None:
         raise NotACall(f"it is no Python: {shorten(source, 80)}")
     return tree
-
-
-class _Renamer(ast.NodeTransformer):
-    """Calls the answer's function by its own name where a test calls it `candidate`."""
-
-    def __init__(self, entry: str) -> None:
-        self._entry = entry
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self._entry, node.ctx) if node.id == _CANDIDATE else node
-
-
-class _Shifter(ast.NodeTransformer):
-    def __init__(self, by: int) -> None:
-        self._by = by
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id == RESULTS and isinstance(node.slice, ast.Constant):
-            return parse_source(f"{RESULTS}[{int(str(node.slice.value)) + self._by}]", mode="eval").body
-        return node
 
 
 def _names(node: ast.AST) -> set[str]:

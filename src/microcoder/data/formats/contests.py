@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
+from microcoder.data.formats.candidates import Candidate, Known, Solution
 from microcoder.data.formats.format import LISTED, Columns, Format
-from microcoder.data.formats.packages import INCLUDES_TESTLIB, LOCAL_INCLUDE
+from microcoder.data.formats.packages import HEADER_OF_ITS_OWN
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import decode_tests, find_platform, name_language, pair_tests, python_solution
 from microcoder.data.formats.text import read_seconds
@@ -57,7 +57,10 @@ if __name__ == "__main__":
 
 def read_code_contests(row: Row) -> Candidate:
     """Read a row of CodeContests: parallel lists, integer codes, known-wrong solutions."""
-    found = [(group, _tests_of(row, f"{group}_tests")) for group in ("public", "private", "generated")]
+    found = []
+    for group in ("public", "private", "generated"):
+        lists = row.mapping(f"{group}_tests")
+        found += [(group, test) for test in pair_tests(lists.get("input"), lists.get("output")).tests] if lists else []
     seconds = (row.number("time_limit.seconds") or 0) + (row.number("time_limit.nanos") or 0) / 1e9
     contest, index = row.number("cf_contest_id"), row.optional("cf_index")
     is_translated = row.values.get("is_description_translated") is True
@@ -65,23 +68,18 @@ def read_code_contests(row: Row) -> Candidate:
         row.statement("description"),
         notes=[("statement_found", "the source has translated it into English")] if is_translated else (),
         url=f"https://codeforces.com/contest/{contest:.0f}/problem/{index}" if contest and index else "",
-        platform=_code(row, "source", _SOURCES),
+        platform=_read_source(row),
         title=row.name("name"),
         tags=row.tags("cf_tags"),
         platform_difficulty=_difficulty(row),
         natural_language="en" if is_translated else "",
-        tests=tuple(test for _, tests in found for test in tests.tests),
-        groups=tuple(group for group, tests in found for _ in tests.tests),
+        tests=tuple(test for _, test in found),
+        groups=tuple(group for group, _ in found),
         time_limit_seconds=seconds or None,
         memory_limit_mib=round((row.number("memory_limit_bytes") or 0) / (1 << 20)) or None,
         solutions=(*_solutions(row, "solutions", "accepted"), *_solutions(row, "incorrect_solutions", "wrong_answer")),
         flags=("file_io",) if row.optional("input_file") or row.optional("output_file") else (),
     )
-
-
-def _tests_of(row: Row, name: str) -> DecodedTests:
-    lists = row.mapping(name)
-    return pair_tests(lists.get("input"), lists.get("output")) if lists else DecodedTests()
 
 
 def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
@@ -95,15 +93,14 @@ def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
         yield Solution(code=code, language=_LANGUAGES[number], known=known)
 
 
-def _code(row: Row, name: str, words: tuple[str, ...]) -> str:
-    value = row.values.get(name)
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value.lower()
+def _read_source(row: Row) -> str:
+    """Return a platform that the row names, or of which it has the number."""
+    value = row.values.get("source")
+    if value is None or isinstance(value, str):
+        return (value or "").lower()
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not a code number")
-    return words[value] if 0 <= value < len(words) else ""
+        raise Malformed("wrong_type", f"source is {type(value).__name__}, not a code number")
+    return _SOURCES[value] if 0 <= value < len(_SOURCES) else ""
 
 
 def _difficulty(row: Row) -> str:
@@ -117,18 +114,14 @@ def _difficulty(row: Row) -> str:
 
 
 def _read_submissions(row: Row) -> tuple[Solution, ...]:
-    return tuple(
-        Solution(code=item.text("code", "solution"), language=_name_language(item) or "unknown", known=known)
-        for name, known in _SUBMISSIONS
-        for item in row.rows(name)
-    )
-
-
-def _name_language(item: Row) -> str:
-    language = item.get("language")
-    if isinstance(language, int) and 0 <= language < len(_LANGUAGES):
-        return _LANGUAGES[language]
-    return name_language(item.optional("language"))
+    found = []
+    for name, known in _SUBMISSIONS:
+        for item in row.rows(name):
+            number = item.get("language")
+            is_number = isinstance(number, int) and 0 <= number < len(_LANGUAGES)
+            language = _LANGUAGES[number] if is_number else name_language(item.optional("language")) or "unknown"
+            found.append(Solution(code=item.text("code", "solution"), language=language, known=known))
+    return tuple(found)
 
 
 def _read_milliseconds(row: Row) -> float | None:
@@ -146,8 +139,7 @@ def _read_testlib(row: Row) -> Checker:
 
 def _find_flags(row: Row) -> tuple[str, ...]:
     """Return `needs_checker` where the checker lacks a header that it includes."""
-    code = row.optional("checker")
-    return ("needs_checker",) if LOCAL_INCLUDE.search(code) or INCLUDES_TESTLIB.search(code) else ()
+    return ("needs_checker",) if HEADER_OF_ITS_OWN.search(row.optional("checker")) else ()
 
 
 def read_codeforces(row: Row) -> Candidate:
@@ -160,10 +152,7 @@ def read_codeforces(row: Row) -> Candidate:
     generated = tuple(test for test in generated if test not in shown and test not in set(official))
     is_complete = row.values.get("official_tests_complete")
     code = row.optional("generated_checker")
-    flags = [
-        *(["interactive"] if row.optional("interaction_format").strip() else []),
-        *(["file_io"] if row.optional("input_mode") == "file" else []),
-    ]
+    flags = {"interactive": row.optional("interaction_format").strip(), "file_io": row.optional("input_mode") == "file"}
     contest, index = row.name("contest_id"), row.name("index")
     notes = [("statement_found", "put together from description, input_format, output_format and note")]
     if is_complete is False:
@@ -182,7 +171,7 @@ def read_codeforces(row: Row) -> Candidate:
         checker=Checker(type="program", code=_PRINTING.format(source=code)) if code.strip() else Checker(),
         time_limit_seconds=row.number("time_limit"),
         memory_limit_mib=round(row.number("memory_limit") or 0) or None,
-        flags=tuple(flags),
+        flags=tuple(flag for flag, is_set in flags.items() if is_set),
     )
 
 

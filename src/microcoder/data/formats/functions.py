@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from microcoder.data.formats.assertions import RESULTS, NotACall, parse_value
-from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
+from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.claims import (
     SplitAssertion,
     check_tests,
@@ -35,7 +35,7 @@ from microcoder.data.formats.text import parse_python
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase
 
-_RATES = (("gpt_pass_percentage", "gpt-4o"), ("r1_pass_percentage", "deepseek-r1"))
+_RATES = {"gpt-4o": "gpt_pass_percentage", "deepseek-r1": "r1_pass_percentage"}
 _MAKES_LISTS = re.compile(r"^(\w+) = lambda [^\n]*\bListNode\(", re.MULTILINE)
 _TELLS_LISTS = re.compile(r"^(\w+) = lambda (?![^\n]*\bListNode\()[^\n]*\.next\b", re.MULTILINE)
 _QUOTES = '"""'
@@ -63,12 +63,8 @@ def _find_declaration(row: Row) -> str | None:
 
 
 def _read_rates(row: Row) -> tuple[str, ...]:
-    rates = [(row.get(name), model) for name, model in _RATES]
-    return tuple(
-        f"{model}={rate:g}"
-        for rate, model in rates
-        if isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1
-    )
+    rates = {model: row.get(name) for model, name in _RATES.items()}
+    return tuple(f"{model}={rate:g}" for model, rate in rates.items() if type(rate) in (int, float) and 0 <= rate <= 1)
 
 
 def _read_slug(row: Row) -> Row:
@@ -99,13 +95,7 @@ def _name_lists(source: str) -> str:
     return source
 
 
-def _name_platform(row: Row) -> str:
-    return "leetcode"
-
-
-def _note_quotes(row: Row) -> tuple[Note, ...]:
-    return (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
-
+_QUOTED = (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
 
 _FUNCTIONS = (
     Format(
@@ -165,7 +155,7 @@ _FUNCTIONS = (
             date="start_time",
             difficulty="meta.difficulty",
             starter_code="starter_code",
-            also={"platform": _name_platform, "notes": _note_quotes},
+            also={"platform": lambda row: "leetcode", "notes": lambda row: _QUOTED},
         ),
         tests_in="test",
         shape=ASSERTIONS,
@@ -234,9 +224,14 @@ def read_mbpp(row: Row) -> Candidate:
             solutions=python_solutions([code.replace("\r\n", "\n")]),
         )
 
-    if row.is_judged:
-        return build(_claim_mbpp(row, code))
-    return complete(build, lambda: asserted_tests(sources, fn_name=entry, code=code))
+    if not row.is_judged:
+        return complete(build, lambda: asserted_tests(sources, fn_name=entry, code=code))
+    # As published: `test_list` without the challenge.
+    listed = row.texts("test_list") or tuple(filter(None, [row.optional("assertion")]))
+    if not listed and not row.has("base_input") and not row.has("test"):
+        raise Malformed("missing_field", "test_list")
+    called = row.optional("entry_point") or _find_named(code, listed)
+    return build(_claim(row, row.optional("test"), called, lambda: _list_tests(row, listed, code, called)))
 
 
 def read_odex(row: Row) -> Candidate:
@@ -271,15 +266,6 @@ def _claim(
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
     return DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness(preamble))
-
-
-def _claim_mbpp(row: Row, code: str) -> DecodedTests:
-    """Return the tests as published: `test_list` without the challenge."""
-    sources = row.texts("test_list") or tuple(filter(None, [row.optional("assertion")]))
-    if not sources and not row.has("base_input") and not row.has("test"):
-        raise Malformed("missing_field", "test_list")
-    entry = row.optional("entry_point") or _find_named(code, sources)
-    return _claim(row, row.optional("test"), entry, lambda: _list_tests(row, sources, code, entry))
 
 
 def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list[TestCase]:
@@ -317,7 +303,8 @@ def _find_entry(code: str, assertions: str) -> str:
     return next((func.id for func in calls if isinstance(func, ast.Name) and func.id in defined), "")
 
 
-_FUNCTION_BENCHMARKS = (
+FORMATS = (
+    *_FUNCTIONS,
     Format(
         "humaneval",
         "openai/human-eval, EvalPlus, HumanEval-XL",
@@ -367,17 +354,12 @@ def table_tests(source: str, *, entry: str) -> list[TestCase]:
     inputs, results = parse_value(tables["inputs"]), parse_value(tables["results"])
     if not isinstance(inputs, list) or not isinstance(results, list) or len(inputs) != len(results):
         raise NotACall("inputs and results are not lists of one length")
-    return _in_groups(
-        [
-            # Compared by EvalPlus's rule.
-            SplitAssertion((f"{entry}(*{_listed(given)!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)")
-            for given, expected in zip(inputs, results, strict=True)
-        ]
-    )
-
-
-def _listed(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
+    claims = []
+    for given, expected in zip(inputs, results, strict=True):
+        arguments = list(given) if isinstance(given, list | tuple) else [given]
+        # Compared by EvalPlus's rule.
+        claims.append(SplitAssertion((f"{entry}(*{arguments!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)"))
+    return _in_groups(claims)
 
 
 def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[TestCase]:
@@ -400,27 +382,18 @@ def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
     except SyntaxError as error:
         raise Malformed("wrong_value", f"prompt and canonical_solution are no Python ({error})") from None
     shapes = _argument_shapes(row, entry)
-    claims = [
-        _claim_call(entry, _shape_all(given, shapes), float(tolerance))
-        for name in fields
-        for given in _inputs(row, name)
-    ]
+    decided_by = _ORACLES.get(entry, f"_agree({{value}}, {_REFERENCE}(*{{arguments}}), {{tolerance}})")
+    claims = []
+    for name in fields:
+        inputs = row.items(name)
+        if not row.has(name) or not all(isinstance(item, list) for item in inputs):
+            raise Malformed("wrong_type", f"{name} is missing or no list of argument lists; is this an EvalPlus file?")
+        for given in inputs:
+            fitting = [shape for shape in shapes if len(shape) == len(given)]
+            arguments = [_shape(value, [shape[place] for shape in fitting]) for place, value in enumerate(given)]
+            source = decided_by.format(arguments=arguments, value=f"{RESULTS}[0]", tolerance=float(tolerance))
+            claims.append(SplitAssertion((f"{entry}(*{arguments!r})",), source))
     return _in_groups(claims, prelude)
-
-
-def _inputs(row: Row, name: str) -> list[list[Any]]:
-    found = row.items(name)
-    if not row.has(name) or not all(isinstance(item, list) for item in found):
-        raise Malformed("wrong_type", f"{name} is missing or no list of argument lists; is this an EvalPlus file?")
-    return found
-
-
-def _claim_call(entry: str, arguments: Sequence[Any], tolerance: float) -> SplitAssertion:
-    given, value = repr(list(arguments)), f"{RESULTS}[0]"
-    default = f"_agree({value}, {_REFERENCE}(*{given}), {tolerance!r})"
-    oracle = _ORACLES.get(entry)
-    source = oracle.format(arguments=given, value=value, tolerance=tolerance) if oracle else default
-    return SplitAssertion((f"{entry}(*{given})",), source)
 
 
 def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
@@ -440,11 +413,6 @@ def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
     return shapes
 
 
-def _shape_all(given: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[Any]:
-    fitting = [shape for shape in shapes if len(shape) == len(given)]
-    return [_shape(value, [shape[index] for shape in fitting]) for index, value in enumerate(given)]
-
-
 def _shape(value: Any, examples: Sequence[Any]) -> Any:
     kinds = {type(example) for example in examples}
     if isinstance(value, str) and kinds == {complex}:
@@ -462,6 +430,3 @@ def _shape(value: Any, examples: Sequence[Any]) -> Any:
         if kinds and kinds <= {kind, dict} and kind in kinds:
             return kind(items)
     return items
-
-
-FORMATS = (*_FUNCTIONS, *_FUNCTION_BENCHMARKS)

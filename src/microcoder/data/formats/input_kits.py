@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe
 from microcoder.data.formats.tests import language_of
+from microcoder.data.formats.text import read_yaml
 from microcoder.judge.core.installation import how_to_install
 from microcoder.judge.core.syntax import parse_source
 
@@ -192,9 +193,6 @@ class KitReading:
 
 def _read_yaml(reading: KitReading, text: str) -> None:
     """Read BAPCtools' `generators.yaml`: groups and tests by name, below `data` or in lists of such."""
-    # PyYAML comes with the data extra; rows that are no folders do without.
-    from microcoder.data.formats.text import read_yaml
-
     try:
         settings = read_yaml(text)
     except ValueError as error:

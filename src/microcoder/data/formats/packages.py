@@ -25,8 +25,8 @@ from microcoder.data.formats.tests import language_of, python_solution
 from microcoder.data.formats.text import read_yaml, shorten
 from microcoder.judge.core.types import Checker, TestCase
 
-INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
-LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"[^"]+"', re.MULTILINE)
+_INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
+HEADER_OF_ITS_OWN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"[^"]+"|<testlib\.h>)', re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _MOST = 1e12
 """More is no limit but a slip."""
@@ -152,14 +152,14 @@ class Package:
     def read_checker(self, path: str) -> Checker:
         """Return the checker of a source that takes input, output and answer."""
         known = standard_checker(path)
-        if known is not None and INCLUDES_TESTLIB.search(self.files[path]):
+        if known is not None and _INCLUDES_TESTLIB.search(self.files[path]):
             self.notes.append(("checker", f"{path} is testlib's own"))
             return known
         code, missing = inline_includes(path, self.files)
         language = language_of(path)
         if language not in ("cpp", "python"):
             return self.flag("needs_checker", f"{path} is in another language")
-        if INCLUDES_TESTLIB.search(code):
+        if _INCLUDES_TESTLIB.search(code):
             missing = [*missing, "testlib.h"]
         self.note_checker(path, missing)
         return Checker(type="program", code=code or " ", language=language, protocol="testlib")
@@ -226,17 +226,9 @@ _LANGUAGES = {
 
 
 TAKES = (
-    "problem.yaml",
-    ".timelimit",
-    "problem_statement/*",
-    "statement/*",
-    "data/**",
-    "output_validators/**",
-    "output_validator/**",
-    "submissions/**",
-    "include/**",
-    *input_kits.TAKES,
-)
+    "problem.yaml", ".timelimit", "problem_statement/*", "statement/*", "data/**", "output_validators/**",
+    "output_validator/**", "submissions/**", "include/**", *input_kits.TAKES,
+)  # fmt: skip
 """What is read of a package; `data` holds generators too."""
 
 _KNOWN: dict[str, Known] = {
@@ -251,7 +243,17 @@ _KNOWN: dict[str, Known] = {
     # Of the format of 2023-07: wrong on some test in some way; right, and too slow.
     "rejected": "wrong_answer",
     "brute_force": "time_limit",
+    # DOMjudge's own names, as a submission says them itself.
+    "correct": "accepted",
+    "no_output": "wrong_answer",
+    "output_limit": "wrong_answer",
+    "timelimit": "time_limit",
+    "memory_limit": "memory_limit",
+    "run_error": "runtime_error",
+    "compiler_error": "compile_error",
 }
+"""By a submission's folder, or by what it says in a comment for DOMjudge."""
+_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([A-Z_, \t-]+)")
 _STATEMENT = r"(?:problem_statement|statement)/problem(?:\.(?P<language>\w{2,3}(?:-\w+)?))?\.(?:tex|md|html?)"
 _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
 _TEXTS = (
@@ -273,9 +275,13 @@ def read_kattis(row: Row) -> Candidate:
     path = package.find_statement((_STATEMENT,))
     named, statement = re.fullmatch(_STATEMENT, path, re.IGNORECASE), files[path]
     language = (named and named["language"]) or ""
-    package.read_tests(_list_tests(package), missing="without an answer")
+    inputs = [name for name in package.paths if name.startswith("data/") and name.endswith(".in")]
+    named_tests = [(posixpath.dirname(one).removeprefix("data").strip("/"), one, f"{one[:-3]}.ans") for one in inputs]
+    package.read_tests(named_tests, missing="without an answer")
     checker = _read_checker(settings, package)
-    if checker.type == "float" and not _speaks_of_reals(statement, package):
+    if checker.type == "float" and not (
+        _REAL.search(statement) or any(_REAL_TOKEN.search(test.output) for _, test in package.tests)
+    ):
         # Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
         checker = Checker(type="tokens", case_sensitive=checker.case_sensitive)
         package.notes.append(("checker", "a tolerance, but neither statement nor answers have real numbers"))
@@ -286,29 +292,28 @@ def read_kattis(row: Row) -> Candidate:
         package.flag("gives_points")
     if any(name.startswith("include/") for name in files):
         package.flag("needs_files")
-    found = _NAME.search(statement)
-    seconds = _read_time_limit(settings, package)
+    found, name = _NAME.search(statement), settings.get("name")
+    if isinstance(name, Mapping):
+        name = name.get(language) or next(iter(name.values()), "")
+    limits = settings.get("limits")
+    limits = limits if isinstance(limits, Mapping) else {}
+    seconds = read_amount(files.get(".timelimit")) or read_amount(limits.get("time_limit"))
     return package.candidate(
         statement,
         url=say(settings, "source_url"),
         platform="kattis",
-        title=_title(settings, language) or (found[1] or found[2] or found[3] if found else "") or row.name("name"),
+        title=(name.strip() if isinstance(name, str) else "")
+        or (found[1] or found[2] or found[3] if found else "")
+        or row.name("name"),
         licence=say(settings, "license").removeprefix("unknown") or row.licence,
         tags=tuple(say(settings, "keywords").split()),
         natural_language=language,
         kit=input_kits.read_kit(files),
         checker=checker,
         time_limit_seconds=seconds,
-        time_multiplier=_read_multiplier(settings) if seconds is None else None,
-        memory_limit_mib=round(read_amount(_limits(settings).get("memory")) or 2048),
+        time_multiplier=_read_multiplier(limits) if seconds is None else None,
+        memory_limit_mib=round(read_amount(limits.get("memory")) or 2048),
     )
-
-
-def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
-    for name in package.paths:
-        if name.startswith("data/") and name.endswith(".in"):
-            group = posixpath.dirname(name).removeprefix("data").strip("/")
-            yield group, name, name.removesuffix(".in") + ".ans"
 
 
 def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
@@ -316,14 +321,25 @@ def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
     for name in package.paths:
         if name.startswith("submissions/"):
             folder, _, rest = name.removeprefix("submissions/").partition("/")
-            yield name, _KNOWN.get(folder) if rest and "/" not in rest else None
+            yield name, _find_verdict(package.files.get(name, ""), folder) if rest and "/" not in rest else None
+
+
+def _find_verdict(code: str, folder: str) -> Known | None:
+    """Return the verdict that a program's own text says, else its folder; None where it may be right or wrong."""
+    said = _EXPECTED.search(code)
+    names = said[1].lower().replace("-", "_").split(",") if said else [folder]
+    found = {_KNOWN.get(name.strip()) for name in names}
+    if len(found) > 1:
+        return None if "accepted" in found else "wrong_answer"
+    return found.pop()
 
 
 def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     files = package.files
     validation, kind = say(settings, "validation"), say(settings, "type")
-    names = ("validator_flags", "output_validator_flags")
-    flags = next((said for name in names if (said := say(settings, name))), _flags_of_tests(files)).split()
+    of_tests = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
+    of_settings = say(settings, "validator_flags") or say(settings, "output_validator_flags")
+    flags = (of_settings or (of_tests[1].strip().strip("'\"") if of_tests else "")).split()
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return package.flag("interactive")
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
@@ -336,15 +352,6 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     language = language_of(sources[0])
     package.note_checker(sources[0], missing)
     return Checker(type="program", code=code or " ", language=language, protocol="kattis", arguments=tuple(flags))
-
-
-def _flags_of_tests(files: Mapping[str, str]) -> str:
-    found = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
-    return found[1].strip().strip("'\"") if found else ""
-
-
-def _speaks_of_reals(statement: str, package: Package) -> bool:
-    return _REAL.search(statement) is not None or any(_REAL_TOKEN.search(test.output) for _, test in package.tests)
 
 
 def _read_flags(flags: list[str]) -> Checker:
@@ -373,28 +380,10 @@ def _tolerance(text: str | None) -> float | None:
     return number
 
 
-def _read_time_limit(settings: Mapping[str, Any], package: Package) -> float | None:
-    found = (package.files.get(".timelimit"), _limits(settings).get("time_limit"))
-    return next(filter(None, map(read_amount, found)), None)
-
-
-def _read_multiplier(settings: Mapping[str, Any]) -> float | None:
+def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
     """Return what the limit is over the slowest accepted submission, as the legacy and the 2023-07 format say it."""
-    limits = _limits(settings)
     newer = limits.get("time_multipliers")
     return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
-
-
-def _limits(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    limits = settings.get("limits")
-    return limits if isinstance(limits, Mapping) else {}
-
-
-def _title(settings: Mapping[str, Any], language: str) -> str:
-    name = settings.get("name")
-    if isinstance(name, Mapping):
-        name = name.get(language) or next(iter(name.values()), "")
-    return name.strip() if isinstance(name, str) else ""
 
 
 _FOLDERS = Folders(("problem.yaml",), TAKES, skips=("testdata_tools",))

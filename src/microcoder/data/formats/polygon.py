@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any
 from xml.etree import ElementTree
 
 from microcoder.data.formats.candidates import Candidate, InputKit, InputRecipe, Known
@@ -56,14 +55,18 @@ def read_polygon(row: Row) -> Candidate:
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
         package.flag("file_io")
-    milliseconds, size = (
-        read_amount(root.findtext(f"judging/testset/{name}")) for name in ("time-limit", "memory-limit")
-    )
+    milliseconds = read_amount(root.findtext("judging/testset/time-limit"))
+    size = read_amount(root.findtext("judging/testset/memory-limit"))
+    names = {name.get("language") or "": name.get("value") or "" for name in root.iterfind("names/name")}
     return package.candidate(
         statement,
         url=root.get("url") or "",
         platform="codeforces",
-        title=_name(root) or title or root.get("short-name") or row.name("name"),
+        title=names.get("english")
+        or next(iter(names.values()), "")
+        or title
+        or root.get("short-name")
+        or row.name("name"),
         tags=tuple(tag.get("value") or "" for tag in root.iterfind("tags/tag") if tag.get("value")),
         natural_language=language_code(path.split("/")[2 if ".html" in path else 1]),
         kit=_read_kit(root, package.files),
@@ -94,9 +97,8 @@ def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
             raise Malformed("bad_encoding", f"{path}: {error}") from None
         if not isinstance(parts, dict):
             raise Malformed("wrong_type", f"{path} holds {type(parts).__name__}, not an object")
-        return _join({name: text for name, text in parts.items() if isinstance(text, str)}), str(
-            parts.get("name") or ""
-        )
+        texts = {name: text for name, text in parts.items() if isinstance(text, str)}
+        return _join(texts), str(parts.get("name") or "")
     if path.endswith("legend.tex"):
         folder = path.rpartition("/")[0]
         parts = {name: files.get(f"{folder}/{name}.tex", "") for name, _ in _SECTIONS}
@@ -105,20 +107,20 @@ def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _join(parts: Mapping[str, str]) -> str:
-    said = [
-        f"\\section*{{{heading}}}\n\n{parts[name].strip()}" if heading else parts[name].strip()
-        for name, heading in _SECTIONS
-        if parts.get(name, "").strip()
-    ]
-    return "\n\n".join(said)
+    texts = [(heading, parts.get(name, "").strip()) for name, heading in _SECTIONS]
+    return "\n\n".join(f"\\section*{{{heading}}}\n\n{text}" if heading else text for heading, text in texts if text)
 
 
 def _list_tests(root: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
     named = _main_testset(root)
     given, answer = named.findtext("input-path-pattern") or "", named.findtext("answer-path-pattern") or ""
     for number, test in enumerate(named.iterfind("tests/test"), 1):
-        group = f"tests/{test.get('group')}" if test.get("group") else "tests"
-        yield "sample" if test.get("sample") == "true" else group, _fill(given, number), _fill(answer, number)
+        group = "sample" if test.get("sample") == "true" else _group_of(test)
+        yield group, _fill(given, number), _fill(answer, number)
+
+
+def _group_of(test: ElementTree.Element) -> str:
+    return f"tests/{test.get('group')}" if test.get("group") else "tests"
 
 
 def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
@@ -133,8 +135,7 @@ def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
         if any(mark in arguments for mark in ("|", ">")):
             reading.left_out.append(f"{name}: a command that makes several tests, or passes them on")
         elif name and reading.add_generator(name, path_of.get(name, name)):
-            group = f"tests/{test.get('group')}" if test.get("group") else "tests"
-            reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(arguments)))
+            reading.recipes.append(InputRecipe(group=_group_of(test), generator=name, arguments=tuple(arguments)))
     return reading.kit()
 
 
@@ -168,11 +169,6 @@ def _read_checker(root: ElementTree.Element, package: Package) -> Checker:
 def _source_of(asset: ElementTree.Element) -> str:
     source = asset.find("source")
     return (source.get("path") if source is not None else None) or ""
-
-
-def _name(root: ElementTree.Element) -> str:
-    names: dict[str, Any] = {name.get("language") or "": name.get("value") for name in root.iterfind("names/name")}
-    return str(names.get("english") or next(iter(names.values()), "") or "")
 
 
 FORMATS = (

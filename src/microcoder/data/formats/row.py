@@ -20,7 +20,6 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from types import MappingProxyType
 from typing import Any
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Lineage, Note
@@ -33,27 +32,25 @@ _MAX_NAME = 1e30
 """Numbers beyond name nothing."""
 _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 
-REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "unreadable_file": "the file ends early, is damaged, or is not what its name says",
-        "not_utf8": "bytes that are no UTF-8",
-        "not_json": "a line or item that is not JSON, names a key twice, or is nested too deeply",
-        "not_an_object": "JSON, but no object",
-        "missing_field": "a field that every row of the format has",
-        "wrong_type": "a field of another type than the format's",
-        "wrong_value": "a value that no candidate can have",
-        "bad_encoding": "a text that should hold JSON, base64, a pickle or YAML, and does not",
-        "bad_unicode": "half of a surrogate pair",
-        "too_deep": "nested too deeply",
-        "bad_tests": "tests in none of the format's encodings, or that contradict themselves",
-        "bad_checker": "a checker that cannot be one",
-        "tests_not_convertible": "tests, but none that is a call with literal arguments and a literal value",
-        "no_statement": "nothing is asked",
-        "other_task": "no programming task",
-        "reader_fault": "a reader of your own failed on it, or returned no candidate",
-        "adapter_fault": "the adapter failed on it: a bug, please report it",
-    }
-)
+REASONS: Mapping[str, str] = {
+    "unreadable_file": "the file ends early, is damaged, or is not what its name says",
+    "not_utf8": "bytes that are no UTF-8",
+    "not_json": "a line or item that is not JSON, names a key twice, or is nested too deeply",
+    "not_an_object": "JSON, but no object",
+    "missing_field": "a field that every row of the format has",
+    "wrong_type": "a field of another type than the format's",
+    "wrong_value": "a value that no candidate can have",
+    "bad_encoding": "a text that should hold JSON, base64, a pickle or YAML, and does not",
+    "bad_unicode": "half of a surrogate pair",
+    "too_deep": "nested too deeply",
+    "bad_tests": "tests in none of the format's encodings, or that contradict themselves",
+    "bad_checker": "a checker that cannot be one",
+    "tests_not_convertible": "tests, but none that is a call with literal arguments and a literal value",
+    "no_statement": "nothing is asked",
+    "other_task": "no programming task",
+    "reader_fault": "a reader of your own failed on it, or returned no candidate",
+    "adapter_fault": "the adapter failed on it: a bug, please report it",
+}
 """Every reason for which this stage rejects a row."""
 
 
@@ -260,7 +257,10 @@ class Row:
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return _iso_day(value)
+            try:
+                return datetime.fromtimestamp(value, tz=UTC).date().isoformat() if value > 0 else ""
+            except (ValueError, OverflowError, OSError):
+                return ""
         found = self.optional(name).strip()
         try:
             return datetime.fromisoformat(found).date().isoformat()
@@ -312,14 +312,6 @@ def _typed(value: object, kind: Any, name: str, what: str) -> Any:
     if isinstance(value, kind):
         return value
     raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not {what}")
-
-
-def _iso_day(seconds: float) -> str:
-    """Return the day (UTC) of a time in seconds since 1970; empty if there is no such day."""
-    try:
-        return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat() if seconds > 0 else ""
-    except (ValueError, OverflowError, OSError):
-        return ""
 
 
 MAX_BYTES = 1 << 30

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,13 +26,9 @@ from microcoder.judge.core.extensions import Extension, ExtensionSource, load_ex
 from microcoder.judge.core.types import Problem
 
 CARRIED_IN = (
-    "problem",
-    "extra_info.problem",
-    "verifier_metadata.problem",
-    "info.problem",
-    "reward_model.ground_truth.problem",
+    "problem", "extra_info.problem", "verifier_metadata.problem", "info.problem", "reward_model.ground_truth.problem",
     "ground_truth.problem",
-)
+)  # fmt: skip
 """Where rows that we export carry the whole record, for checkers, limits and calls that their form has no place for."""
 _NEEDED = ("id", "tests")
 
@@ -91,13 +86,10 @@ def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | No
     if is_record(values):
         return "", values
     for path in CARRIED_IN:
-        if not has_field(values, path):
-            continue
-        value: Any = values
+        value: Any = values if has_field(values, path) else {}
         for name in path.split("."):
             value = _object(value).get(name)
-        record = _object(value)
-        if is_record(record):
+        if is_record(record := _object(value)):
             return path, record
     return None
 
@@ -130,12 +122,11 @@ _OWN = (
 
 
 # Of two formats that as many of a row's fields speak for, the earlier one is taken.
-FORMATS: Mapping[str, Format] = MappingProxyType({
+FORMATS: Mapping[str, Format] = {
     format.name: format
     for format in (*_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
                    *packages.FORMATS, *polygon.FORMATS)
-})  # fmt: skip
-_READERS = {name: format.read for name, format in FORMATS.items()}
+}  # fmt: skip
 
 
 @lru_cache(64)
@@ -147,53 +138,41 @@ def load_format(name: str) -> Format:
     """
     if name in FORMATS:
         return FORMATS[name]
-    extension = load_extension("format", name, builtins=_READERS)
+    extension = load_reader(name)
+    folders = getattr(extension.function, "folders", None)
+    if folders is not None and not isinstance(folders, Folders):
+        raise extension.fault(f'has folders = {folders!r:.80}; write Folders(("problem.yaml",), ("*", "*/*"))')
+
+    def read(row: Row) -> Candidate:
+        candidate = extension(row, passing=(Malformed,))
+        if not isinstance(candidate, Candidate):
+            raise extension.fault(f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)")
+        return candidate
+
+    is_benchmark = getattr(extension.function, "is_benchmark", False) is True
     return Format(
         extension.label,
         f"your own, {name}",
-        _Reader(extension),
-        folders=_find_folders(extension),
-        is_benchmark=getattr(extension.function, "is_benchmark", False) is True,
+        read,
+        folders=folders,
+        is_benchmark=is_benchmark,
         tests_in="what its reader reads",
         shape="tests",
     )
 
 
-def _find_folders(extension: Extension) -> Folders | None:
-    folders = getattr(extension.function, "folders", None)
-    if folders is not None and not isinstance(folders, Folders):
-        raise extension.fault(f'has folders = {folders!r:.80}; write Folders(("problem.yaml",), ("*", "*/*"))')
-    return folders
-
-
 def find_source(name: str) -> ExtensionSource | None:
     """Return where a format's reader is; None for a built-in."""
-    read = load_format(name).read
-    return read.extension.source if isinstance(read, _Reader) else None
+    return None if name in FORMATS else load_reader(name).source
 
 
-class _Reader:
-    """A reader of the user's own."""
-
-    def __init__(self, extension: Extension) -> None:
-        self.extension = extension
-
-    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
-        """Travel to other processes by name: its module is known to this one only."""
-        return _load_reader, (self.extension.reference,)
-
-    def __call__(self, row: Row) -> Candidate:
-        candidate = self.extension(row, passing=(Malformed,))
-        if not isinstance(candidate, Candidate):
-            raise self.extension.fault(f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)")
-        return candidate
+@lru_cache(64)
+def load_reader(name: str) -> Extension:
+    """Return a reader of the user's own."""
+    return load_extension("format", name, builtins={name: format.read for name, format in FORMATS.items()})
 
 
-def _load_reader(name: str) -> object:
-    return load_format(name).read
-
-
-_NAMES = ("id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uuid")
+_NAMES = ("id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uuid", "index")
 _OF_TESTS = ("bad_tests", "tests_not_convertible", "bad_encoding")
 HINDERED = {
     "needs_checker": "its checker includes a header that is not in the row",
@@ -274,19 +253,15 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
 def _name(values: Mapping[str, Any]) -> str:
     extra = values.get("extra_info")
     sources = [values, extra if isinstance(extra, Mapping) else {}]
-    for source in sources:
-        for field in (*_NAMES, "index"):
-            value = source.get(field)
-            if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
-                return shorten(str(value), 200)
-    return ""
+    said = (source.get(field) for source in sources for field in _NAMES)
+    texts = (str(value) for value in said if isinstance(value, str | int) and not isinstance(value, bool))
+    return shorten(next((text for text in texts if text.strip()), ""), 200)
 
 
 def _digest(values: Mapping[str, Any]) -> str:
     """Return a name for a row that has none: the same for the same row."""
-    return hashlib.sha256(
-        repr(sorted(values.items(), key=lambda pair: pair[0])).encode("utf-8", "replace")
-    ).hexdigest()[:16]
+    content = repr(sorted(values.items(), key=lambda pair: pair[0]))
+    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _plain(value: Any) -> Any:
@@ -315,7 +290,7 @@ def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> P
         return row
     # Tests are mostly text, and large: as it is, comparing it costs next to nothing.
     fields = tuple(
-        (str(name), isinstance(value, str), value if isinstance(value, str) else json.dumps(value, default=_as_plain))
+        (str(name), isinstance(value, str), value if isinstance(value, str) else json.dumps(_plain(value), default=str))
         for name, value in row.items()
     )
     return _read_once(fields, format)
@@ -330,10 +305,3 @@ def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[s
 @lru_cache(_MOST_PROBLEMS)
 def _read_once(fields: tuple[tuple[str, bool, str], ...], format: str | None) -> Problem:
     return read_problem({name: text if is_text else json.loads(text) for name, is_text, text in fields}, format)
-
-
-def _as_plain(value: Any) -> Any:
-    """Return arrays of numpy and pandas, sets and bytes as JSON has them."""
-    if callable(getattr(value, "tolist", None)):
-        return value.tolist()
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)

@@ -11,17 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from itertools import compress
 
-from microcoder.data.formats.candidates import Candidate, DecodedTests, Note, Solution
+from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import PAIRS, Columns, Format, read_program
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.tests import cut_fence, decode_tests, name_language, python_solutions, read_lines
+from microcoder.data.formats.tests import decode_tests, name_language, python_solutions, read_lines
 from microcoder.data.formats.text import read_literal
-
-
-def _find_flags(row: Row) -> tuple[str, ...]:
-    return ("needs_image",) if (row.number("picture_num") or 0) > 0 else ()
-
 
 _COLUMNS = Columns(
     statement="question",
@@ -36,17 +32,7 @@ _COLUMNS = Columns(
     solutions="solutions",
     time_limit="time_limit",
     memory_limit="memory_limit",
-    also={"flags": _find_flags},
-)
-_APPS = (
-    Format("apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)),
-    Format(
-        "taco",
-        "BAAI/TACO, likaixin/TACO-verified",
-        _COLUMNS,
-        tests_in="input_output",
-        marks=(("input_output", "raw_tags"), ("input_output", "skill_types")),
-    ),
+    also={"flags": lambda row: ("needs_image",) if row.number("picture_num") else ()},
 )
 
 
@@ -62,7 +48,13 @@ def read_livecodebench(row: Row) -> Candidate:
     """Read a problem; published results of models on them have no tests, only what identifies the problem."""
     metadata = row.inner("metadata") if not isinstance(row.values.get("metadata"), list) else row.over({})
     fn_name = metadata.optional("func_name")
-    found = [(group, _tests_of(row, f"{group}_test_cases", fn_name)) for group in ("public", "private")]
+    found = []
+    for name in ("public_test_cases", "private_test_cases"):
+        value = row.unpacked(name)
+        try:
+            found.append((name.partition("_")[0], decode_tests(value, fn_name=fn_name)))
+        except Malformed as error:
+            raise Malformed(error.reason, f"{name}: {error.detail}") from None
     names = {tests.fn_name for _, tests in found if tests.tests}
     if len(names) > 1:
         raise Malformed("bad_tests", "public and private tests are of different styles")
@@ -84,16 +76,8 @@ def read_livecodebench(row: Row) -> Candidate:
         time_limit_seconds=TIME_LIMIT_SECONDS if row.is_judged else None,
         memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
         groups=tuple(group for group, tests in found for _ in tests.tests),
-        solutions=_graded_right(row),
-    )
-
-
-def _graded_right(row: Row) -> tuple[Solution, ...]:
-    """Return the programs of published results that were graded right: to tell by what they do what a problem is."""
-    if not (row.has("code_list") and isinstance(row.values.get("graded_list"), list)):
-        return ()
-    return python_solutions(
-        [code for code, is_right in zip(row.texts("code_list"), row.items("graded_list"), strict=False) if is_right]
+        # Programs of published results that were graded right tell by what they do what a problem is.
+        solutions=python_solutions(compress(row.texts("code_list"), row.items("graded_list"))),
     )
 
 
@@ -104,27 +88,6 @@ def make_url(platform: str, name: str) -> str:
     if platform == "atcoder" and (found := _ATCODER.fullmatch(name)):
         return f"https://atcoder.jp/contests/{found[1]}/tasks/{name}"
     return ""
-
-
-def _tests_of(row: Row, name: str, fn_name: str) -> DecodedTests:
-    value = row.unpacked(name)
-    try:
-        return decode_tests(value, fn_name=fn_name)
-    except Malformed as error:
-        raise Malformed(error.reason, f"{name}: {error.detail}") from None
-
-
-_LIVECODEBENCH = (
-    Format(
-        "livecodebench",
-        "livecodebench/code_generation_lite",
-        read_livecodebench,
-        is_benchmark=True,
-        tests_in="private_test_cases",
-        shape='a list of {"input": ..., "output": ..., "testtype": "stdin" or "functional"}, as JSON or packed',
-        marks=(("private_test_cases",), ("public_test_cases", "question_content")),
-    ),
-)
 
 
 _FLATTENED = "user: "
@@ -148,10 +111,8 @@ def _name_language(row: Row) -> str:
 
 def _read_gold(row: Row) -> tuple[Solution, ...]:
     gold, language = row.optional("gold_standard_solution"), _name_language(row)
-    if language == "python":
-        return python_solutions([gold])
-    code = cut_fence(gold)
-    return (Solution(code=code, language=language),) if code.strip() else ()
+    found = python_solutions([gold])
+    return found if language == "python" else tuple(Solution(code=one.code, language=language) for one in found)
 
 
 def _read_intellect(row: Row) -> object:
@@ -213,11 +174,6 @@ def _find_origin(row: Row) -> str:
     return "synthetic" if is_made else ""
 
 
-def _note_kind(row: Row) -> tuple[Note, ...]:
-    kind = row.optional("test_case_type")
-    return (("tests", f"test_case_type {kind}"),) if kind else ()
-
-
 _SYNTHETIC = Columns(
     prepare=_check_task,
     statement=("problem_statement", "prompt", "problem"),
@@ -233,7 +189,24 @@ _SYNTHETIC = Columns(
 )
 _SYNTHETIC_SHAPE = '{"language": ..., "test_cases": [{"type": ..., "input": ..., "output": ...}]}'
 
-_TRAINING_SETS = (
+FORMATS = (
+    Format("apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)),
+    Format(
+        "taco",
+        "BAAI/TACO, likaixin/TACO-verified",
+        _COLUMNS,
+        tests_in="input_output",
+        marks=(("input_output", "raw_tags"), ("input_output", "skill_types")),
+    ),
+    Format(
+        "livecodebench",
+        "livecodebench/code_generation_lite",
+        read_livecodebench,
+        is_benchmark=True,
+        tests_in="private_test_cases",
+        shape='a list of {"input": ..., "output": ..., "testtype": "stdin" or "functional"}, as JSON or packed',
+        marks=(("private_test_cases",), ("public_test_cases", "question_content")),
+    ),
     Format(
         "deepcoder",
         "agentica-org/DeepCoder-Preview-Dataset",
@@ -320,17 +293,18 @@ _TRAINING_SETS = (
             title="question_id",
             starter_code="starter_code",
             solutions=partial(read_program, names=["code"]),
-            also={"platform": _find_origin, "notes": _note_kind},
+            also={
+                "platform": _find_origin,
+                "notes": lambda row: [
+                    ("tests", f"test_case_type {kind}") for kind in row.listed("test_case_type") if kind
+                ],
+            },
         ),
         tests_in="inputs, outputs",
         shape="two lists of one length, as JSON",
         marks=(("inputs", "outputs", "question"), ("inputs", "outputs", "func_name")),
     ),
 )
-
-
-FORMATS = (*_APPS, *_LIVECODEBENCH, *_TRAINING_SETS)
-
 
 _TESTS = ("tests", "test_cases", "input_output", "verification_info", "ground_truth", "reward_model", "test_list")
 """Columns that hold tests in published TRL sets; TRL itself names none."""
@@ -347,7 +321,7 @@ def _check_ability(row: Row) -> Row:
 def _find_tests(row: Row) -> object:
     """Return the tests of whatever column of a TRL row has some."""
     if row.has("inputs") and row.has("outputs"):
-        return {"inputs": row.decoded("inputs"), "outputs": row.decoded("outputs")}
+        return _pair(row)
     for name in _TESTS:
         value = row.decoded(name)
         if isinstance(value, Mapping) and "ground_truth" in value:
@@ -363,12 +337,8 @@ def _find_solution(row: Row) -> tuple[Solution, ...]:
 
 def _read_pass_rates(row: Row) -> tuple[str, ...]:
     """Skywork counts a model's failures in 16 attempts: `{"DeepSeek-R1-Distill-Qwen-7B": 4}`."""
-    counts = row.mapping("extra_info.model_difficulty")
-    return tuple(
-        f"{model}={1 - count / 16:g}"
-        for model, count in sorted(counts.items())
-        if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count <= 16
-    )
+    counts = sorted(row.mapping("extra_info.model_difficulty").items())
+    return tuple(f"{model}={1 - num / 16:g}" for model, num in counts if type(num) in (int, float) and 0 <= num <= 16)
 
 
 _VERL = Columns(

@@ -23,7 +23,7 @@ from posixpath import splitext
 from typing import Any
 from urllib.parse import urlsplit
 
-from microcoder.data.formats.assertions import NotACall, check_call, read_assertions, read_parameters, write_call
+from microcoder.data.formats.assertions import NotACall, read_assertions, read_parameters, write_call
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
 from microcoder.data.formats.claims import claim_tests, claims_checker, claims_harness, find_called
 from microcoder.data.formats.row import Malformed
@@ -126,16 +126,15 @@ def asserted_tests(
         return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness())
     if not found.tests:
         raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
-    call = merge_calls(infer_call_of(code, fn_name, found.tests), found.call)
-    notes = _note_dropped(found.dropped, len(found.tests))
-    return replace(found, fn_name=fn_name, call=call, notes=notes)
+    said = infer_call_of(code, fn_name, found.tests)
+    share = f"{len(found.dropped)} of {len(found.dropped) + len(found.tests)} left out"
+    notes = (("tests", f"{share}: {'; '.join(dict.fromkeys(found.dropped))}"[:300]),) if found.dropped else ()
+    return replace(found, fn_name=fn_name, call=merge_calls(said, found.call), notes=notes)
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
     """Return what starter code says about a function that these tests call."""
-    if not tests:
-        return None
-    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests)))
+    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests))) if tests else None
 
 
 def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
@@ -148,12 +147,6 @@ def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
     ]
     returns = said.returns if shown.returns == "json" else shown.returns
     return said.model_copy(update={"parameters": tuple(kinds), "returns": returns})
-
-
-def _note_dropped(dropped: Sequence[str], kept: int) -> tuple[tuple[str, str], ...]:
-    if not dropped:
-        return ()
-    return (("tests", f"{len(dropped)} of {len(dropped) + kept} left out: {'; '.join(dict.fromkeys(dropped))}"[:300]),)
 
 
 def _name(value: Mapping[str, Any], given: str) -> str:
@@ -209,12 +202,15 @@ def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, pla
 def _read_call(given: str, expected: str) -> TestCase:
     """Return a test whose arguments stand one a line, as JSON or as Python literals."""
     try:
-        return check_call(given, expected)
-    except NotACall as error:
+        for text in (*filter(str.strip, given.split("\n")), expected):
+            read_json(text)
+    except ValueError as error:
         try:
             return write_call(read_lines(given), read_literal(expected))
         except ValueError:
-            raise error from None
+            said = f"not one JSON argument a line and a JSON value ({error}): {shorten(given, 40)}"
+            raise NotACall(said) from None
+    return TestCase(input=given, output=expected)
 
 
 def read_lines(given: str) -> list[Any]:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from microcoder.judge.core.files import cut_pieces
+
 Values = tuple[Any, ...]
 
 _INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
@@ -49,11 +51,6 @@ class Layout:
     """Arguments of a function, a `value` each."""
     is_repeated: bool = False
     """The first line says how often the rest comes."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the values, in order; no statement has them."""
-        return tuple(f"value{number}_" for number in range(sum(item.form != "count" for item in self.items)))
 
     def render(self, values: Values) -> Any:
         """Return the input that holds these values: arguments of a call, or text for stdin."""
@@ -147,7 +144,10 @@ def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
     if is_typed:
         return found
     # A number may be meant by its digits.
-    return found + [_as_digits(read) for read in found if any(type(v) is int for v in read.values[0])]
+    for read in [read for read in found if any(type(value) is int for value in read.values[0])]:
+        digits = (tuple(str(value) if type(value) is int else value for value in row) for row in read.values)
+        found.append(replace(read, values=tuple(digits)))
+    return found
 
 
 def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
@@ -157,10 +157,6 @@ def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
         is_mixed = any(isinstance(value, str) for value in column) and not all(isinstance(v, str) for v in column)
         columns.append([str(value) if isinstance(value, int) else value for value in column] if is_mixed else column)
     return tuple(zip(*columns, strict=True)) if columns else tuple(rows)
-
-
-def _as_digits(read: Read) -> Read:
-    return replace(read, values=tuple(tuple(str(v) if type(v) is int else v for v in row) for row in read.values))
 
 
 def split_repeated(inputs: Sequence[str], outputs: Sequence[str]) -> tuple[list[str], list[str]] | None:
@@ -204,7 +200,8 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
             return items
         if block := _find_height(scalars, left):
             ahead = [rows[cursor:] for cursor, rows in zip(cursors, inputs, strict=True)]
-            if _are_alike(ahead):
+            rows = [row for part in ahead for row in part]
+            if len({len(row) for row in rows}) == 1 or _find_own_widths(rows):
                 _take_rows(items, ahead, *block)
                 return items
         if min(left) <= 0:
@@ -212,7 +209,8 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
         lines = [rows[cursor] for cursor, rows in zip(cursors, inputs, strict=True)]
         widths = [len(line) for line in lines]
         counter = _find_count(scalars, widths, items)
-        is_alike = len({_shape(token) for line in lines for token in line}) == 1
+        are_numbers = {bool(_INT.fullmatch(one) or _FLOAT.fullmatch(one)) for line in lines for one in line}
+        is_alike = len(are_numbers) == 1
         if counter is not None and (len(set(widths)) > 1 or widths[0] > 1 or merges):
             items[counter] = replace(items[counter], form="count", of=len(items))
             items.append(Item("list"))
@@ -248,12 +246,6 @@ def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], 
     return None
 
 
-def _are_alike(blocks: Sequence[list[list[str]]]) -> bool:
-    """Whether rows have one width, or each begins with its own."""
-    rows = [row for block in blocks for row in block]
-    return len({len(row) for row in rows}) == 1 or _find_own_widths(rows) > 0
-
-
 def _find_own_widths(rows: Sequence[list[str]]) -> int:
     """Return how many numbers follow for each that a row's first number promises; 0 where rows do not begin so."""
     if len({len(row) for row in rows}) > 1:
@@ -275,10 +267,6 @@ def _take_rows(items: list[Item], blocks: Sequence[list[list[str]]], counter: in
     else:
         each = _find_own_widths(rows)
         items.append(Item("rows", of=0 if each else -1, width=max(1, each), tall=tall, less=less))
-
-
-def _shape(token: str) -> str:
-    return "n" if _INT.fullmatch(token) or _FLOAT.fullmatch(token) else "s"
 
 
 def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) -> Values:
@@ -311,11 +299,9 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) 
             else:
                 cells = [row[1:] if item.of == 0 else row for row in block]
                 read = [list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells]
-                values.append(
-                    read
-                    if item.width == 1
-                    else [[row[at : at + item.width] for at in range(0, len(row), item.width)] for row in read]
-                )
+                if item.width > 1:
+                    read = [list(cut_pieces(row, item.width)) for row in read]
+                values.append(read)
             line += height
     return tuple(values)
 

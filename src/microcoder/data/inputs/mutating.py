@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from microcoder.data.inputs.layouts import Values
@@ -80,15 +79,13 @@ def _kind_of(value: Any) -> Kind:
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "other")
 
 
-FACTS: Mapping[str, Callable[[list[Any]], bool]] = MappingProxyType(
-    {
-        "rectangular": lambda value: len({len(item) for item in value}) <= 1,
-        "square": lambda value: all(len(item) == len(value) for item in value),
-        "permutation": lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
-        "distinct": lambda value: len({repr(item) for item in value}) == len(value),
-        "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
-    }
-)
+FACTS: Mapping[str, Callable[[list[Any]], bool]] = {
+    "rectangular": lambda value: len({len(item) for item in value}) <= 1,
+    "square": lambda value: all(len(item) == len(value) for item in value),
+    "permutation": lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
+    "distinct": lambda value: len({repr(item) for item in value}) == len(value),
+    "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
+}
 """What may hold for a list."""
 
 
@@ -101,7 +98,7 @@ def _holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
 
 
 class Relation(NamedTuple):
-    """`left operator right + add`, between a number (`k`), a length (`nums#`) or all items of a list (`nums[]`)."""
+    """`left operator right + add`, by place: a number (`1`), a length (`0#`) or all items of a list (`0[]`)."""
 
     left: str
     operator: Literal["<=", "=="]
@@ -119,39 +116,38 @@ class Relation(NamedTuple):
 class InputModel:
     """What inputs of a problem look like."""
 
-    names: tuple[str, ...]
     shapes: tuple[Shape, ...]
     relations: tuple[Relation, ...]
 
     @property
     def is_usable(self) -> bool:
         """Whether every value has a shape that can be changed and checked."""
-        return bool(self.names) and all(shape.is_known for shape in self.shapes)
+        return bool(self.shapes) and all(shape.is_known for shape in self.shapes)
 
     def fits(self, values: Values) -> bool:
         """Whether an input has all that the known ones have in common."""
         if not all(shape.fits(value) for shape, value in zip(self.shapes, values, strict=True)):
             return False
-        numbers = _collect_numbers(self.names, values)
+        numbers = _collect_numbers(values)
         return all(one.holds_for(numbers) for one in self.relations)
 
 
-def learn(names: Sequence[str], known: Sequence[Values]) -> InputModel:
+def learn(known: Sequence[Values]) -> InputModel:
     """Return what known inputs have in common."""
     shapes = tuple(infer_shape(column) for column in zip(*known, strict=True))
-    return InputModel(tuple(names), shapes, tuple(_relate([_collect_numbers(names, values) for values in known])))
+    return InputModel(shapes, tuple(_relate(list(map(_collect_numbers, known)))))
 
 
-def _collect_numbers(names: Sequence[str], values: Values) -> dict[str, list[float]]:
+def _collect_numbers(values: Values) -> dict[str, list[float]]:
     """Return the numbers at every place of an input."""
     found: dict[str, list[float]] = {}
-    for name, value in zip(names, values, strict=True):
+    for place, value in enumerate(values):
         if isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = [value]
+            found[f"{place}"] = [value]
         elif isinstance(value, str | list):
-            found[f"{name}#"] = [len(value)]
+            found[f"{place}#"] = [len(value)]
         if isinstance(value, list):
-            found[f"{name}[]"] = list(_flatten(value))
+            found[f"{place}[]"] = list(_flatten(value))
     return found
 
 
@@ -193,26 +189,19 @@ _FAR = ("extreme", "double")
 Path = tuple[int, ...]
 
 
-def _lists(values: Any, path: Path = ()) -> list[Path]:
-    """Return the paths of all lists and texts inside."""
+def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) -> list[Path]:
+    """Return the paths of all values of these types inside, so many lists deep; a flag is no number."""
     found: list[Path] = []
     for number, value in enumerate(values):
-        if isinstance(value, list | str):
+        if isinstance(value, wanted) and not isinstance(value, bool):
             found.append((*path, number))
-        if isinstance(value, list) and len(path) < 2:
-            found += _lists(value[:50], (*path, number))
+        if isinstance(value, list) and len(path) < depth:
+            found += _places(value[:50], wanted, depth, (*path, number))
     return found
 
 
-def _leaves(values: Any, path: Path = ()) -> list[Path]:
-    """Return the paths of all numbers inside."""
-    found: list[Path] = []
-    for number, value in enumerate(values):
-        if isinstance(value, list):
-            found += _leaves(value[:50], (*path, number)) if len(path) < 3 else []
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append((*path, number))
-    return found
+def _leaves(values: list[Any]) -> list[Path]:
+    return _places(values, (int, float), 3)
 
 
 def _get(values: list[Any], path: Path) -> Any:
@@ -229,7 +218,7 @@ def _on_list(change: Callable[[Any, random.Random], Any]) -> Callable[[list[Any]
     """Return a mutation of one list or text, chosen by chance among those with something in them."""
 
     def mutate(values: list[Any], source: random.Random) -> None:
-        paths = [path for path in _lists(values) if _get(values, path)]
+        paths = [path for path in _places(values, (list, str), 2) if _get(values, path)]
         if paths:
             path = source.choice(paths)
             _set(values, path, change(_get(values, path), source))
@@ -238,8 +227,7 @@ def _on_list(change: Callable[[Any, random.Random], Any]) -> Callable[[list[Any]
 
 
 def _swap(items: Any, source: random.Random) -> Any:
-    one, other = source.randrange(len(items)), source.randrange(len(items))
-    made = list(items)
+    one, other, made = source.randrange(len(items)), source.randrange(len(items)), list(items)
     made[one], made[other] = made[other], made[one]
     return _like(items, made)
 
@@ -261,19 +249,11 @@ def _overwrite(items: Any, source: random.Random) -> Any:
     return _like(items, made)
 
 
-def _level(items: Any, source: random.Random) -> Any:
-    return _like(items, [deepcopy(source.choice(list(items)))] * len(items))
-
-
 def _reorder(items: Any, source: random.Random) -> Any:
     way = source.choice(("sorted", "reversed", "shuffled"))
     if way == "shuffled":
         return _like(items, source.sample(list(items), len(items)))
     return _like(items, sorted(items, key=repr) if way == "sorted" else list(items)[::-1])
-
-
-def _double(items: Any, source: random.Random) -> Any:
-    return items + deepcopy(items) if len(items) < 5000 else items
 
 
 def _like(items: Any, made: list[Any]) -> Any:
@@ -311,20 +291,18 @@ def _echo(values: list[Any], source: random.Random) -> None:
             return
 
 
-MUTATIONS: MappingProxyType[str, Callable[[list[Any], random.Random], None]] = MappingProxyType(
-    {
-        "step": _step,
-        "extreme": _extreme,
-        "swap": _on_list(_swap),
-        "drop": _on_list(_drop),
-        "repeat": _on_list(_repeat),
-        "overwrite": _on_list(_overwrite),
-        "level": _on_list(_level),
-        "reorder": _on_list(_reorder),
-        "double": _on_list(_double),
-        "echo": _echo,
-    }
-)
+MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
+    "step": _step,
+    "extreme": _extreme,
+    "swap": _on_list(_swap),
+    "drop": _on_list(_drop),
+    "repeat": _on_list(_repeat),
+    "overwrite": _on_list(_overwrite),
+    "level": _on_list(lambda items, source: _like(items, [deepcopy(source.choice(list(items)))] * len(items))),
+    "reorder": _on_list(_reorder),
+    "double": _on_list(lambda items, source: items + deepcopy(items) if len(items) < 5000 else items),
+    "echo": _echo,
+}
 """By name; the lineage of a test names the mutation that it was made by."""
 
 
@@ -351,7 +329,7 @@ def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
     """Return up to `num` inputs that are not among the known ones and have all that these have in common."""
     if not known or num == 0:
         return []
-    model = learn([f"value{number}_" for number in range(len(known[0]))], known)
+    model = learn(known)
     source = random.Random(seed)
     kinds = [name for name in MUTATIONS if name not in _FAR]
     found: dict[str, Values] = {}
@@ -367,11 +345,7 @@ def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
 
 def _repair(model: InputModel, values: list[Any]) -> None:
     """Correct the numbers that state lengths after a mutation changed a list or text."""
-    places = {name: place for place, name in enumerate(model.names)}
-    for one in model.relations:
-        if one.operator != "==":
-            continue
+    for one in (relation for relation in model.relations if relation.operator == "=="):
         for number, size, add in ((one.left, one.right, one.add), (one.right, one.left, -one.add)):
-            listed = size.removesuffix("#")
-            if number in places and listed != size and listed in places and isinstance(values[places[number]], int):
-                values[places[number]] = int(len(values[places[listed]]) + add)
+            if number.isdigit() and size.endswith("#") and isinstance(values[int(number)], int):
+                values[int(number)] = int(len(values[int(size[:-1])]) + add)

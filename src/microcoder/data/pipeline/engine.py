@@ -188,13 +188,12 @@ class ShardWorker:
 
     def __init__(self, step: Step, opened: ExitStack) -> None:
         self._step = step
-        self._open = step.opens(step.settings)
-        self._work = opened.enter_context(self._open) if isinstance(step, MapStep) else None
+        self._work = step.opens(step.settings, opened) if isinstance(step, MapStep) else None
 
     def take(self, given: str, path: str) -> Looks:
         """Make a part; or, for a barrier, return what it has to know of one."""
         if self._work is None:
-            return self._open.look(list(KeptRows(Path(given))))
+            return self._step.opens(self._step.settings).look(list(KeptRows(Path(given))))
         write_part(Path(path), self._make(self._work, given))
         return ()
 

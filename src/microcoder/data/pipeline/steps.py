@@ -68,7 +68,7 @@ class Step:
     stage: Stage
     settings: Config
     opens: Callable[..., Any]
-    """Called with the settings in each process that needs it, which finds it by its name."""
+    """Called in each process that needs it, which finds it by its name."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
@@ -87,11 +87,11 @@ class Step:
 
 
 class MapStep(Step):
-    """A step that looks at one shard at a time; `opens` gives a context manager around its `Work`."""
+    """A step that looks at one shard at a time; `opens` takes the settings and what closes things, and gives `Work`."""
 
 
 class BarrierStep(Step):
-    """A step that must have seen every row before it decides on any; `opens` gives a `Barrier`."""
+    """A step that must have seen every row before it decides on any; `opens` takes the settings, gives a `Barrier`."""
 
 
 class Barrier:
@@ -212,14 +212,6 @@ def cut(items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: flo
             piece, held = [], 0
     if piece:
         yield piece
-
-
-def read_part(path: Path) -> list[Row]:
-    """Return a part's rows, in order."""
-    return [
-        Candidate.model_validate_json(text) if is_kept else Rejection.model_validate_json(text)
-        for is_kept, text in _records(path)
-    ]
 
 
 class KeptRows(Iterable[Candidate]):

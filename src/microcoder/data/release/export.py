@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -108,15 +107,13 @@ def to_lines(problems: Sequence[Problem], path: Path, *, form: Callable[[Problem
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = MappingProxyType(
-    {
-        "verl": to_verl,
-        "trl": partial(to_lines, form=trl_row),
-        "nemogym": partial(to_lines, form=nemogym_row),
-        "verifiers": partial(to_lines, form=verifiers_row),
-        "jsonl": lambda problems, path: write_problems(path, problems),
-    }
-)
+EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
+    "verl": to_verl,
+    "trl": partial(to_lines, form=trl_row),
+    "nemogym": partial(to_lines, form=nemogym_row),
+    "verifiers": partial(to_lines, form=verifiers_row),
+    "jsonl": lambda problems, path: write_problems(path, problems),
+}
 
 
 def export(problems: Sequence[Problem], path: Path, *, form: str) -> None:

@@ -134,10 +134,8 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
     row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
     return {
         **row,
+        **{name: getattr(difficulty, name) for name in ("pass_rate", "pass_rate_low", "pass_rate_high")},
         "difficulty": difficulty.predicted,
-        "pass_rate": difficulty.pass_rate,
-        "pass_rate_low": difficulty.pass_rate_low,
-        "pass_rate_high": difficulty.pass_rate_high,
         "pass_rate_measured_on": difficulty.measured_on,
         "num_tests": len(candidate.tests),
         "num_hidden_tests": count_hidden(candidate),
@@ -170,11 +168,12 @@ def read_released(folder: Path) -> list[Problem]:
         raise DataError(
             f"{folder} holds no finished corpus (no {MARKER}); pass a folder that `microcoder data build` finished"
         )
-    problems = []
+    problems: list[Problem] = []
     for path in files:
         try:
-            for text in pq.read_table(path, columns=["problem"])["problem"].to_pylist():
-                problems.append(Problem.model_validate_json(text))
+            problems += map(
+                Problem.model_validate_json, pq.read_table(path, columns=["problem"])["problem"].to_pylist()
+            )
         except (OSError, pa.ArrowException, ValidationError) as error:
             raise DataError(f"{path} is damaged ({type(error).__name__}); build the corpus again") from None
     return problems
@@ -205,9 +204,8 @@ def write_card(
         {"step": p.step, "stage": p.stage, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected}
         for p in step_counts
     ]
-    reasons = [
-        {"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in sorted(tally.reasons.items())
-    ]
+    counted = sorted(tally.reasons.items())
+    reasons = [{"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in counted]
     write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
@@ -246,9 +244,7 @@ def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[
     files = [
         {
             "@type": "cr:FileObject",
-            "@id": path.name,
-            "name": path.name,
-            "contentUrl": path.name,
+            **dict.fromkeys(("@id", "name", "contentUrl"), path.name),
             "encodingFormat": "application/vnd.apache.parquet",
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         }

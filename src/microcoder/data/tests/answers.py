@@ -14,7 +14,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -26,7 +28,7 @@ from microcoder.data.verify.execution import turned_numbers
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import take_in_turn
+from microcoder.judge.core.files import cut_pieces, take_in_turn
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, TestCase, TestResult
 
@@ -64,11 +66,7 @@ class GenerateSettings(Config):
 _NO_ANSWER = "no program answers this"
 _CUT = re.compile(r"\n\[\.\.\. of \d+ (?:bytes|characters)\]\Z")
 _NO_VALUE = re.compile(r"\b(?:NaN|Infinity)\b")
-_SENTINELS = {
-    "json": json.dumps(_NO_ANSWER),
-    "ListNode": json.dumps([_NO_ANSWER]),
-    "TreeNode": json.dumps([_NO_ANSWER]),
-}
+_SENTINELS = {"json": json.dumps(_NO_ANSWER), **dict.fromkeys(("ListNode", "TreeNode"), json.dumps([_NO_ANSWER]))}
 _COST_STEPS = (0.5, 2.0, 10.0)
 """Seconds that a test costs are rounded up to these, so that noise changes no choice."""
 _MEMORY_MIB = 2048
@@ -104,6 +102,16 @@ class MadeTest:
     def is_large(self) -> bool:
         """Whether it is there for slow programs."""
         return len(self.test.input) > LARGE_BYTES or self.seconds > _COST_STEPS[0]
+
+
+def start(
+    judge: Judge, program: Program, *, stdin: str = "", arguments: tuple[str, ...] = (), seconds: float, memory_mib: int
+) -> Future[Execution]:
+    """Start a program that is run without being judged."""
+    text = stdin.encode("utf-8", "surrogatepass")
+    return judge.submit_run(
+        Invocation(program, stdin=text, arguments=arguments, cpu_seconds=seconds, memory_limit_mib=memory_mib)
+    )
 
 
 @dataclass(slots=True)
@@ -169,18 +177,12 @@ class Answering:
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         answers: list[str | None] = []
         num_bytes = 0
-        for start in range(0, len(inputs), AT_ONCE):
-            piece = inputs[start : start + AT_ONCE]
-            asked = [
-                Invocation(
-                    program=self.references[0],
-                    stdin=one.text.encode("utf-8", "surrogatepass"),
-                    cpu_seconds=self.seconds,
-                    memory_limit_mib=_MEMORY_MIB,
-                )
+        for piece in cut_pieces(inputs, AT_ONCE):
+            runs = [
+                start(self.judge, self.references[0], stdin=one.text, seconds=self.seconds, memory_mib=_MEMORY_MIB)
                 for one in piece
             ]
-            for one, run in zip(piece, [self.judge.submit_run(one) for one in asked], strict=True):
+            for one, run in zip(piece, runs, strict=True):
                 answer = self._read_printed(one, run.result())
                 num_bytes += len(answer or "")
                 answers.append(answer if num_bytes <= MOST_BYTES else self._drop("too much together"))
@@ -213,9 +215,8 @@ class Answering:
         except DataError:
             self.dropped["input cannot be called with"] += len(inputs)
             return [None] * len(inputs)
-        results = [*verdict.tests, *[None] * (len(inputs) - len(verdict.tests))]
         answers = []
-        for one, result in zip(inputs, results, strict=False):
+        for one, result in zip_longest(inputs, verdict.tests):
             if result is None or result.verdict is Outcome.TIME_LIMIT:
                 self.too_slow.append(one)
             if result is None:
@@ -243,16 +244,13 @@ class Answering:
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
         for results in self._judge_past_limits(tests):
-            late |= {number for number, one in results.items() if one.verdict is Outcome.TIME_LIMIT}
-            late |= set(range(len(tests))) - set(results)
-            passed = {
-                number: result.cpu_seconds / self.judge.time_scale
-                for number, result in results.items()
-                if result.verdict is Outcome.ACCEPTED
-            }
-            for number, known in enumerate(seconds):
-                if known is not None:
-                    seconds[number] = max(known, passed[number]) if number in passed else None
+            for number, (known, one) in enumerate(zip_longest(list(seconds), results)):
+                if one is None or one.verdict is Outcome.TIME_LIMIT:
+                    late.add(number)
+                if one is None or one.verdict is not Outcome.ACCEPTED:
+                    seconds[number] = None
+                elif known is not None:
+                    seconds[number] = max(known, one.cpu_seconds / self.judge.time_scale)
         lost = {number for number, one in enumerate(seconds) if one is None}
         self.too_slow += [inputs[number] for number in sorted(lost & late)]
         self.dropped["a reference too slow"] += len(lost & late)
@@ -260,24 +258,25 @@ class Answering:
         self._repeat(tests, seconds)
         return seconds
 
-    def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[dict[int, TestResult]]:
-        """Return the results of each reference by number of test.
+    def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[list[TestResult]]:
+        """Return the results of each reference, in the order of the tests.
 
         The judge stops at a limit, and the length of an input does not always tell how long a program takes: the tests
         after the limit are judged anew, as far as `_MOST_LIMITS` go.
         """
-        found: list[dict[int, TestResult]] = [{} for _ in self.references]
-        left = {place: list(range(len(tests))) for place in range(len(self.references))}
+        pairs: list[tuple[Program, list[TestResult]]] = [(program, []) for program in self.references]
+        left = pairs
         for _ in range(_MOST_LIMITS):
-            programs = [self.references[place] for place in left]
-            problems = [self._problem_of([tests[n] for n in left[place]], self.references[place]) for place in left]
-            for place, verdict in zip(list(left), self.judge.judge(programs, problems), strict=True):
-                found[place].update(zip(left[place], verdict.tests, strict=False))
-                left[place] = left[place][len(verdict.tests) :] if verdict.tests else []
-            left = {place: numbers for place, numbers in left.items() if numbers}
-            if not left:
-                break
-        return found
+            problems = [
+                self.problem(tests[len(results) :], seconds=self.seconds, language=program.language)
+                for program, results in left
+            ]
+            verdicts = self.judge.judge([program for program, _ in left], problems) if left else []
+            for (_, results), verdict in zip(left, verdicts, strict=True):
+                results += verdict.tests
+            judged = zip(left, verdicts, strict=True)
+            left = [pair for pair, verdict in judged if verdict.tests and len(pair[1]) < len(tests)]
+        return [results for _, results in pairs]
 
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
         """Leave out what a reference does not pass again, in another order and with other random numbers."""
@@ -289,7 +288,8 @@ class Answering:
                 if not left:
                     return
                 order = [left[number] for number in turned_numbers(len(left), 1)] if len(left) > 1 else left
-                problem = self._problem_of([tests[number] for number in order], program)
+                ordered = [tests[number] for number in order]
+                problem = self.problem(ordered, seconds=self.seconds, language=program.language)
                 verdict = self.again.judge([_stirred(program)], [problem])[0]
                 if verdict.is_accepted:
                     break
@@ -297,9 +297,6 @@ class Answering:
                 self.dropped["not answered alike again"] += len(failed)
                 for number in failed:
                     seconds[number] = None
-
-    def _problem_of(self, tests: Sequence[TestCase], program: Program) -> Problem:
-        return self.problem(tests, seconds=self.seconds, language=program.language)
 
     def _drop(self, why: str) -> None:
         self.dropped[why] += 1

@@ -22,9 +22,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle
 
-from microcoder.data.completions import BadReply, Endpoint
+from microcoder.data.completions import BadReply, Endpoint, object_schema
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
 from microcoder.data.inputs.mutating import MUTATIONS, InputModel, learn, mutate
@@ -35,10 +36,12 @@ from microcoder.data.tests.answers import (
     MOST_PACKAGE_BYTES,
     PACKAGE_INPUTS,
     MadeInput,
+    start,
 )
-from microcoder.judge import Execution, Invocation, Judge
+from microcoder.judge import Execution, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.core.types import Program, TestCase
+from microcoder.judge.core.files import cut_pieces, take_in_turn
+from microcoder.judge.core.types import Program
 
 PROGRAM_SECONDS, PROGRAM_MIB = 20.0, 2048
 """CPU seconds and memory of a generator or validator (our choices)."""
@@ -63,8 +66,6 @@ class Validators:
     """What an input is certified by that they accept."""
     ways: tuple[tuple[str, ...], ...] = ((),)
     """Further arguments to call them with, of one group of tests each, those of the widest group first."""
-    arguments: tuple[tuple[str, ...], ...] = ()
-    """What each program is always called with."""
 
     def accept(self, made: Sequence[MadeInput], dropped: Counter[str]) -> list[MadeInput]:
         """Return the inputs that all accept in one of the ways, certified, in their order; others are counted."""
@@ -78,22 +79,16 @@ class Validators:
     def ask(self, texts: Sequence[str], flags: tuple[str, ...] = ()) -> set[int]:
         """Return the numbers of the texts that all programs accept."""
         valid = set(range(len(texts)))
-        for place, program in enumerate(self.programs):
-            own = self.arguments[place] if self.arguments else ()
+        for program in self.programs:
             runs = {
-                number: self.judge.submit_run(
-                    Invocation(
-                        program=program,
-                        stdin=texts[number].encode("utf-8", "surrogatepass"),
-                        arguments=(*own, *flags),
-                        cpu_seconds=PROGRAM_SECONDS,
-                        memory_limit_mib=PROGRAM_MIB,
-                    )
-                )
+                number: _start_program(self.judge, program, stdin=texts[number], arguments=flags)
                 for number in sorted(valid)
             }
             valid = {number for number, run in runs.items() if run.result().exit_code in _VALID}
         return valid
+
+
+_start_program = partial(start, seconds=PROGRAM_SECONDS, memory_mib=PROGRAM_MIB)
 
 
 def certify(made: MadeInput, certificate: str) -> MadeInput:
@@ -107,11 +102,10 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
     Which groups of tests their flags are of is not always stated: the group that most known inputs are valid in is the
     widest.
     """
-    own = [one for one in kit.programs if one.role == "validator"]
-    if not own:
+    programs = tuple(Program(one.code, one.language) for one in kit.programs if one.role == "validator")
+    if not programs:
         return None
-    programs = tuple(Program(one.code, one.language) for one in own)
-    found = Validators(judge, programs, "package", arguments=tuple(one.arguments for one in own))
+    found = Validators(judge, programs, "package")
     recipes = dict.fromkeys(recipe.flags for recipe in reversed(kit.recipes))
     ways = [*dict.fromkeys([*reversed(kit.flags), *recipes])] or [()]
     step = max(1, len(known) // _MOST_TRIED)
@@ -128,12 +122,6 @@ def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: 
     return replace(found, ways=tuple(sorted(ways, key=lambda flags: -accepted[flags])))
 
 
-_VALIDATOR_SCHEMA = {
-    "type": "object",
-    "properties": {"validator": {"type": "string"}},
-    "required": ["validator"],
-    "additionalProperties": False,
-}
 _VALIDATOR_ASKED = """\
 Write a Python 3 program that checks test inputs for the programming problem below. It reads one input from stdin,
 {form}. It exits with 0 if the statement allows that input, else with 1: it checks every number of lines and of tokens,
@@ -156,7 +144,7 @@ def write_validators(
         text = _VALIDATOR_ASKED.format(form=describe_form(candidate), problem=describe_problem(candidate))
         try:
             reply = endpoint.ask(
-                [{"role": "user", "content": text}], _VALIDATOR_SCHEMA, seed=number + 1, temperature=_TEMPERATURE
+                text, object_schema({"validator": {"type": "string"}}), seed=number + 1, temperature=_TEMPERATURE
             )
         except BadReply:
             dropped["model: no usable reply"] += 1
@@ -241,37 +229,28 @@ def understand(candidate: Candidate) -> Understanding | str:
         return "no known input"
     if candidate.call is not None and candidate.call.style == "design":
         return "a design class"
-    if candidate.fn_name is not None and candidate.harness is None:
-        return _understand_function([test.input for test in tests])
-    return _understand_text(tests)
-
-
-def _understand_function(texts: Sequence[str]) -> Understanding | str:
-    known = [(text, tuple(json.loads(line) for line in text.split("\n") if line.strip())) for text in texts]
-    num_values = len(known[0][1])
-    if any(len(values) != num_values for _, values in known):
-        return "another number of arguments in some inputs"
-    model = learn([f"argument{number}" for number in range(num_values)], [values for _, values in known])
-    return Understanding(model, tuple(known), _write_arguments) if model.is_usable else "a value of no known shape"
-
-
-def _write_arguments(values: Values) -> str:
-    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
-
-
-def _understand_text(tests: Sequence[TestCase]) -> Understanding | str:
     texts = [test.input for test in tests]
+    if candidate.fn_name is not None and candidate.harness is None:
+        known = tuple((text, tuple(json.loads(line) for line in text.split("\n") if line.strip())) for text in texts)
+        if len({len(values) for _, values in known}) > 1:
+            return "another number of arguments in some inputs"
+        model = learn([values for _, values in known])
+        return Understanding(model, known, _write_arguments) if model.is_usable else "a value of no known shape"
     cut = split_repeated(texts, [test.output for test in tests])
     # Cases of one line each are the rows of a table as well, and a table has several of them.
     is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
     for read in read_texts(cut[0] if cut and is_cut else texts, is_typed=True):
-        model = learn(read.layout.names, read.values)
+        model = learn(read.values)
         layout = replace(read.layout, is_repeated=is_cut)
         known = tuple((layout.render(values), values) for values in read.values)
         is_same = is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True))
         if model.is_usable and is_same:
             return Understanding(model, known, layout.render)
     return "a layout of another kind, or a value of no known shape"
+
+
+def _write_arguments(values: Values) -> str:
+    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
 
 
 def _lines(text: str) -> list[int]:
@@ -292,9 +271,9 @@ def run_kit(
     made: list[MadeInput] = []
     too_long: Counter[tuple[str, str]] = Counter()
     num_bytes = 0
-    for start in range(0, len(chosen), AT_ONCE):
-        piece = [one for one in chosen[start : start + AT_ONCE] if too_long[_family(one)] < _MOST_TOO_LONG]
-        dropped["like those that were too long"] += len(chosen[start : start + AT_ONCE]) - len(piece)
+    for whole in cut_pieces(chosen, AT_ONCE):
+        piece = [one for one in whole if too_long[_family(one)] < _MOST_TOO_LONG]
+        dropped["like those that were too long"] += len(whole) - len(piece)
         runs = [_start(judge, generators.get(recipe.generator), recipe, dropped) for recipe in piece]
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
@@ -322,19 +301,13 @@ def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecip
     by_group: dict[str, list[InputRecipe]] = {}
     for recipe in recipes:
         by_group.setdefault(recipe.group, []).append(recipe)
-    chosen: list[InputRecipe] = []
-    place = -1
-    while len(chosen) < most and any(by_group.values()):
-        chosen += [group.pop(place) for group in by_group.values() if group]
-        place = -1 - place
-    return chosen[:most]
+    # From the ends of each group to its middle.
+    places = {group: [n // 2 if n % 2 else -1 - n // 2 for n in range(len(some))] for group, some in by_group.items()}
+    return take_in_turn([[by_group[group][place] for place in order] for group, order in places.items()])[:most]
 
 
 def _start(
-    judge: Judge,
-    generator: InputProgram | None,
-    recipe: InputRecipe,
-    dropped: Counter[str],
+    judge: Judge, generator: InputProgram | None, recipe: InputRecipe, dropped: Counter[str]
 ) -> Future[Execution] | None:
     if not recipe.generator:
         return None
@@ -342,14 +315,7 @@ def _start(
         dropped["generator not read"] += 1
         return None
     try:
-        return judge.submit_run(
-            Invocation(
-                program=Program(generator.code, generator.language),
-                arguments=recipe.arguments,
-                cpu_seconds=PROGRAM_SECONDS,
-                memory_limit_mib=PROGRAM_MIB,
-            )
-        )
+        return _start_program(judge, Program(generator.code, generator.language), arguments=recipe.arguments)
     except (DataError, EvaluatorFault):
         dropped["generator cannot be run here"] += 1
         return None
@@ -401,12 +367,6 @@ def mutate_known(
     return made
 
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {"generators": {"type": "array", "items": {"type": "string"}}},
-    "required": ["generators"],
-    "additionalProperties": False,
-}
 _ASKED = """\
 Write Python 3 programs that make test inputs for the programming problem below.
 
@@ -426,7 +386,7 @@ def ask_for_inputs(
     """Return the inputs of generators that a model writes."""
     text = _ASKED.format(form=describe_form(candidate), number=_NUM_GENERATORS, problem=describe_problem(candidate))
     try:
-        reply = endpoint.ask([{"role": "user", "content": text}], _SCHEMA)
+        reply = endpoint.ask(text, object_schema({"generators": {"type": "array", "items": {"type": "string"}}}))
     except BadReply:
         dropped["model: no usable reply"] += 1
         return []

@@ -57,10 +57,7 @@ class Judges:
 
 
 def generate(
-    candidate: Candidate,
-    judges: Callable[[], Judges],
-    settings: GenerateSettings,
-    endpoint: Endpoint | None = None,
+    candidate: Candidate, judges: Callable[[], Judges], settings: GenerateSettings, endpoint: Endpoint | None = None
 ) -> Candidate | Rejection:
     """Return a candidate with more tests where it has few; a rejection where it has none and none could be made.
 
@@ -75,7 +72,9 @@ def generate(
         EvaluatorFault: a judge is closed.
     """
     num_hidden = count_hidden(candidate)
-    is_enough = num_hidden >= settings.min_hidden_tests and not _is_cut(candidate, num_hidden)
+    own = [recipe for recipe in candidate.kit.recipes if recipe.generator and not recipe.group.startswith("sample")]
+    # A package's generators make more tests than came with it where large ones were left out, as a rule.
+    is_enough = num_hidden >= max(settings.min_hidden_tests, len(own))
     is_short = all(len(test.input) <= _LARGE_ENOUGH_BYTES for test in candidate.tests)
     lacks_large = is_short and knows_slow(candidate) and bool(candidate.kit.recipes)
     if settings.mode == "off" or (candidate.tests and is_enough and not lacks_large):
@@ -111,12 +110,6 @@ def _find_programs(candidate: Candidate, known: Collection[str]) -> list[Program
     """Return the submissions of these verdicts that run here."""
     named = ((one, language_of(one, candidate)) for one in candidate.solutions if one.known in known)
     return [Program(one.code, language) for one, language in named if language]
-
-
-def _is_cut(candidate: Candidate, num_hidden: int) -> bool:
-    """Whether a package's generators make more tests than came with it, most often because large ones were left out."""
-    own = [recipe for recipe in candidate.kit.recipes if recipe.generator and not recipe.group.startswith("sample")]
-    return len(own) > num_hidden
 
 
 def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
@@ -230,14 +223,9 @@ def _choose(
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
     never = sum(verdict.is_accepted for verdict in verdicts)
     detail = f"{what}; {len(chosen)} kept; {never} of {len(wrong)} wrong submissions met no input that tells"
-    return candidate.change(
-        "generate",
-        STEP,
-        detail,
-        tests=(*given, *(tests[number].test for number in chosen)),
-        origins=tuple(origins),
-        groups=tuple(groups),
-    )
+    all_tests = (*given, *(tests[number].test for number in chosen))
+    made = {"tests": all_tests, "origins": tuple(origins), "groups": tuple(groups)}
+    return candidate.change("generate", STEP, detail, **made)
 
 
 def choose_tests(tests: Sequence[MadeTest], hacks: Mapping[int, int], *, most: int, num_large: int) -> list[int]:

@@ -18,7 +18,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -213,10 +212,9 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
         "verify", STEP, f"references that passed first{lost}", solutions=_references_first(evidence)
     )
     how = f"cover: {len(chosen)} of {len(candidate.tests)}"
-    tests = tuple(candidate.tests[number] for number in chosen)
-    groups = tuple(candidate.groups[number] for number in chosen) if candidate.groups else ()
-    origins = tuple(candidate.origins[number] for number in chosen) if candidate.origins else ()
-    return changed.change("verify", STEP, how, tests=tests, groups=groups, origins=origins)
+    of_tests = {name: getattr(candidate, name) for name in ("tests", "groups", "origins")}
+    kept = {name: tuple(values[number] for number in chosen) if values else () for name, values in of_tests.items()}
+    return changed.change("verify", STEP, how, **kept)
 
 
 def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
@@ -279,9 +277,9 @@ def round_up(seconds: float, steps: Sequence[float], *, most: float = 0.0) -> fl
     return float(next((step for step in steps if step >= seconds), max(steps[-1], most)))
 
 
-def is_close(seconds: float, boundary: float, *, factor: float = 1.5) -> bool:
+def is_close(seconds: float, boundary: float) -> bool:
     """Whether another measurement may fall on the other side of a boundary."""
-    return boundary / factor < seconds < boundary * factor
+    return boundary / 1.5 < seconds < boundary * 1.5
 
 
 NUM_RESAMPLES = 2000
@@ -307,16 +305,14 @@ Counts = Mapping[str, tuple[int, int]]
 """By name of a rate: how many programs of one problem are judged right, and of how many."""
 
 _Tests = Literal["chosen_without", "all", "released"]
-_COUNTED: Mapping[str, tuple[Role, _Tests]] = MappingProxyType(
-    {
-        "true_positive": ("accepted", "chosen_without"),
-        "true_negative": ("wrong", "chosen_without"),
-        "true_negative_slow": ("slow", "chosen_without"),
-        "true_negative_partial": ("partial", "chosen_without"),
-        "true_negative_all_tests": ("wrong", "all"),
-        "true_negative_released": ("wrong", "released"),
-    }
-)
+_COUNTED: Mapping[str, tuple[Role, _Tests]] = {
+    "true_positive": ("accepted", "chosen_without"),
+    "true_negative": ("wrong", "chosen_without"),
+    "true_negative_slow": ("slow", "chosen_without"),
+    "true_negative_partial": ("partial", "chosen_without"),
+    "true_negative_all_tests": ("wrong", "all"),
+    "true_negative_released": ("wrong", "released"),
+}
 """Rate -> the programs that it counts, and by which tests.
 
 `true_positive` is the share of accepted programs that pass the chosen tests, the others are those of programs that
@@ -331,10 +327,9 @@ def count_right(item: Evidence, settings: VerifySettings) -> Counts:
     return {name: _count(item, role, settings, by=by) for name, (role, by) in _COUNTED.items()}
 
 
-def combine_counts(counts: Sequence[Counts], *, seed: int = 0) -> Mapping[str, Rate | None]:
+def combine_counts(counts: Sequence[Counts]) -> Mapping[str, Rate | None]:
     """Return the rates over many problems."""
-    found = {name: [count[name] for count in counts if count[name][1]] for name in _COUNTED}
-    return {name: rate_with_interval(of_name, seed=seed) for name, of_name in found.items()}
+    return {name: rate_with_interval([count[name] for count in counts if count[name][1]]) for name in _COUNTED}
 
 
 def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) -> tuple[int, int]:
@@ -354,7 +349,7 @@ def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) 
     return right, total
 
 
-def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> Rate | None:
+def rate_with_interval(counts: Sequence[tuple[int, int]]) -> Rate | None:
     """Return a pooled share with a percentile interval over problems; None where there is nothing to count.
 
     Args:
@@ -369,7 +364,7 @@ def rate_with_interval(counts: Sequence[tuple[int, int]], *, seed: int = 0) -> R
         bound = _TAIL ** (1 / size)
         low, high = (0.0, 1 - bound) if right == 0 else (bound, 1.0)
     else:
-        generator = random.Random(seed)
+        generator = random.Random(0)
         drawn = (generator.choices(counts, k=size) for _ in range(NUM_RESAMPLES))
         shares = sorted(sum(one for one, _ in some) / sum(of for _, of in some) for some in drawn)
         low, high = shares[int(_TAIL * NUM_RESAMPLES)], shares[int((1 - _TAIL) * NUM_RESAMPLES) - 1]

@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -75,11 +76,6 @@ class Attempt:
     fastest_seconds: list[float] = field(default_factory=list)
     """Accepted programs that passed: CPU seconds per test, of the fastest run."""
 
-    def note_seconds(self, verdict: Verdict, numbers: Sequence[int]) -> None:
-        """Take the times of a run into account; `numbers` are those of its tests, in its order."""
-        for number, test in zip(numbers, verdict.tests, strict=False):
-            self.fastest_seconds[number] = min(self.fastest_seconds[number], test.cpu_seconds)
-
 
 @dataclass
 class VerificationPlan:
@@ -121,18 +117,16 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
         return candidate.reject("verify", "not_judgeable", ", ".join(standing))
     attempts = sorted(_attempts(candidate), key=lambda one: one.program.language != candidate.programming_language)
     accepted = [attempt for attempt in attempts if attempt.role == "accepted"][:_MOST_ACCEPTED]
-    others = [attempt for attempt in attempts if attempt.role != "accepted"]
     if not accepted:
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
         return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
-    trivial = [Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()]
     # Wrong ones first, slow ones last: what is cut off is what says least.
-    order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
+    others = [attempt for role in ("wrong", "partial", "slow") for attempt in attempts if attempt.role == role]
     made = VerificationPlan(
         candidate=candidate,
         accepted=accepted,
-        others=sorted(others, key=lambda attempt: order[attempt.role])[:_MOST_OTHERS],
-        trivial=trivial,
+        others=others[:_MOST_OTHERS],
+        trivial=[Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()],
         limit_seconds=max(TRIAL_SECONDS, candidate.time_limit_seconds or 0.0),
         memory_mib=max(_TRIAL_MEMORY_MIB, candidate.memory_limit_mib or 0),
     )
@@ -206,45 +200,30 @@ _WORKED_SHARE = 0.05
 _MOST_TRIES = 4
 
 
-class Executor:
-    """Runs programs, unless the store knows how they end."""
+def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: VerdictStore | None) -> list[Verdict]:
+    """Return one verdict per pair, with the times of the reference machine; what the store knows is not run."""
+    keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
+    found: dict[int, Verdict] = {}
+    if store is not None:
+        found = {number: verdict for number, key in enumerate(keys) if (verdict := store.find(key))}
 
-    def __init__(self, judge: Judge, store: VerdictStore | None = None) -> None:
-        self.judge = judge
-        self._store = store
-
-    def run(self, pairs: Sequence[tuple[Program, Problem]]) -> list[Verdict]:
-        """Return one verdict per pair, in their order, with the times of the reference machine."""
-        judge = self.judge
-        keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
-        found: dict[int, Verdict] = {}
-        if self._store is not None:
-            found = {number: verdict for number, key in enumerate(keys) if (verdict := self._store.find(key))}
-        left = [number for number in range(len(pairs)) if number not in found]
-        self._judge(pairs, keys, left, found)
-        for is_last in [False] * (_MOST_TRIES - 2) + [True]:
-            for number in [number for number in left if _was_disturbed(found[number])]:
-                self._judge(pairs, keys, [number], found, is_last=is_last)
-        return [found[number] for number in range(len(pairs))]
-
-    def _judge(
-        self,
-        pairs: Sequence[tuple[Program, Problem]],
-        keys: Sequence[bytes],
-        numbers: Sequence[int],
-        found: dict[int, Verdict],
-        *,
-        is_last: bool = False,
-    ) -> None:
-        """Judge some of the pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
+    def ask(numbers: Sequence[int], *, is_last: bool = False) -> None:
+        """Judge some pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
 
         def keep(place: int, verdict: Verdict) -> None:
             number = numbers[place]
-            found[number] = at_reference_speed(verdict, self.judge.time_scale)
-            if self._store is not None and (is_last or not _was_disturbed(verdict)):
-                self._store.keep(keys[number], found[number])
+            found[number] = at_reference_speed(verdict, judge.time_scale)
+            if store is not None and (is_last or not _was_disturbed(verdict)):
+                store.keep(keys[number], found[number])
 
-        self.judge.judge([pairs[n][0] for n in numbers], [pairs[n][1] for n in numbers], on_verdict=keep)
+        judge.judge([pairs[n][0] for n in numbers], [pairs[n][1] for n in numbers], on_verdict=keep)
+
+    left = [number for number in range(len(pairs)) if number not in found]
+    ask(left)
+    for is_last in [False] * (_MOST_TRIES - 2) + [True]:
+        for number in [number for number in left if _was_disturbed(found[number])]:
+            ask([number], is_last=is_last)
+    return [found[number] for number in range(len(pairs))]
 
 
 def verify(
@@ -271,23 +250,23 @@ def gather(
         settings: what a problem must show.
         store: verdicts of an earlier run, and where this run's are kept.
     """
-    executor = Executor(judge, store)
+    run = partial(run_pairs, judge=judge, store=store)
     made = [process_row(candidate, "verify", plan) for candidate in candidates]
     runnable = [item for item in made if isinstance(item, VerificationPlan)]
     # With generous limits first.
-    _run_all(executor, [(item, attempt) for item in runnable for attempt in item.accepted])
+    _run_all(run, [(item, attempt) for item in runnable for attempt in item.accepted])
     for item in runnable:
         for attempt in item.passing():
             attempt.fastest_seconds = [test.cpu_seconds for test in attempt.verdicts[0].tests]
     for repeat in range(1, settings.runs - 1):
-        _run_again(executor, runnable, repeat)
+        _run_again(run, runnable, repeat)
     sound = [item for item in runnable if item.passing()]
-    derive_limits(executor.run, sound, first=settings.runs)
+    derive_limits(run, sound, first=settings.runs)
     if settings.runs > 1:
-        _run_again(executor, sound, settings.runs - 1)
+        _run_again(run, sound, settings.runs - 1)
     sound = [item for item in sound if item.passing()]
-    _run_trivial(executor, sound)
-    _run_others(executor, sound, settings)
+    _run_trivial(run, sound)
+    _run_others(run, sound, settings)
     return [_evidence(item) if isinstance(item, VerificationPlan) else item for item in made]
 
 
@@ -299,10 +278,10 @@ def _was_disturbed(verdict: Verdict) -> bool:
     return any(test.detail.startswith("wall") and test.cpu_seconds > _WORKED_SHARE * test.wall_seconds for test in late)
 
 
-def _run_again(executor: Executor, plans: Sequence[VerificationPlan], repeat: int) -> None:
+def _run_again(run: Run, plans: Sequence[VerificationPlan], repeat: int) -> None:
     """Run the accepted programs that passed so far once more, with the tests in another order."""
     pairs = [(item, attempt) for item in plans for attempt in item.passing()]
-    for (_, attempt), verdict in zip(pairs, _run_turned(executor.run, pairs, repeat), strict=True):
+    for (_, attempt), verdict in zip(pairs, _run_turned(run, pairs, repeat), strict=True):
         attempt.verdicts.append(verdict)
 
 
@@ -314,30 +293,31 @@ def _run_turned(run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], rep
         for (item, attempt), order in zip(pairs, orders, strict=True)
     ])  # fmt: skip
     for (_, attempt), verdict, order in zip(pairs, verdicts, orders, strict=True):
-        attempt.note_seconds(verdict, order)
+        for number, test in zip(order, verdict.tests, strict=False):
+            attempt.fastest_seconds[number] = min(attempt.fastest_seconds[number], test.cpu_seconds)
     return verdicts
 
 
-def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
+def _run_trivial(run: Run, plans: Sequence[VerificationPlan]) -> None:
     pairs = [(item, attempt) for item in plans for attempt in item.trivial]
     for item, attempt in pairs:
         tests = item.candidate.tests
         attempt.order = (max(range(len(tests)), key=lambda number: len(tests[number].output)),)
-    _run_all(executor, pairs, [item.answer_seconds for item, _ in pairs])
+    _run_all(run, pairs, [item.answer_seconds for item, _ in pairs])
     again = [(item, attempt) for item, attempt in pairs if attempt.verdicts[0].is_accepted]
     for _, attempt in again:
         attempt.order = ()
         attempt.verdicts.clear()
-    _run_all(executor, again)
+    _run_all(run, again)
 
 
-def _run_others(executor: Executor, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
+def _run_others(run: Run, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
     """Run the programs that are known to fail: the wrong ones, then those that are right and too slow.
 
     The slow meet the tests that will be kept first, the longest of them before the others: they are stopped at the
     first limit, and what counts is whether a kept test stops them.
     """
-    _run_all(executor, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW])
+    _run_all(run, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW])
     pairs = [(item, one) for item in plans for one in item.others if one.role in TOO_SLOW]
     for item in {id(item): item for item, _ in pairs}.values():
         kept, tests = chosen_tests(_evidence(item), settings), item.candidate.tests
@@ -345,19 +325,17 @@ def _run_others(executor: Executor, plans: Sequence[VerificationPlan], settings:
         for one in item.others:
             one.order = tuple(order) if one.role in TOO_SLOW else one.order
     limits = [item.seconds_by_language.get(one.program.language, item.limit_seconds) for item, one in pairs]
-    _run_all(executor, pairs, limits)
+    _run_all(run, pairs, limits)
 
 
-def _run_all(
-    executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]], seconds: Sequence[float | None] = ()
-) -> None:
+def _run_all(run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], seconds: Sequence[float | None] = ()) -> None:
     """Run each program once, under these limits or those of its plan."""
     limits = seconds or [None] * len(pairs)
     asked = [
         (attempt.program, item.problem(attempt.program.language, seconds=limit, order=attempt.order))
         for (item, attempt), limit in zip(pairs, limits, strict=True)
     ]
-    for (_, attempt), verdict in zip(pairs, executor.run(asked), strict=True):
+    for (_, attempt), verdict in zip(pairs, run(asked), strict=True):
         attempt.verdicts.append(verdict)
 
 
@@ -428,8 +406,7 @@ def cost_of(seconds: float) -> float:
 
 def _multiplier_of(candidate: Candidate) -> float:
     """Return what a limit is over the slowest accepted run: the source's own number, but no less than the headroom."""
-    stated = candidate.time_multiplier
-    return MULTIPLIER if stated is None else max(stated, _HEADROOM)
+    return max(candidate.time_multiplier or MULTIPLIER, _HEADROOM)
 
 
 def _set_limits(item: VerificationPlan) -> None:
@@ -447,33 +424,25 @@ def _set_limits(item: VerificationPlan) -> None:
     item.limit_seconds, item.answer_seconds = float(limit), float(answers)
     if given is None:
         for attempt in item.passing():
-            own = min(float(max(1, math.ceil(max(attempt.fastest_seconds) * multiplier))), steps[-1])
-            known = item.seconds_by_language.get(attempt.program.language, 0.0)
-            item.seconds_by_language[attempt.program.language] = max(known, own)
+            language, whole = attempt.program.language, math.ceil(max(attempt.fastest_seconds) * multiplier)
+            own = min(float(max(1, whole)), steps[-1])
+            item.seconds_by_language[language] = max(item.seconds_by_language.get(language, 0.0), own)
         item.seconds_by_language[item.candidate.programming_language] = item.answer_seconds
     peak = max(test.memory_mib for attempt in item.passing() for test in attempt.verdicts[0].tests)
     memory = item.candidate.memory_limit_mib
     if memory is None or peak > memory:
         memory = max(_MEMORY_MIB, whole_mebibytes(2 * peak))
     item.memory_mib = memory
-    item.candidate = item.candidate.change(
-        "verify",
-        STEP,
-        "from what accepted programs take",
-        time_limit_seconds=item.answer_seconds,
-        memory_limit_mib=memory,
-    )
+    limits = {"time_limit_seconds": item.answer_seconds, "memory_limit_mib": memory}
+    item.candidate = item.candidate.change("verify", STEP, "from what accepted programs take", **limits)
 
 
 def _undecided(item: VerificationPlan) -> list[Attempt]:
     """Return the accepted programs whose time on a test decides between two limits and is close to the boundary."""
-    passing, given = item.passing(), item.candidate.time_limit_seconds
-    steps = LIMIT_STEPS_SECONDS
+    passing, given, steps = item.passing(), item.candidate.time_limit_seconds, LIMIT_STEPS_SECONDS
     boundaries = [step / _multiplier_of(item.candidate) for step in steps]
     if given is not None:
         boundaries += [limit / _HEADROOM for limit in (given, *steps)]
-    slowest = [
-        max(attempt.fastest_seconds[number] for attempt in passing) for number in range(len(item.candidate.tests))
-    ]
+    slowest = [max(seconds) for seconds in zip(*(attempt.fastest_seconds for attempt in passing), strict=True)]
     close = [boundary for boundary in boundaries if any(is_close(seconds, boundary) for seconds in slowest)]
     return [a for a in passing if any(is_close(seconds, b) for seconds in a.fastest_seconds for b in close)]
