@@ -1,7 +1,7 @@
 """Which disguised benchmark problems are found, and which near misses are flagged: `python benchmarks/disguises.py`.
 
 The problems are in tests/data/behaviour/planted.jsonl: stories, paraphrases and translations of problems of HumanEval,
-MBPP and LiveCodeBench, with tests of their own, and near misses; half of either held out from the choice of thresholds.
+MBPP and LiveCodeBench, with tests of their own, and near misses; most of either held out from the choice of thresholds.
 The benchmarks are read from the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project).
 """
 

@@ -1,6 +1,7 @@
 """Benchmark problems in disguise, and near misses, written by hand: stories, paraphrases, translations, other formats.
 
-They are in `planted.jsonl`, one a line. Every other one is held out: no threshold was chosen on it.
+They are in `planted.jsonl`, one a line, their words and programs CC0. The first 59 and 34 are those that thresholds and
+rules were chosen on.
 """
 
 from __future__ import annotations
@@ -30,16 +31,13 @@ class Planted:
     is_copy: bool = True
     has_code: bool = True
     """Whether the program comes with the problem, or only its tests."""
+    is_held_out: bool = False
+    """Nothing was chosen on it: written by somebody who had not read how copies are found."""
 
     @property
     def titles(self) -> frozenset[str]:
         """Return its titles there: MBPP has some problems twice."""
         return frozenset(self.of.removeprefix("lcb:").split(" or "))
-
-    @property
-    def is_held_out(self) -> bool:
-        """Every other one."""
-        return (DISGUISED if self.is_copy else NEAR_MISSES).index(self) % 2 == 1
 
     def candidate(self, number: int) -> Candidate:
         """Return the row as it would come from somewhere, with the answers of its own program."""

@@ -1,0 +1,104 @@
+"""Which verdicts stay with other seeds and another warm start: `python studies/repeated.py`, from the records alone.
+
+The repeat's runs were `microcoder study --all --quick --seeds-from 100`; `--records FOLDER` writes their records anew
+from a folder of runs. Published and repeat are each judged as one family of claims, and put beside each other.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from microcoder.judge.core.files import write_text
+from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, judge_studies
+from microcoder.lab.studies.design import INSIGHTS, QUICK, Study, find_studies
+from microcoder.lab.studies.pages import format_effect
+from microcoder.lab.studies.verdicts import ClaimFinding
+from microcoder.lab.studies.work import pack_records, plan_work, unpacked
+
+INSIGHTS_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "insights"
+RECORDS = INSIGHTS_FOLDER / "repeated-records.tar.xz"
+PAGE = INSIGHTS_FOLDER / "repeated.md"
+SEEDS_FROM = 100
+
+
+def write_records(runs: Path) -> None:
+    """Pack what the finished runs of the repeat recorded, of all studies in one file."""
+    files = find_studies(None, folder=INSIGHTS_FOLDER.parents[1] / "studies")
+    (catalogue,) = runs.glob("*/runs.json")
+    code = catalogue.parent.name
+    planned = [plan_work(file, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM) for file in files]
+    pack_records([work for works in planned for work in works], RECORDS)
+
+
+def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
+    """Return the studies judged by the published records, and by those of the repeat."""
+    files = find_studies(None, folder=INSIGHTS_FOLDER.parents[1] / "studies")
+    published = judge_studies(files, scale=QUICK, root=INSIGHTS_FOLDER / "results.json")
+    with unpacked(RECORDS) as runs:
+        repeated = judge_studies(files, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM)
+    return published, repeated
+
+
+def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) -> str:
+    """Return the page: the share of verdicts that stayed, and each claim's two effects."""
+    before, after = _by_claim(published), _by_claim(repeated)
+    rows, stayed, signs = [], [], []
+    for name in [*INSIGHTS, *(name for name in before if name not in INSIGHTS)]:
+        study, old = before[name]
+        new = after[name][1]
+        if old.primary is None or old.primary.effect is None or new.primary is None or new.primary.effect is None:
+            continue
+        is_concluded = old.verdict.is_conclusive or old.verdict is ClaimFinding.CONSTRUCTED
+        has_sign = old.primary.effect.value * new.primary.effect.value > 0
+        if is_concluded:
+            stayed.append(old.verdict is new.verdict)
+        signs.append(has_sign)
+        said = ("yes" if old.verdict is new.verdict else "**no**") if is_concluded else "sign" if has_sign else "-"
+        rows.append(
+            f"| {name} | {old.claim.short} | {old.verdict} | {format_effect(old.primary, study)} | {new.verdict} | "
+            f"{format_effect(new.primary, study)} | {said} |"
+        )
+    kept = f"{sum(stayed)} of {len(stayed)} concluded verdicts stayed ({sum(stayed) / len(stayed):.0%})"
+    made = next(study.record.made for study in repeated)
+    seeds = [", ".join(map(str, studies[0].record.seeds)) for studies in (published, repeated)]
+    return "\n".join(
+        [
+            "# The claims repeated",
+            "",
+            f"All studies were run again with other seeds ({seeds[1]} in place of {seeds[0]}) and another warm-started",
+            f"model. **{kept}**; {sum(signs)} of {len(signs)} effects have the sign of before.",
+            "",
+            "Verdicts are corrected for all 34 claims on either side. The last column says of a concluded claim",
+            "whether its verdict stayed, and of an open one whether its sign did.",
+            "",
+            "| | claim | published | effect, 95 % interval | repeated | effect, 95 % interval | stayed |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
+            *rows,
+            "",
+            f"Every number comes from [results.json](results.json) and the [records of the repeat]({RECORDS.name}):",
+            "",
+            "```console",
+            f"microcoder study --all --quick --seeds-from {SEEDS_FROM}",
+            "python studies/repeated.py  # this page, from these records",
+            "```",
+            "",
+            f"The first study's work: {made}",
+            "",
+        ]
+    )
+
+
+def _by_claim(judged: Sequence[JudgedStudy]) -> Mapping[str, tuple[Study, ClaimResult]]:
+    return {result.claim.id: (study.file.study, result) for study in judged for result in study.claims}
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case []:
+            write_text(PAGE, describe(*judge_both()))
+        case ["--records", runs]:
+            write_records(Path(runs))
+        case _:
+            sys.exit("type: python studies/repeated.py [--records FOLDER_OF_RUNS]")
