@@ -306,21 +306,20 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
 """By name; the lineage of a test names the mutation that it was made by."""
 
 
-def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int, is_checked: bool = False) -> Values | None:
+def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int) -> Values | None:
     """Return an input made from another one; None where no try meets the model, or nothing changes.
 
     Args:
         mutation: a name of `MUTATIONS`; one to three of it are made.
-        is_checked: it need not meet the model, since a validator is asked about it; up to eight are made.
     """
     source = random.Random(seed)
     for _ in range(_TRIES):
         values = deepcopy(list(parent))
-        for _ in range(source.randint(1, 8 if is_checked else 3)):
+        for _ in range(source.randint(1, 3)):
             MUTATIONS[mutation](values, source)
         _repair(model, values)
         made = tuple(values)
-        if made != parent and (is_checked or model.fits(made)):
+        if made != parent and model.fits(made):
             return made
     return None
 

@@ -184,8 +184,7 @@ def _find_inputs(
         if isinstance(understanding, str):
             dropped[f"not mutated: {understanding}"] += 1
         else:
-            is_checked = validators is not None
-            add(mutate_known(candidate, understanding, dropped, seed=settings.seed, is_checked=is_checked))
+            add(mutate_known(candidate, understanding, dropped, seed=settings.seed))
     if validators and len(found) < settings.min_hidden_tests and endpoint is not None:
         add(ask_for_inputs(endpoint, judge, candidate, dropped, seed=settings.seed))
     return list(found.values())
