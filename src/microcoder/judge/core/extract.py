@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.extensions import Extension, load_extension
-from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import CodeBlock, Program
 
 ALIASES = {
@@ -98,25 +97,12 @@ def is_response(text: str, language: str) -> bool:
     """Whether a text given as a program is a whole response: it holds a closed block and, of Python, does not parse."""
     if not _MARK.search(text) or not find_blocks(text, language)[0]:
         return False
-    if language != "python":
-        return True
-    try:
-        parse_source(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True
-    except EvaluatorFault:
-        return False
-    return False
+    return language != "python" or try_parse(text) is None
 
 
 def read_block(response: str, block: CodeBlock) -> str:
     """Return the code of a block, what was undone to it included."""
     return _undo(response[block.start : block.end], block.undone)
-
-
-def tag_means(tag: str, language: str) -> bool:
-    """Whether a block's tag names a language."""
-    return tag == language or tag in ALIASES.get(language, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +125,8 @@ def sketch(code: str, language: str) -> Sketch:
         return Sketch("{" in code or ";" in code, "{" in code)
     if code.lstrip()[:1] in ("+", "-"):  # Lines of a diff.
         return Sketch()
-    try:
-        tree = parse_source(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+    tree = try_parse(code)
+    if tree is None:
         return Sketch()
     is_active = any(
         not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign))
@@ -257,11 +242,7 @@ class _Scan:
         self._num_parses += 1
         if self._num_parses > _MOST_PARSES or len(code) > _MOST_PARSED_CHARACTERS:
             return False
-        try:
-            parse_source(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
-            return False
-        return True
+        return try_parse(code) is not None
 
 
 def _find_fences(text: str) -> Iterator[_Fence]:
@@ -354,7 +335,7 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
             continue
         does = sketch(code, language) if block.compiles is not False else Sketch()
         stands = does.stands and does.uses.isdisjoint(defined)
-        if tag_means(block.tag, language):
+        if block.tag == language or block.tag in ALIASES.get(language, ()):
             rank = (8 if stands else 6) if does.acts else 4 - bool(block.compiles)
         elif block.tag in NO_PROGRAM:
             rank = 0
