@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from microcoder.judge import Execution, Invocation
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import find_language
+from microcoder.judge.run.executions import longest_wall_seconds
 from microcoder.judge.serve.api import lay_out
 from microcoder.judge.serve.reading import ReadRoute, Refused
 from microcoder.judge.serve.service import Service
@@ -68,7 +69,7 @@ def build_router(service: Service) -> APIRouter:
                 request.args,
                 lay_out(files),
                 cpu_seconds=run_seconds,
-                wall_seconds=min(run_seconds + _EXTRA_SECONDS, service.settings.max_wall_seconds),
+                wall_seconds=min(run_seconds + _EXTRA_SECONDS, longest_wall_seconds(service.settings.max_cpu_seconds)),
                 memory_limit_mib=memory_mib,
             ),
             # Its client waits as long; what is answered 504 it sends again.

@@ -193,7 +193,8 @@ class Service:
             yield None
             while left:
                 wait_seconds = max(0.0, min(BEAT_SECONDS, give_up - time.monotonic()))
-                landed, _ = await asyncio.wait((*left, over), timeout=wait_seconds, return_when=asyncio.FIRST_COMPLETED)
+                some: list[asyncio.Future[Any]] = [*left, over]
+                landed, _ = await asyncio.wait(some, timeout=wait_seconds, return_when=asyncio.FIRST_COMPLETED)
                 if over in landed:
                     raise shutting_down()
                 if not landed and time.monotonic() >= give_up:
