@@ -223,24 +223,19 @@ def ask_endpoint(
     chat_template_options: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
     """Yield a response to each request as it arrives."""
-    todo: queue.SimpleQueue[ResponseRequest] = queue.SimpleQueue()
+    todo = iter(tuple(requests))
     done: queue.SimpleQueue[tuple[ResponseRequest, Completion] | Exception] = queue.SimpleQueue()
-    for request in requests:
-        todo.put(request)
     client = Endpoint(config)
     stopped = threading.Event()
 
     def work() -> None:
-        while not stopped.is_set():
-            try:
-                request = todo.get_nowait()
-            except queue.Empty:
-                return
-            try:
+        try:
+            for request in todo:
+                if stopped.is_set():
+                    return
                 done.put((request, client.complete(_write_body(config, request, sampling, chat_template_options))))
-            except Exception as error:  # handed to the caller's thread, which raises it
-                done.put(error)
-                return
+        except Exception as error:  # handed to the caller's thread, which raises it
+            done.put(error)
 
     # Daemons: Ctrl-C must not wait for a model that is still thinking.
     for _ in range(min(config.concurrency, len(requests))):

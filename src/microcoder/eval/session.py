@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -70,11 +71,11 @@ def run_evaluation(
         check_same_config(folder, config, neutral=NEUTRAL_KEYS)
     observer.phase("reading the benchmark")
     ask = build_asker(config)
-    questions = load_questions(config, note=observer.note)
+    run = _Evaluation(folder, config, load_questions(config, note=observer.note), ask, observer)
     with folder.lock():
-        _open_folder(folder, config, questions, ask, command=command)
-        _collect_samples(folder, config, questions, ask, observer=observer)
-        _judge_samples(folder, config, questions, observer=observer)
+        run.open_folder(command)
+        run.collect_samples()
+        run.judge_samples()
         results = summarise(folder, pass_at=config.pass_at)
         write_json(folder.results, results)
         write_text(folder.report, f"# {results['name']}\n\n{render_results(results)}\n")
@@ -86,38 +87,131 @@ def digest_config(config: EvalConfig) -> str:
     return digest_keys(config, neutral=NEUTRAL_KEYS)
 
 
-def _open_folder(
-    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, command: Sequence[str]
-) -> None:
-    """Write the manifest of a new evaluation, or check that an old one has the same problems."""
-    named, source = "\n".join(f"{q.id} {q.digest}" for q in questions), ask.style.source
-    asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
-    origin = {
-        "benchmark": {"num_problems": len(questions), "digest": hashlib.sha256(named.encode()).hexdigest()[:16]},
-        "generations": digest_input(config.generation.path)
-        if isinstance(config.generation, GenerationFile) and config.generation.path.is_file()
-        else None,
-        "prompt": {"digest": hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]},
-        **_digest_extensions(config),
-    }
-    if folder.has_begun:
-        # Another process may have come first.
-        check_same_config(folder, config, neutral=NEUTRAL_KEYS)
-        check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
-        return
-    # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
-    with Judge(workers=1, **config.judging.judge_options()) as judge:
-        isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
-    manifest = {
-        **describe_start(config, name=folder.root.name, command=command),
-        "kind": "evaluation",
-        "digest": digest_config(config),
-        **origin,
-        "isolation": isolation,
-        "environment": environment,
-    }
-    write_json(folder.manifest, manifest)
-    write_rows(folder.questions, map(question_record, questions))
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    folder: EvaluationFolder
+    config: EvalConfig
+    questions: list[Question]
+    ask: Asker
+    observer: EvaluationObserver
+
+    def open_folder(self, command: Sequence[str]) -> None:
+        """Write the manifest of a new evaluation, or check that an old one has the same problems."""
+        folder, config, ask = self.folder, self.config, self.ask
+        named, source = "\n".join(f"{q.id} {q.digest}" for q in self.questions), ask.style.source
+        asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
+        generation = config.generation
+        is_file = isinstance(generation, GenerationFile) and generation.path.is_file()
+        origin = {
+            "benchmark": {"num_problems": len(self.questions), "digest": _shorten_digest(named)},
+            "generations": digest_input(generation.path) if is_file else None,
+            "prompt": {"digest": _shorten_digest(json.dumps(asked))},
+            **_digest_extensions(config),
+        }
+        if folder.has_begun:
+            # Another process may have come first.
+            check_same_config(folder, config, neutral=NEUTRAL_KEYS)
+            check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
+            return
+        # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
+        with Judge(workers=1, **config.judging.judge_options()) as judge:
+            isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
+        manifest = {
+            **describe_start(config, name=folder.root.name, command=command),
+            "kind": "evaluation",
+            "digest": digest_config(config),
+            **origin,
+            "isolation": isolation,
+            "environment": environment,
+        }
+        write_json(folder.manifest, manifest)
+        write_rows(folder.questions, map(question_record, self.questions))
+
+    def collect_samples(self) -> None:
+        """Read the answers, or have the model give those that are not there yet."""
+        folder, config, sampling = self.folder, self.config, self.config.sampling
+        done, extract = folder.read_samples(), build_extractor(config.extractor)
+        if isinstance(config.generation, GenerationFile):
+            found = read_samples(config.generation, self.questions, extract)
+            if found.num_ignored:
+                self.observer.note(f"{found.num_ignored} answers to problems outside the selection were ignored")
+            if len(done) < len(found.samples):
+                write_rows(folder.samples, (sample.as_record() for sample in found.samples))
+            return
+        requests = [
+            ResponseRequest(
+                question.id, index, build_messages(question, config, self.ask), _seed(sampling.seed, question.id, index)
+            )
+            for question in self.questions
+            for index in range(sampling.num_samples)
+            if (question.id, index) not in done
+        ]
+        if not requests:
+            return
+        options = config.prompt.chat_template_options
+        if isinstance(config.generation, EndpointGeneration):
+            responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
+        else:
+            responses = generate_locally(
+                config.generation, requests, sampling, chat_template_options=options, note=self.observer.note
+            )
+        by_id = {question.id: question for question in self.questions}
+        self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
+        for request, response in responses:
+            sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, extract)
+            append_row(folder.samples, sample.as_record())
+            self.observer.advance(sample.extraction)
+
+    def judge_samples(self) -> None:
+        """Judge what has no verdict yet, some problems at a time."""
+        samples, judged = self.folder.read_samples(), self.folder.judged()
+        pending: dict[str, list[Sample]] = {}
+        for key, sample in sorted(samples.items()):
+            if key not in judged:
+                pending.setdefault(sample.problem_id, []).append(sample)
+        self.observer.phase("judging", done=len(judged), total=len(samples))
+        group: list[tuple[Problem, Sample]] = []
+        num_bytes = 0
+        for question in self.questions:
+            if question.id not in pending:
+                continue
+            problem = question.load()
+            num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
+            group += [(problem, sample) for sample in pending[question.id]]
+            if num_bytes > _TESTS_AT_ONCE_BYTES:
+                self._judge_group(group)
+                group, num_bytes = [], 0
+        if group:
+            self._judge_group(group)
+        counts = Counter(row["verdict"] for row in self.folder.read_verdicts().values())
+        if num_faults := counts.get("sandbox_fault", 0):
+            self.observer.note(
+                f"{num_faults} samples have no verdict because the sandbox failed; they are in no result; "
+                "type the same command again to judge only these"
+            )
+
+    def _judge_group(self, group: Sequence[tuple[Problem, Sample]]) -> None:
+        folder, judging = self.folder, self.config.judging
+
+        def keep(index: int, verdict: Verdict) -> None:
+            sample = group[index][1]
+            row = verdict_record("", verdict) | {"problem_id": sample.problem_id, "sample_index": sample.sample_index}
+            del row["id"]
+            append_row(folder.verdicts, row)
+            self.observer.advance(verdict.outcome.value)
+
+        with Judge(workers=judging.workers, **judging.judge_options()) as judge:
+            began, now = (
+                {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
+                for each in (folder.read_manifest()["environment"], judge.environment.as_record())
+            )
+            check_unchanged(folder.root, began, now, DataError)
+            programs = [Program(sample.program, problem.language, sample.extraction) for problem, sample in group]
+            judge.judge(programs, [problem for problem, _ in group], on_verdict=keep)
+
+
+def _shorten_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
@@ -128,103 +222,6 @@ def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
     if named is not None and (reader := find_source(named)):
         brought.append(reader)
     return {"extensions": {f"{one.noun} {one.reference}": one.digest for one in brought}} if brought else {}
-
-
-def _collect_samples(
-    folder: EvaluationFolder,
-    config: EvalConfig,
-    questions: Sequence[Question],
-    ask: Asker,
-    *,
-    observer: EvaluationObserver,
-) -> None:
-    done = folder.read_samples()
-    if isinstance(config.generation, GenerationFile):
-        found = read_samples(config.generation, questions, build_extractor(config.extractor))
-        if found.num_ignored:
-            observer.note(f"{found.num_ignored} answers to problems outside the selection were ignored")
-        if len(done) < len(found.samples):
-            write_rows(folder.samples, (sample.as_record() for sample in found.samples))
-        return
-    sampling = config.sampling
-    requests = [
-        ResponseRequest(
-            question.id, index, build_messages(question, config, ask), _seed(sampling.seed, question.id, index)
-        )
-        for question in questions
-        for index in range(sampling.num_samples)
-        if (question.id, index) not in done
-    ]
-    if not requests:
-        return
-    options = config.prompt.chat_template_options
-    if isinstance(config.generation, EndpointGeneration):
-        responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
-    else:
-        responses = generate_locally(
-            config.generation, requests, sampling, chat_template_options=options, note=observer.note
-        )
-    extract, by_id = build_extractor(config.extractor), {question.id: question for question in questions}
-    observer.phase("generating", done=len(done), total=len(done) + len(requests))
-    for request, response in responses:
-        sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, extract)
-        append_row(folder.samples, sample.as_record())
-        observer.advance(sample.extraction)
-
-
-def _judge_samples(
-    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: EvaluationObserver
-) -> None:
-    samples, judged = folder.read_samples(), folder.judged()
-    pending: dict[str, list[Sample]] = {}
-    for key, sample in sorted(samples.items()):
-        if key not in judged:
-            pending.setdefault(sample.problem_id, []).append(sample)
-    observer.phase("judging", done=len(judged), total=len(samples))
-    group: list[tuple[Question, Problem, Sample]] = []
-    num_bytes = 0
-    for question in questions:
-        if question.id not in pending:
-            continue
-        problem = question.load()
-        num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
-        group += [(question, problem, sample) for sample in pending[question.id]]
-        if num_bytes > _TESTS_AT_ONCE_BYTES:
-            _judge_group(folder, config, group, observer=observer)
-            group, num_bytes = [], 0
-    if group:
-        _judge_group(folder, config, group, observer=observer)
-    counts = Counter(row["verdict"] for row in folder.read_verdicts().values())
-    if num_faults := counts.get("sandbox_fault", 0):
-        observer.note(
-            f"{num_faults} samples have no verdict because the sandbox failed; they are in no result; "
-            "type the same command again to judge only these"
-        )
-
-
-def _judge_group(
-    folder: EvaluationFolder,
-    config: EvalConfig,
-    group: Sequence[tuple[Question, Problem, Sample]],
-    *,
-    observer: EvaluationObserver,
-) -> None:
-    programs = [Program(sample.program, question.problem.language, sample.extraction) for question, _, sample in group]
-
-    def keep(index: int, verdict: Verdict) -> None:
-        sample = group[index][2]
-        row = verdict_record("", verdict) | {"problem_id": sample.problem_id, "sample_index": sample.sample_index}
-        del row["id"]
-        append_row(folder.verdicts, row)
-        observer.advance(verdict.outcome.value)
-
-    with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
-        began, now = (
-            {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
-            for each in (folder.read_manifest()["environment"], judge.environment.as_record())
-        )
-        check_unchanged(folder.root, began, now, DataError)
-        judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.records import read_records, write_lines
+from microcoder.judge.core.files import write_text
+from microcoder.judge.core.records import read_records
 from microcoder.judge.core.types import Problem
 
 
@@ -40,4 +41,4 @@ def read_problems(path: Path) -> list[Problem]:
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
     """Write a problem file by an atomic rename."""
-    write_lines(path, problems)
+    write_text(path, "".join(problem.model_dump_json(exclude_defaults=True) + "\n" for problem in problems))

@@ -152,7 +152,9 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
             return _conclude("tokens" if is_right else "", text, wanted, agree)
         case "float":
             agree = _float_agreement(checker)
-            is_right = tokens_agree(text, wanted, agree) or _values_agree(text, wanted, agree)
+            is_right = tokens_agree(text, wanted, agree) or _find_value_method(
+                text, wanted, agree, lambda line, other: tokens_agree(line, other, agree)
+            )
             return _conclude("float" if is_right else "", text, wanted, agree)
         case "unordered":
             difference = find_unordered_difference(text, wanted, checker)
@@ -177,13 +179,21 @@ def _find_method(text: str, wanted: str) -> str:
     plain = wanted.lower()
     if any(word in plain for word in _WORDS) and agree_in_step(lines(text), lines(wanted), _words_on_a_line_agree):
         return "words"
+    return _find_value_method(text, wanted, numbers_agree, _words_on_a_line_agree)
+
+
+def _find_value_method(text: str, wanted: str, agree: Agree, lines_agree: Agree) -> str:
+    """Return whether two texts are the same value, or the same values line by line; empty if neither."""
     if not _ANY_VALUE.search(wanted):
         return ""
-    if same_literal(text, wanted, numbers_agree):
+    if same_literal(text, wanted, agree):
         return "value"
-    if "\n" in wanted and agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree):
-        return "value_lines"
-    return ""
+
+    def agree_on_a_line(line: str, other: str) -> bool:
+        return same_literal(line, other, agree) or lines_agree(line, other)
+
+    is_right = "\n" in wanted and agree_in_step(lines(text), lines(wanted), agree_on_a_line)
+    return "value_lines" if is_right else ""
 
 
 def _same_word(token: str, wanted: str) -> bool:
@@ -207,31 +217,12 @@ def _float_agreement(checker: Checker) -> Agree:
     return agree
 
 
-def _values_agree(text: str, wanted: str, agree: Agree) -> bool:
-    """Whether two texts are the same value, or the same values line by line."""
-
-    def agree_on_a_line(line: str, other: str) -> bool:
-        return tokens_agree(line, other, agree) or same_literal(line, other, agree)
-
-    if not _ANY_VALUE.search(wanted):
-        return False
-    if same_literal(text, wanted, agree):
-        return True
-    return "\n" in wanted and agree_in_step(lines(text), lines(wanted), agree_on_a_line)
-
-
 def _words_on_a_line_agree(line: str, wanted: str) -> bool:
     """Let letter case differ only on lines that are nothing but such words and numbers: `True story` is text."""
     if wanted.lower() in _WORDS:
         return line.rstrip(WHITE_SPACE).lower() == wanted.lower()
     is_answer = all(token.lower() in _WORDS or is_number(token) for token in tokens(wanted))
     return tokens_agree(line, wanted, _numbers_or_words_agree if is_answer else numbers_agree)
-
-
-def _values_on_a_line_agree(line: str, wanted: str) -> bool:
-    if same_literal(line, wanted, numbers_agree):
-        return True
-    return _words_on_a_line_agree(line, wanted)
 
 
 def _conclude(method: str, text: str, wanted: str, agree: Agree) -> Comparison:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, repeat
@@ -214,15 +214,12 @@ def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
         mine = dict(zip(map(_canonical, value.keys), value.items, strict=True))
         theirs = dict(zip(map(_canonical, wanted.keys), wanted.items, strict=True))
         return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key], numbers_agree) for key in theirs)
-    return _same_set(value.items, wanted.items, lambda one, other: _same(one, other, numbers_agree))
-
-
-def _same_set(items: list[Node], wanted: list[Node], agree: Callable[[Node, Node], bool]) -> bool:
-    mine = {_canonical(item): item for item in items}
-    theirs = {_canonical(item): item for item in wanted}
+    mine = {_canonical(item): item for item in value.items}
+    theirs = {_canonical(item): item for item in wanted.items}
     rest = [mine[key] for key in mine.keys() - theirs.keys()]
     missing = [theirs[key] for key in theirs.keys() - mine.keys()]
-    return len(rest) == len(missing) and match_all(rest, missing, agree) is None
+    is_paired = len(rest) == len(missing)
+    return is_paired and match_all(rest, missing, lambda one, other: _same(one, other, numbers_agree)) is None
 
 
 def _canonical(value: Node) -> str:

@@ -284,14 +284,11 @@ def _difference(value: object, expected: object, rules: ValueRules) -> str:
         return _list_difference(value, expected, rules)
     if isinstance(expected, dict):
         return _dict_difference(value, expected, rules)
-    if rules.is_strict:
-        is_equal = type(value) is type(expected) and value == expected
-    elif isinstance(expected, float) and isinstance(value, (int, float)):
+    if isinstance(expected, float) and isinstance(value, (int, float)) and not rules.is_strict:
         is_equal = values_agree(value, expected, rules.tolerance)
-    elif isinstance(expected, (int, float)):
-        is_equal = isinstance(value, (int, float)) and value == expected
     else:
-        is_equal = type(value) is type(expected) and value == expected
+        are_numbers = isinstance(expected, int) and isinstance(value, (int, float)) and not rules.is_strict
+        is_equal = (are_numbers or type(value) is type(expected)) and value == expected
     return "" if is_equal else f": expected {show(expected)}, got {show(value)}"
 
 

@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.extensions import Extension, load_extension
-from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import CodeBlock, Program
 
 ALIASES = {
@@ -67,7 +66,8 @@ class _Fence:
 
     start: int
     """Offset of the start of its line."""
-    run_start: int
+    code_end: int
+    """Offset of the end of the code that it ends."""
     end: int
     run: str
     tag: str
@@ -98,25 +98,12 @@ def is_response(text: str, language: str) -> bool:
     """Whether a text given as a program is a whole response: it holds a closed block and, of Python, does not parse."""
     if not _MARK.search(text) or not find_blocks(text, language)[0]:
         return False
-    if language != "python":
-        return True
-    try:
-        parse_source(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True
-    except EvaluatorFault:
-        return False
-    return False
+    return language != "python" or try_parse(text) is None
 
 
 def read_block(response: str, block: CodeBlock) -> str:
     """Return the code of a block, what was undone to it included."""
     return _undo(response[block.start : block.end], block.undone)
-
-
-def tag_means(tag: str, language: str) -> bool:
-    """Whether a block's tag names a language."""
-    return tag == language or tag in ALIASES.get(language, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +126,8 @@ def sketch(code: str, language: str) -> Sketch:
         return Sketch("{" in code or ";" in code, "{" in code)
     if code.lstrip()[:1] in ("+", "-"):  # Lines of a diff.
         return Sketch()
-    try:
-        tree = parse_source(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+    tree = try_parse(code)
+    if tree is None:
         return Sketch()
     is_active = any(
         not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign))
@@ -192,10 +178,6 @@ class _Scan:
     def __init__(self, text: str, offset: int, language: str) -> None:
         self._text, self._offset, self._language = text, offset, language
         self._fences = list(_find_fences(text))
-        self._next_tagged: list[int | None] = [None] * len(self._fences)
-        """For each fence, the number of the first later one that opens a block by its tag."""
-        for index in range(len(self._fences) - 1, 0, -1):
-            self._next_tagged[index - 1] = index if self._fences[index].is_tagged else self._next_tagged[index]
         self._num_parses = 0
 
     def blocks(self) -> Iterator[CodeBlock]:
@@ -215,23 +197,21 @@ class _Scan:
         is_compiled = self._language == "python" and opener.tag not in NO_PROGRAM
         if is_compiled and self._num_parses <= _MOST_PARSES:
             for index in ends:
-                block = self._make(opener, self._end_of(fences[index]))
+                block = self._make(opener, fences[index].code_end)
                 if block.compiles:
                     return block, index + 1
             if not (opener.is_alone or opener.is_tagged):
                 return None, place + 1
         first = next((index for index in ends if fences[index].is_alone), ends[0] if ends else None)
-        nested = self._next_tagged[place]
-        if nested is not None and (first is None or nested < first):
+        behind = range(place + 1, len(fences) if first is None else first)
+        nested = next((index for index in behind if fences[index].is_tagged), None)
+        if nested is not None:
             return replace(self._make(opener, fences[nested].start), is_closed=False), nested
         if first is None:
             if not opener.is_alone and not self._text[opener.end + 1 :].strip():
                 return None, len(fences)
             return replace(self._make(opener, len(self._text)), is_closed=False), len(fences)
-        return self._make(opener, self._end_of(fences[first])), first + 1
-
-    def _end_of(self, fence: _Fence) -> int:
-        return fence.start if fence.is_alone else fence.run_start
+        return self._make(opener, fences[first].code_end), first + 1
 
     def _make(self, opener: _Fence, end: int) -> CodeBlock:
         start = min(opener.end + 1, end)
@@ -257,11 +237,7 @@ class _Scan:
         self._num_parses += 1
         if self._num_parses > _MOST_PARSES or len(code) > _MOST_PARSED_CHARACTERS:
             return False
-        try:
-            parse_source(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
-            return False
-        return True
+        return try_parse(code) is not None
 
 
 def _find_fences(text: str) -> Iterator[_Fence]:
@@ -281,7 +257,7 @@ def _find_fences(text: str) -> Iterator[_Fence]:
             is_attribute = "=" in behind or len(behind.split()) <= 1  # Other words behind a fence are prose.
             yield _Fence(
                 start,
-                start + fence.start("run"),
+                start if is_alone else start + fence.start("run"),
                 end,
                 fence["run"],
                 tag,
@@ -354,7 +330,7 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
             continue
         does = sketch(code, language) if block.compiles is not False else Sketch()
         stands = does.stands and does.uses.isdisjoint(defined)
-        if tag_means(block.tag, language):
+        if block.tag == language or block.tag in ALIASES.get(language, ()):
             rank = (8 if stands else 6) if does.acts else 4 - bool(block.compiles)
         elif block.tag in NO_PROGRAM:
             rank = 0

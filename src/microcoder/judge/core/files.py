@@ -113,7 +113,15 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a JSON-lines file; a last line that was cut off by a kill is left out."""
-    return list(_rows(path)) if path.exists() else []
+    # Split as bytes: a kill can cut the last line in the middle of a character.
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            rows.append(json.loads(line))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
+    return rows
 
 
 @contextmanager
@@ -171,16 +179,6 @@ def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema 
 def to_line(row: Mapping[str, Any]) -> str:
     """Return a row of a JSON-lines file, as it is written."""
     return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    # Split as bytes: a kill can cut the last line in the middle of a character.
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines[:-1], 1):
-        try:
-            yield json.loads(line)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
 
 
 T = TypeVar("T")

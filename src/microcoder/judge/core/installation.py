@@ -12,14 +12,13 @@ from urllib.parse import unquote, urlsplit
 
 
 @cache
-def how_to_install(extras: str, *others: str) -> str:
+def how_to_install(extras: str) -> str:
     """Return the command that adds extras, such as `train,verl`, from where this package came: no index has it."""
     try:
         record = metadata.distribution("microcoder").read_text("direct_url.json")
     except metadata.PackageNotFoundError:  # imported from a folder that was never installed
         record = None
-    requirement = describe_requirement(json.loads(record) if record else None, extras)
-    return " ".join(["pip install", requirement, *map(shlex.quote, others)])
+    return f"pip install {describe_requirement(json.loads(record) if record else None, extras)}"
 
 
 def describe_requirement(origin: dict[str, Any] | None, extras: str) -> str:

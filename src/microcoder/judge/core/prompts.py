@@ -126,16 +126,13 @@ def _read_chat(made: object) -> list[Turn]:
 
 
 def _instruction(problem: Problem) -> str:
-    return format_instruction(problem.language, fn_name=problem.fn_name, starter_code=problem.starter_code)
-
-
-def format_instruction(language: str, *, fn_name: str | None, starter_code: str | None) -> str:
     """Return what to ask for: a program that reads stdin, or the function with its signature, in one code block."""
-    starter = f"\n\n```{language}\n{starter_code.rstrip()}\n```" if starter_code else ""
+    language = problem.language
+    starter = f"\n\n```{language}\n{problem.starter_code.rstrip()}\n```" if problem.starter_code else ""
     name, fence = _NAMES.get(language, language.capitalize()), f"one fenced code block (```{language} ... ```)"
-    if fn_name:
+    if problem.fn_name:
         return (
-            f"Implement `{fn_name}` in {name}. Put the complete solution, with the given signature, into "
+            f"Implement `{problem.fn_name}` in {name}. Put the complete solution, with the given signature, into "
             f"{fence}.{starter}"
         )
     return (

@@ -10,7 +10,7 @@ import inspect
 import itertools
 import json
 import textwrap
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -19,7 +19,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
-from microcoder.judge.core.files import new_file
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Problem, Record
 
@@ -110,12 +109,6 @@ def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[st
         inner = list(nested_models(field.annotation)) if field is not None else []
         schema = inner[0] if inner else schema
     return list(schema.model_fields)
-
-
-def write_lines(path: Path, records: Iterable[Record]) -> None:
-    """Write records as JSON lines by an atomic rename."""
-    with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
-        file.writelines(record.model_dump_json(exclude_defaults=True) + "\n" for record in records)
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:

@@ -83,7 +83,10 @@ class RewardSum:
         values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
         if verdict.is_scorable:
             for extension, _ in self.parts:
-                drawn = _draw_for(extension, draw)
+                needs_draw = getattr(extension.function, "needs_draw", False)
+                if needs_draw and draw is None:
+                    raise extension.fault("needs a draw, which only a run has; call it with one: draw=0.5")
+                drawn = (draw,) if needs_draw else ()
                 values[extension.label] = _number(extension, extension(problem, rollout, program, verdict, *drawn))
         known = [value for value in values.values() if value is not None]
         is_whole = len(known) == len(values)
@@ -113,14 +116,6 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
 
 ALL_TESTS = load_rewards([("all_tests", 1.0, {})])
 """The paper's reward."""
-
-
-def _draw_for(extension: Extension, draw: float | None) -> tuple[float, ...]:
-    if not getattr(extension.function, "needs_draw", False):
-        return ()
-    if draw is None:
-        raise extension.fault("needs a draw, which only a run has; call it with one: draw=0.5")
-    return (draw,)
 
 
 def _number(extension: Extension, value: object) -> float | None:

@@ -42,6 +42,14 @@ def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
     raise EvaluatorFault(f"Python's parser failed {_MOST_TRIES} times: {fault}")
 
 
+def try_parse(source: str) -> ast.Module | None:
+    """Return a program's tree; None if it is no Python, or cannot be parsed by the one that this runs on."""
+    try:
+        return parse_source(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+        return None
+
+
 def evaluate_literal(source: str) -> object:
     """Return the value of a literal, as `ast.literal_eval` of a text does; raises like it and like `parse_source`."""
     return ast.literal_eval(parse_source(source.lstrip(" \t"), mode="eval"))

@@ -8,11 +8,11 @@ They speak over one socket each; both ends are ours, sandboxes have no part of i
 
 | from the judge                                         | from a process                                       |
 |--------------------------------------------------------|------------------------------------------------------|
-| workers, options, pace or None to measure it; once     | READY isolation, time scale, pace; or FAILED error   |
-| JUDGE number, program, problem number, problem or None | DONE number, answer or None, counts                  |
-| RUN number, invocation                                 |                                                      |
-| GIVE_UP number                                         |                                                      |
-| FORGET problem number                                  |                                                      |
+| workers, options, pace or None to measure it; once     | `ready` isolation, time scale, pace; `failed` error  |
+| `judge` number, program, problem number, problem/None  | `done` number, answer or None, counts                |
+| `run` number, invocation                               |                                                      |
+| `give_up` number                                       |                                                      |
+| `forget` problem number                                |                                                      |
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Program, Verdict
+from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
 from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
@@ -47,13 +47,6 @@ from microcoder.judge.run.workers import KnownProblem, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
 
-class Kind:
-    """Kinds of messages; those of the two directions are numbered apart."""
-
-    READY, FAILED, DONE = range(3)
-    JUDGE, RUN, GIVE_UP, FORGET = range(4)
-
-
 class Channel:
     """One end of a socket; any thread may send, one receives."""
 
@@ -64,11 +57,8 @@ class Channel:
     def send(self, *message: object) -> None:
         """Send a message; if the other side is gone, the receiving thread notices."""
         packed = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        with self._lock:
-            try:
-                self._connection.send_bytes(packed)
-            except OSError:
-                return
+        with self._lock, contextlib.suppress(OSError):
+            self._connection.send_bytes(packed)
 
     def receive(self) -> tuple[Any, ...] | None:
         """Return the next message, or None once the other side is gone."""
@@ -95,7 +85,15 @@ def main() -> None:
         # It ended before it could be tied to us.
         os._exit(0)
     signal.signal(signal.SIGTERM, _end)
-    JudgeProcess(Channel(descriptor), lock_files).serve()
+    judge = Channel(descriptor)
+    try:
+        if (message := judge.receive()) is not None:
+            JudgeProcess(judge, lock_files, *message).serve()
+    except SystemExit:
+        pass
+    except Exception as error:
+        known = isinstance(error, MicroCoderError)
+        judge.send("failed", error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
     # What still runs are threads whose sandboxes were ended.
     os._exit(0)
 
@@ -107,84 +105,64 @@ def _end(*_: object) -> NoReturn:
 
 
 class JudgeProcess:
-    """Executes the messages of its channel."""
+    """Does what the messages of its channel say, each by the method of its kind."""
 
-    def __init__(self, judge: Channel, lock_files: Sequence[int]) -> None:
-        message = judge.receive()
-        if message is None:
-            os._exit(0)
-        self._judge = judge
-        self._num_workers: int
-        self._options: JudgeOptions
-        self._pace: dict[str, float] | None
-        self._num_workers, self._options, self._pace = message
-        self._lock_files = lock_files
+    def __init__(
+        self,
+        judge: Channel,
+        lock_files: Sequence[int],
+        num_workers: int,
+        options: JudgeOptions,
+        pace: dict[str, float] | None,
+    ) -> None:
+        packages = provide_packages(load_profile(options.packages))
+        self._workers = Workers(num_workers, options, packages, lock_files=lock_files, pace=Pace(pace))
+        self._judge, self._options = judge, options
+        self._is_measured = pace is not None
         self._is_ending = False
-        self._given_up: set[int] = set()
-        self._begun: set[int] = set()
-        self._lock = threading.Lock()
+        self._wanted: set[int] = set()
         self._problems: dict[int, KnownProblem] = {}
 
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
-        options, pace = self._options, self._pace
         try:
-            packages = provide_packages(load_profile(options.packages))
-            self._workers = Workers(self._num_workers, options, packages, lock_files=self._lock_files, pace=Pace(pace))
-        except Exception as error:
-            self._fail(error)
-            return
-        try:
-            if pace is not None:
-                self._judge.send(Kind.READY)
-            else:
-                isolation, scale = self._workers.open()
-                self._judge.send(Kind.READY, isolation, scale, self._workers.pace.best)
+            opened = () if self._is_measured else (*self._workers.open(), self._workers.pace.best)
+            self._judge.send("ready", *opened)
             while (message := self._judge.receive()) is not None:
-                self._take(*message)
-        except SystemExit:
-            pass
-        except Exception as error:
-            self._fail(error)
+                getattr(self, message[0])(*message[1:])
         finally:
             # Tests that are cut off now say nothing about their programs, which another process judges.
             self._is_ending = True
             self._workers.close()
 
-    def _fail(self, error: Exception) -> None:
-        known = isinstance(error, MicroCoderError)
-        self._judge.send(Kind.FAILED, error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
+    def judge(self, number: int, program: Program, known: int, problem: Problem | None) -> None:
+        """Judge a program; its problem comes with the first of them."""
+        if problem is not None:
+            scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
+            prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
+            self._problems[known] = KnownProblem(known, prepared)
+        self._put(number, program, self._problems[known], None)
 
-    def _take(self, kind: int, *content: Any) -> None:
-        match kind, content:
-            case Kind.JUDGE, (int(number), Program() as program, int(known), problem):
-                if problem is not None:
-                    scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
-                    prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
-                    self._problems[known] = KnownProblem(known, prepared)
-                self._put(number, program, self._problems[known], None)
-            case Kind.RUN, (int(number), Invocation() as invocation):
-                self._put(number, invocation.program, None, invocation)
-            case Kind.GIVE_UP, (int(number),):
-                with self._lock:
-                    if number in self._begun:
-                        self._given_up.add(number)
-            case Kind.FORGET, (int(number),):
-                del self._problems[number]
-            case _:
-                raise EvaluatorFault(f"a judge process was sent {kind}, {content!r:.200}")
+    def run(self, number: int, invocation: Invocation) -> None:
+        """Run a program without judging it."""
+        self._put(number, invocation.program, None, invocation)
+
+    def give_up(self, number: int) -> None:
+        """Stop work after its current test, if it is still under way."""
+        self._wanted.discard(number)
+
+    def forget(self, number: int) -> None:
+        """Forget a problem."""
+        del self._problems[number]
 
     def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:
         def finish(answer: Verdict | Execution | None) -> None:
-            with self._lock:
-                self._begun.discard(number)
-                self._given_up.discard(number)
+            self._wanted.discard(number)
             if not self._is_ending:
-                self._judge.send(Kind.DONE, number, answer, self._workers.counts)
+                self._judge.send("done", number, answer, self._workers.counts)
 
-        with self._lock:
-            self._begun.add(number)
-        self._workers.put(Work(program, problem, invocation, lambda: number not in self._given_up, finish))
+        self._wanted.add(number)
+        self._workers.put(Work(program, problem, invocation, lambda: number in self._wanted, finish))
 
 
 _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
@@ -223,15 +201,15 @@ class _Process(Place):
             work = item.work
             with self._sending:
                 if work.problem is None:
-                    self.tell(Kind.RUN, item.number, work.invocation)
+                    self.tell("run", item.number, work.invocation)
                     continue
                 known = work.problem
                 problem = known.prepared.problem if self._sent.add(known) else None
-                self.tell(Kind.JUDGE, item.number, work.program, known.number, problem)
+                self.tell("judge", item.number, work.program, known.number, problem)
                 for number in self._sent.forget():
-                    self.tell(Kind.FORGET, number)
+                    self.tell("forget", number)
             if not work.is_wanted():
-                self.tell(Kind.GIVE_UP, item.number)
+                self.tell("give_up", item.number)
 
     def tell(self, *message: object) -> None:
         """Send it a message, if it runs."""
@@ -335,7 +313,7 @@ class Processes(Fleet[_Process]):
         with self._lock:
             found = [(m, item.number) for m in self.members for item in m.held.values() if item.work is work]
         for member, number in found:
-            member.tell(Kind.GIVE_UP, number)
+            member.tell("give_up", number)
 
     def close(self) -> None:
         """End all processes with their sandboxes."""
@@ -350,20 +328,20 @@ class Processes(Fleet[_Process]):
         for file in self.lock_files:
             os.close(file)
 
-    def note(self, member: _Process, kind: int, *content: Any) -> Exception | None:
+    def note(self, member: _Process, kind: str, *content: Any) -> Exception | None:
         """Take a message of a process; return the error by which it ends."""
         match kind, content:
-            case Kind.DONE, (int(number), answer, Counts() as counts):
+            case "done", (int(number), answer, Counts() as counts):
                 member.latest_counts = counts
                 self._land(member, number, answer)
-            case Kind.READY, _:
+            case "ready", _:
                 if content:
                     isolation, scale, self._pace = content
                     self._options = self._options.model_copy(update={"time_scale": scale})
                     self._opened.put((isolation, scale))
                 self._num_failed_starts = 0
                 self._open(member, member.size)
-            case Kind.FAILED, (Exception() as error,):
+            case "failed", (Exception() as error,):
                 return error
         return None
 

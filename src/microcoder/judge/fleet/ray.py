@@ -23,7 +23,7 @@ from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Item, Place, Sent
-from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge
+from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge, number_problem
 
 
 def find_nodes() -> dict[str, int]:
@@ -128,6 +128,11 @@ class _Node(Place):
                 ray.kill(self.handle)
 
 
+def _check_and_number(number: int, problem: Problem) -> NumberedProblem:
+    check_problem(problem)
+    return number_problem(number, problem)
+
+
 class RayJudge(RemoteJudge[_Node]):
     """Judges on all nodes of the Ray cluster that this process is connected to; use it as a context manager."""
 
@@ -159,7 +164,7 @@ class RayJudge(RemoteJudge[_Node]):
         self._workers_per_node = workers_per_node
         self._processors_per_worker = processors_per_worker
         self._options = options
-        super().__init__()
+        super().__init__(_check_and_number)
         self._resting: dict[str, float] = {}
         self._start_failure = ""
         self.num_losses = 0
@@ -176,10 +181,6 @@ class RayJudge(RemoteJudge[_Node]):
     def nodes(self) -> tuple[str, ...]:
         """Ids of the nodes that judge now."""
         return tuple(name for name, node in tuple(self._places.items()) if node.workers)
-
-    def _know(self, problem: Problem) -> NumberedProblem:
-        check_problem(problem)
-        return super()._know(problem)
 
     # All below runs in the thread of the event loop.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -78,9 +78,10 @@ PlaceT = TypeVar("PlaceT", bound=Place)
 class RemoteJudge(Fleet[PlaceT], Judging):
     """The ways to ask, safe for several threads at once: an event loop in a thread of its own serves the places."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[int, Problem], NumberedProblem] = number_problem) -> None:
+        """Start the loop; `make` numbers a problem that was not seen before, or refuses it."""
         super().__init__()
-        self._shelf = Shelf(number_problem, MOST_PROBLEM_BYTES)
+        self._shelf = Shelf(make, MOST_PROBLEM_BYTES)
         self._is_closed = False
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,14 +94,14 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
             check_language(program, problem, f"program {index}")
             if id(problem) not in known:
-                known[id(problem)] = self._know(problem)
+                known[id(problem)] = self._shelf.find(problem)
         pairs = zip(programs, problems, strict=True)
         return self._enqueue([QueuedProgram(program, known[id(problem)]) for program, problem in pairs])
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background; a cancelled future is not begun any more. Raises as `judge`."""
         check_language(program, problem, "the program")
-        (future,) = self._enqueue([QueuedProgram(program, self._know(problem))])
+        (future,) = self._enqueue([QueuedProgram(program, self._shelf.find(problem))])
         return future
 
     def close(self) -> None:
@@ -113,9 +114,6 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_JOIN_SECONDS)
         self._loop.close()
-
-    def _know(self, problem: Problem) -> NumberedProblem:
-        return self._shelf.find(problem)
 
     def _enqueue(self, works: Sequence[QueuedProgram]) -> list[Future[Verdict]]:
         with self._lock:

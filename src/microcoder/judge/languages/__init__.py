@@ -45,27 +45,24 @@ _FOLDER = Path(__file__).parent
 class _Languages(Mapping[str, Language]):
     """All languages by name: built in, from installed packages, and from the files named in the environment."""
 
-    def __init__(self) -> None:
-        self._own = {language.name: language for path in sorted(_FOLDER.glob("*.toml")) for language in (_read(path),)}
-        self._named: str | None = None
-        self._all = self._own
-
-    def _current(self) -> dict[str, Language]:
-        named = os.environ.get(LANGUAGES_VARIABLE, "")
-        if named != self._named:
-            self._all = _join(self._own, [*_offered(), *(Path(path) for path in named.split(":") if path)])
-            self._named = named
-            _find.cache_clear()
-        return self._all
-
     def __getitem__(self, name: str) -> Language:
-        return self._current()[name]
+        return _load(_named())[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._current())
+        return iter(_load(_named()))
 
     def __len__(self) -> int:
-        return len(self._current())
+        return len(_load(_named()))
+
+
+def _named() -> str:
+    return os.environ.get(LANGUAGES_VARIABLE, "")
+
+
+@lru_cache(1)
+def _load(named: str) -> dict[str, Language]:
+    own = {language.name: language for language in map(_read, sorted(_FOLDER.glob("*.toml")))}
+    return _join(own, [*_offered(), *(Path(path) for path in named.split(":") if path)])
 
 
 def _read(path: Path) -> Language:
@@ -134,7 +131,7 @@ def add_language(path: str | Path) -> Language:
         ConfigError: it cannot be used, or its name is taken.
     """
     resolved = Path(path).expanduser().resolve()
-    named = [one for one in os.environ.get(LANGUAGES_VARIABLE, "").split(":") if one]
+    named = [one for one in _named().split(":") if one]
     if str(resolved) in named:
         return read_language(resolved)
     known = _join(dict(LANGUAGES), [resolved])
@@ -144,15 +141,14 @@ def add_language(path: str | Path) -> Language:
 
 def find_language(name: str, version: str = "") -> Language:
     """Return a language by its name or one of its aliases, in a version or in the one that is usual here."""
-    len(LANGUAGES)
-    return _find(name, version)[0]
+    return _find(name, version, _named())[0]
 
 
 @lru_cache(256)
-def _find(name: str, version: str) -> tuple[Language, str]:
+def _find(name: str, version: str, files: str) -> tuple[Language, str]:
     """Return the language, and the version that the name itself means."""
     by_any_name: dict[str, tuple[Language, str]] = {}
-    for one in LANGUAGES.values():
+    for one in _load(files).values():
         by_any_name |= dict.fromkeys((one.name, *one.aliases), (one, ""))
         for number, described in one.versions.items():
             by_any_name |= dict.fromkeys(described.aliases, (one, number))
@@ -184,6 +180,6 @@ def check_language(program: Program, problem: Problem, what: str) -> None:
     if program.language == problem.language:
         return
     wanted, written = language_of(problem), find_language(program.language)
-    named = _find(program.language, "")[1]
+    named = _find(program.language, "", _named())[1]
     if written.name != wanted.name or (named or wanted.version) != wanted.version:
         raise DataError(f"{what} is in {program.language!r}, problem {problem.id} wants {wanted.label!r}")

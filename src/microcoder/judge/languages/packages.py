@@ -39,7 +39,7 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import lock_file
-from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Record
 from microcoder.judge.languages.interpreter import CURRENT_VERSION, current_interpreter
 
@@ -314,12 +314,10 @@ class PackageProfile(Record):
         """
         if not any(word in code for package in self.packages for word in (*package.modules, *package.prelude)):
             return None
-        if len(code) > _MOST_PARSED_CHARACTERS:
+        tree = try_parse(code) if len(code) <= _MOST_PARSED_CHARACTERS else None
+        if tree is None:
             return self._find_in_lines(code, is_function=is_function)
-        try:
-            nodes = list(ast.walk(parse_source(code)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
-            return self._find_in_lines(code, is_function=is_function)
+        nodes = list(ast.walk(tree))
         imported = {name for node in nodes for name in _imports_of(node)}
         used = {node.id for node in nodes if isinstance(node, ast.Name)} if is_function else set()
         return next((one for one in self.packages if imported & {*one.modules} or used & {*one.prelude}), None)

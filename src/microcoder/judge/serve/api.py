@@ -106,8 +106,8 @@ def build_router(service: Service) -> APIRouter:
                 request.stdin.encode("utf-8", "surrogatepass"),
                 request.arguments,
                 lay_out({name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()}),
-                cpu_seconds=request.time_limit_seconds or service.default_seconds(_DEFAULT_SECONDS),
-                memory_limit_mib=request.memory_limit_mib or service.default_memory_mib(_DEFAULT_MEMORY_MIB),
+                cpu_seconds=request.time_limit_seconds or min(_DEFAULT_SECONDS, service.settings.max_cpu_seconds),
+                memory_limit_mib=request.memory_limit_mib or min(_DEFAULT_MEMORY_MIB, service.settings.max_memory_mib),
             ),
         )
         return RunResponse.model_validate(asdict(execution) | {"stdout": execution.stdout.decode("utf-8", "replace")})

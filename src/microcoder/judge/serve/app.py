@@ -132,4 +132,4 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     refused = refusal_of(error)
     if refused.status == 500 and not isinstance(error, Refused):
         _LOG.error("%s failed", request.url.path, exc_info=error)
-    return Response(refused.body(), refused.status, refused.headers(), "application/json")
+    return refused.answer()

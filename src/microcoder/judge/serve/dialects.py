@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from microcoder.judge import Execution, Invocation
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import find_language
+from microcoder.judge.run.executions import longest_wall_seconds
 from microcoder.judge.serve.api import lay_out
 from microcoder.judge.serve.reading import ReadRoute, Refused
 from microcoder.judge.serve.service import Service
@@ -25,14 +26,10 @@ _EXTRA_SECONDS = 5.0
 """Wall time allowed beyond the CPU limit: half of what verl waits beyond the two time-outs that it sends."""
 
 
-class Dialect(BaseModel):
-    """A message of another service: what we do not know in it is not ours to refuse."""
+class RunCodeRequest(BaseModel):
+    """SandboxFusion: a program to run; what we do not know in it is not ours to refuse."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class RunCodeRequest(Dialect):
-    """SandboxFusion: a program to run."""
 
     code: str
     language: str
@@ -55,10 +52,10 @@ def build_router(service: Service) -> APIRouter:
         if request.fetch_files:
             raise Refused(422, "fetch_files: files of a program cannot be fetched here; have it print them")
         language = find_language(request.language)
-        run_seconds = request.run_timeout or service.default_seconds(_DEFAULT_SECONDS)
+        run_seconds = request.run_timeout or min(_DEFAULT_SECONDS, service.settings.max_cpu_seconds)
         memory_mib = request.memory_limit_MB
         if memory_mib <= 0:
-            memory_mib = service.default_memory_mib(_DEFAULT_MEMORY_MIB)
+            memory_mib = min(_DEFAULT_MEMORY_MIB, service.settings.max_memory_mib)
         try:
             files = {
                 name: base64.b64decode(text, validate=True) for name, text in request.files.items() if text is not None
@@ -72,7 +69,7 @@ def build_router(service: Service) -> APIRouter:
                 request.args,
                 lay_out(files),
                 cpu_seconds=run_seconds,
-                wall_seconds=min(run_seconds + _EXTRA_SECONDS, service.settings.max_wall_seconds),
+                wall_seconds=min(run_seconds + _EXTRA_SECONDS, longest_wall_seconds(service.settings.max_cpu_seconds)),
                 memory_limit_mib=memory_mib,
             ),
             # Its client waits as long; what is answered 504 it sends again.

@@ -25,7 +25,6 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from starlette.datastructures import Headers
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from microcoder.judge.core.errors import ConfigError
@@ -97,8 +96,7 @@ class Guard:
             given = [await self._read(body, scope)]
         except Refused as refused:
             await self._discard(body, scope)
-            headers = {"Connection": "close", **refused.headers()}
-            await Response(refused.body(), refused.status, headers, "application/json")(scope, body.receive, send)
+            await refused.answer(Connection="close")(scope, body.receive, send)
             return
         except _Gone:
             return

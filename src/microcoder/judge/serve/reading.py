@@ -39,16 +39,13 @@ class Refused(Exception):
         self.message = message
         self.retry_after_seconds = retry_after_seconds
 
-    def headers(self) -> dict[str, str]:
-        """Return the headers that belong to it."""
-        headers = {"WWW-Authenticate": 'Bearer realm="microcoder"'} if self.status == 401 else {}
+    def answer(self, **headers: str) -> Response:
+        """Return the response, with further headers."""
+        if self.status == 401:
+            headers["WWW-Authenticate"] = 'Bearer realm="microcoder"'
         if self.retry_after_seconds is not None:
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_seconds)))
-        return headers
-
-    def body(self) -> bytes:
-        """Return the answer's JSON."""
-        return json.dumps({"detail": self.message}).encode()
+        return Response(json.dumps({"detail": self.message}), self.status, headers, "application/json")
 
 
 def refusal_of(error: Exception) -> Refused:

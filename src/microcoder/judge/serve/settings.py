@@ -8,7 +8,7 @@ from pydantic import Field
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.run.executions import MAX_SECONDS, longest_wall_seconds
+from microcoder.judge.run.executions import MAX_SECONDS
 
 _MIN_TOKEN_LENGTH = 16
 _MAX_WAIT_SECONDS = 86400.0
@@ -49,11 +49,6 @@ class ServiceSettings(Config):
     """Time limit of a request, queueing included; beyond it: 504."""
     grace_seconds: float = Field(default=30.0, ge=0, le=_MAX_WAIT_SECONDS)
     """Time to finish accepted requests after SIGTERM; what is left is answered 503."""
-
-    @property
-    def max_wall_seconds(self) -> float:
-        """Highest wall time limit of a run: what the highest CPU limit has by default."""
-        return longest_wall_seconds(self.max_cpu_seconds)
 
 
 def read_tokens(path: Path) -> frozenset[str]:
