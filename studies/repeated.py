@@ -25,7 +25,7 @@ SEEDS_FROM = 100
 
 def write_records(runs: Path) -> None:
     """Pack what the finished runs of the repeat recorded, of all studies in one file."""
-    files = find_studies(None, folder=INSIGHTS_FOLDER.parents[1] / "studies")
+    files = find_studies(None)
     (catalogue,) = runs.glob("*/runs.json")
     code = catalogue.parent.name
     planned = [plan_work(file, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM) for file in files]
@@ -34,7 +34,7 @@ def write_records(runs: Path) -> None:
 
 def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
     """Return the studies judged by the published records, and by those of the repeat."""
-    files = find_studies(None, folder=INSIGHTS_FOLDER.parents[1] / "studies")
+    files = find_studies(None)
     published = judge_studies(files, scale=QUICK, root=INSIGHTS_FOLDER / "results.json")
     with unpacked(RECORDS) as runs:
         repeated = judge_studies(files, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM)
