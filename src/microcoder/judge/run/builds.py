@@ -36,7 +36,7 @@ from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages import Language, Runtime
 from microcoder.judge.languages.definition import expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
-from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Sandbox, SandboxDied, make_task
 from microcoder.judge.run.timing import Limits
 from microcoder.judge.sandbox.layers import LAYERS
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
@@ -44,7 +44,6 @@ from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
 _MAX_KEPT_BYTES = 512 << 20
-_NO_SOURCE = b""
 _OUT_OF_TIME = "the compiler took more than {seconds:g} s of CPU time"
 
 
@@ -158,7 +157,7 @@ def run_compiler(
         output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
-    run = sandbox.run(TestTask(sandbox.nothing, -1, _NO_SOURCE, command=command, files=files), limits)
+    run = sandbox.run(make_task(sandbox.nothing, sandbox.nothing, b"", files=files, command=command), limits)
     if run.result.expired == WALL_EXPIRED:
         raise SandboxDied(
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"

@@ -19,7 +19,6 @@ from __future__ import annotations
 import inspect
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +101,7 @@ def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: b
     else:
         stdin, names = output, (_INPUT, _ANSWER, _FEEDBACK)
         files = {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None}
-    task = program.task(stdin, arguments=(*names, *checker.arguments), files=files)
-    return replace(task, int_digits=ANY_NUMBER)
+    return program.task(stdin, arguments=(*names, *checker.arguments), files=files, int_digits=ANY_NUMBER)
 
 
 def was_killed(run: Run) -> bool:

@@ -325,8 +325,8 @@ class Session:
                     arguments=invocation.arguments,
                     files=files,
                     has_named_streams=writes_by_name,
+                    int_digits=invocation.int_digits,
                 )
-                task = replace(task, int_digits=invocation.int_digits)
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
                 kind = self._kind(language, code, is_large=is_large)

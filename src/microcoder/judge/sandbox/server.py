@@ -20,6 +20,7 @@ from microcoder.judge.sandbox.protocol import (
     CONFIG,
     FAILED,
     MAX_MESSAGE,
+    NO_LIMITS,
     PLAIN,
     READY,
     STDERR_FILE,
@@ -37,7 +38,6 @@ _ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_PASSED_FDS * 4)
 _HIGHEST_FD = 4096
 _REHEARSED_FD = 128
 """Takes the place of `WIRE_FD` in the fork server itself."""
-_NO_LIMITS = Request(0, 0, 0, 0)
 
 
 class Test(NamedTuple):
@@ -93,7 +93,7 @@ class ForkServer:
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
-        self._latest_message, self._latest_request = b"", _NO_LIMITS
+        self._latest_message, self._latest_request = b"", NO_LIMITS
         self._report = {"missing": self._setup.report(), "call_stack": self._stack.problem}
         self._control.send(READY + json.dumps(self._report).encode())
 
@@ -239,7 +239,7 @@ class ForkServer:
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Run a test in the fork server itself, on descriptors that nothing else uses."""
         self._renew_modules()
-        request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
+        request = NO_LIMITS._replace(fn_name=rehearsal.fn_name)
         source, cache, wire, _, series = rehearsal
         self._run_test(Test(request, source, cache, [0, 1, 2], wire, series, None))
         os.closerange(_REHEARSED_FD, _REHEARSED_FD + len(series) + 1)
