@@ -27,23 +27,9 @@ from microcoder.judge.run.series import Series, make_memory_file
 from microcoder.judge.run.timing import Limits, WorkerRecord
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
+from microcoder.judge.sandbox import protocol
 from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
-from microcoder.judge.sandbox.protocol import (
-    BUILT_FILE,
-    CONFIG,
-    FAILED,
-    GO_ON,
-    MAX_MESSAGE,
-    NO_LIMITS,
-    NO_RUNTIME,
-    READY,
-    REJECTED,
-    RESULT,
-    ROOM_LACKED,
-    Request,
-    Result,
-    pack_seconds,
-)
+from microcoder.judge.sandbox.protocol import NO_LIMITS, NO_RUNTIME, Request, Result, pack_seconds
 
 _SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
@@ -135,9 +121,9 @@ class LoadedProgram:
 
     def rejection(self) -> str | None:
         """Return the compiler's message if the source does not compile."""
-        if os.pread(self.cache, 1, 0) != REJECTED:
+        if os.pread(self.cache, 1, 0) != protocol.REJECTED:
             return None
-        return os.pread(self.cache, MAX_MESSAGE, 1).decode("utf-8", "replace")
+        return os.pread(self.cache, protocol.MAX_MESSAGE, 1).decode("utf-8", "replace")
 
     def close(self) -> None:
         """Free the memory."""
@@ -150,7 +136,7 @@ class LoadedBinary:
 
     def __init__(self, binary: bytes) -> None:
         self.source = make_memory_file(binary)
-        self._command: tuple[str, ...] = (BUILT_FILE,)
+        self._command: tuple[str, ...] = (protocol.BUILT_FILE,)
         self._files: dict[str, bytes] = {}
 
     def task(
@@ -231,16 +217,16 @@ class Sandbox:
             "nice": nice,
         }
         try:
-            self._send(CONFIG + json.dumps(config).encode())
+            self._send(protocol.CONFIG + json.dumps(config).encode())
             answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
             message = f"the sandbox did not start: {died}; {self._last_words()}"
             self._kill()
             raise EvaluatorFault(message) from None
-        if answer[:1] == FAILED:
+        if answer[:1] == protocol.FAILED:
             self._kill()
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
-        report = json.loads(answer.removeprefix(READY))
+        report = json.loads(answer.removeprefix(protocol.READY))
         missing = report["missing"]
         enforced = tuple(layer for layer in LAYERS if layer not in missing)
         self.isolation = Isolation(enforced, missing, str(report["call_stack"]))
@@ -312,12 +298,12 @@ class Sandbox:
             self._send(request.pack(), descriptors)
             answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
             while answer[:1] in QUESTIONS and len(given) == 1:
-                self._send(pack_seconds(GO_ON, attendance.reply(answer, given[0])))
+                self._send(pack_seconds(protocol.GO_ON, attendance.reply(answer, given[0])))
                 answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
-            if answer[:1] != RESULT:
+            if answer[:1] != protocol.RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
             result = Result.unpack(answer)
-            if result.expired == ROOM_LACKED:
+            if result.expired == protocol.ROOM_LACKED:
                 where = os.path.dirname(self._folder)
                 raise RoomLacked(f"the file system of {where} was full before a test had written what it may")
             return attendance.conclude(result)
@@ -361,7 +347,9 @@ class Sandbox:
             self._socket.settimeout(seconds)
             try:
                 # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
-                answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+                answer, descriptors, _, _ = socket.recv_fds(
+                    self._socket, protocol.MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
+                )
             except TimeoutError:
                 # Looked at several times: after this process was stopped itself the answer may be there, and a fork
                 # server that waits for a processor is seen asleep between two of its turns.
