@@ -144,7 +144,8 @@ class Session:
                     tries = self._judge_program(trial, is_wanted, tries)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
-        return self._conclude(tries, total)
+        level = self.sandboxes.level
+        return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
 
     def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
@@ -305,16 +306,6 @@ class Session:
         if trial.checking is not None:
             return self._check(trial.checking, run, trial.problem, test)
         return trial.problem.judge(run, test)
-
-    def _conclude(self, tries: Tries, total: int) -> Verdict:
-        """The first failing test decides."""
-        results, uncounted = tuple(tries.results), tuple(tries.uncounted)
-        level = self.sandboxes.level
-        failed = next((n for n, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
-        if failed is None:
-            return Verdict(Outcome.ACCEPTED, results, total, isolation=level, uncounted=uncounted)
-        detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
-        return Verdict(results[failed].verdict, results, total, detail, level, uncounted)
 
     def run(self, invocation: Invocation, time_scale: float) -> Execution:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""

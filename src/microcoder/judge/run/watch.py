@@ -42,8 +42,7 @@ class Attendance:
         if kind == protocol.STILL:
             return self._extend(pid, seconds, asked - self._started - self._stood_seconds)
         if kind == protocol.IDLE:
-            rests = is_idle(pid)
-            if rests:
+            if rests := is_idle(pid):
                 self._turn.rest()
             return float(rests)
         self._turn.go_on()

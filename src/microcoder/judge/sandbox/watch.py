@@ -44,15 +44,13 @@ def wait_with_limits(
         is_shared: whether others may run while it is idle, and go before it after each slice of CPU time.
         frames: of several tests that share it; once the first has ended, less time is left for all the others.
     """
-    started = time.monotonic()
-    descriptor = os.pidfd_open(pid)
-    watch = _Watch(pid, descriptor, request, control, is_shared=is_shared, frames=frames)
+    watch = _Watch(pid, request, control, is_shared=is_shared, frames=frames)
     expired = watch.wait(quota)
     if expired != protocol.FINISHED:
         # It is not reaped before `wait4`, so until then its number cannot be another process's.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    os.close(descriptor)
+    os.close(watch.descriptor)
     _, status, usage = os.wait4(pid, 0)
     if quota is not None:
         if expired == protocol.FINISHED and quota.has_files and quota.is_exceeded(is_final=True):
@@ -67,7 +65,7 @@ def wait_with_limits(
         exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
         cpu_us=int(cpu_seconds * 1e6),
-        wall_us=int((time.monotonic() - started - watch.stood_seconds) * 1e6),
+        wall_us=int((time.monotonic() - watch.started - watch.stood_seconds) * 1e6),
         memory_kib=max(0, usage.ru_maxrss - base_kib),
         expired=expired,
     )
@@ -76,22 +74,17 @@ def wait_with_limits(
 class _Watch:
     """One test that is waited for."""
 
-    def __init__(
-        self, pid: int, descriptor: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int
-    ) -> None:
-        self._pid = pid
-        self._request = request
-        self._frames = frames
-        self._descriptor = descriptor
-        self._control = control
-        self._is_shared = is_shared
-        self._started = time.monotonic()
+    def __init__(self, pid: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int) -> None:
+        self.started = time.monotonic()
+        self.descriptor = os.pidfd_open(pid)
+        self._pid, self._request, self._control = pid, request, control
+        self._is_shared, self._frames = is_shared, frames
         self._lost = 0.0
         self._cpu_limit = request.cpu_seconds
         self._wall_left = request.wall_seconds
         self._slice_end = protocol.SLICE_SECONDS
         self._is_idle = False
-        self._window = (self._started, 0.0)
+        self._window = (self.started, 0.0)
         """When it began, and the CPU time used until then."""
         self.stood_seconds = 0.0
         """Seconds that the test was stopped."""
@@ -99,7 +92,7 @@ class _Watch:
     def wait(self, quota: Quota | None) -> int:
         """Return how the test ended, or that it must be ended."""
         poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
+        poll.register(self.descriptor, select.POLLIN)
         poll.register(self._control, select.POLLHUP | select.POLLERR)
         channel = -1 if quota is None else quota.begin(self._pid)
         if quota is not None:
@@ -116,7 +109,7 @@ class _Watch:
             for ready, _ in poll.poll(int(asked * 1000) + 1):
                 if ready == self._control.fileno():
                     os._exit(1)
-                if ready == self._descriptor or quota is None:
+                if ready == self.descriptor or quota is None:
                     return protocol.FINISHED
                 if ready == channel:
                     poll.unregister(channel)
@@ -138,7 +131,7 @@ class _Watch:
                 return protocol.CPU_EXPIRED
             cpu_left = max(cpu_left, 0.002)
             if self._wall_left <= 0:
-                self._wall_left = self._ask(protocol.STILL, time.monotonic() - self._started - self._lost)
+                self._wall_left = self._ask(protocol.STILL, time.monotonic() - self.started - self._lost)
                 if self._wall_left <= 0:
                     return protocol.WALL_EXPIRED
 
@@ -192,7 +185,7 @@ class _Watch:
 
     def _ask(self, kind: bytes, seconds: float) -> float:
         """Ask the supervisor, which sees more of a test than can be seen from in here; 0 if the test leaves no way."""
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self._descriptor]))]
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.descriptor]))]
         # The kernel counts what all processes of a user have on the way in sockets, and compares it with the sender's
         # limit, which is the one that tests inherit from here: a test that keeps as many on the way as it may would
         # leave no room for this one.
