@@ -36,7 +36,7 @@ from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages import Language, Runtime
 from microcoder.judge.languages.definition import expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
-from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Sandbox, SandboxDied, make_task
 from microcoder.judge.run.timing import Limits
 from microcoder.judge.sandbox.layers import LAYERS
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
@@ -44,7 +44,6 @@ from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
 _MAX_KEPT_BYTES = 512 << 20
-_NO_SOURCE = b""
 _OUT_OF_TIME = "the compiler took more than {seconds:g} s of CPU time"
 
 
@@ -77,7 +76,7 @@ class BuildCache:
         self.time_scale = 1.0
         """Factor on the compilers' CPU time on this machine."""
         self._builds: OrderedDict[_Key, Build] = OrderedDict()
-        self._running: dict[_Key, threading.Event] = {}
+        self._running: dict[_Key, threading.Lock] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
         self._bytes = 0
@@ -91,29 +90,23 @@ class BuildCache:
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
         """Return a build, made on first use; an exception is raised to the first caller only, others try again."""
         key = (language.name, language.version, code)
-        while True:
+        with self._lock:
+            building = self._running.setdefault(key, threading.Lock())
+        with building:
             with self._lock:
                 if key in self._builds:
+                    self._running.pop(key, None)
                     self._builds.move_to_end(key)
                     return self._builds[key]
-                running = self._running.get(key)
-                if running is None:
-                    is_over = self._running[key] = threading.Event()
-                    break
-            running.wait()
-        try:
             with self._places:
                 made = build()
             self._keep(key, made)
             return made
-        finally:
-            with self._lock:
-                del self._running[key]
-            is_over.set()
 
     def _keep(self, key: _Key, made: Build) -> None:
         with self._lock:
             self._builds[key] = made
+            self._running.pop(key, None)
             self._bytes += len(made.binary)
             while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
                 self._bytes -= len(self._builds.popitem(last=False)[1].binary)
@@ -158,7 +151,7 @@ def run_compiler(
         output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
-    run = sandbox.run(TestTask(sandbox.nothing, -1, _NO_SOURCE, command=command, files=files), limits)
+    run = sandbox.run(make_task(sandbox.nothing, sandbox.nothing, b"", files=files, command=command), limits)
     if run.result.expired == WALL_EXPIRED:
         raise SandboxDied(
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"
@@ -296,15 +289,13 @@ class HeaderShelf:
             if key in self._settled:
                 return self._settled[key]
             found = find_header(language, header)
-            if found is None:
-                self._misses[key] += 1
-                if self._misses[key] <= BUILDS_WITHOUT:
-                    return ""
-            self._settled[key] = "" if found is None else str(found)
-        return self._settled[key] if found is not None else self._make(key, language, header)
-
-    def _make(self, key: tuple[str, str, str], language: Language, header: str) -> str:
-        """Make a header; until it is there it counts as settled that there is none."""
+            self._misses[key] += found is None
+            if found is None and self._misses[key] <= BUILDS_WITHOUT:
+                return ""
+            # Until it is there it counts as settled that there is none.
+            self._settled[key] = made = "" if found is None else str(found)
+        if found is not None:
+            return made
         try:
             made = str(make_header(language, header, layers=self._layers, nice=self._nice, waits=False))
         except BlockingIOError:
@@ -314,7 +305,6 @@ class HeaderShelf:
             return ""
         except EvaluatorFault as fault:
             _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
-            return ""
         with self._lock:
             self._settled[key] = made
         return made

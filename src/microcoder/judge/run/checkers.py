@@ -19,7 +19,6 @@ from __future__ import annotations
 import inspect
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +77,8 @@ ANY_NUMBER = 0
 
 _AS_PRINTED = {
     **{"language": "python", "language_version": "", "dialect": "plain"},
-    **{
-        "fn_name": None,
-        "call": None,
-        "harness": None,
-        "time_limit_seconds": CPU_SECONDS,
-        "memory_limit_mib": MEMORY_MIB,
-    },
+    **dict.fromkeys(("fn_name", "call", "harness")),
+    **{"time_limit_seconds": CPU_SECONDS, "memory_limit_mib": MEMORY_MIB},
 }
 """Makes of a problem one whose answers are printed by a program."""
 
@@ -102,8 +96,7 @@ def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: b
     else:
         stdin, names = output, (_INPUT, _ANSWER, _FEEDBACK)
         files = {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None}
-    task = program.task(stdin, arguments=(*names, *checker.arguments), files=files)
-    return replace(task, int_digits=ANY_NUMBER)
+    return program.task(stdin, arguments=(*names, *checker.arguments), files=files, int_digits=ANY_NUMBER)
 
 
 def was_killed(run: Run) -> bool:
@@ -149,8 +142,4 @@ def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[V
     answers = [test.output.encode("utf-8", "surrogatepass") for test in problem.tests]
     programs = [Program(f"import sys\nsys.stdout.buffer.write({answer!r})") for answer in answers]
     problems = [problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests]
-    results = tuple(verdict.tests[0] for verdict in judge(programs, problems))
-    failed = next((number for number, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
-    if failed is None:
-        return Verdict(Outcome.ACCEPTED, results, len(results))
-    return Verdict(results[failed].verdict, results, len(results), f"test {failed + 1}: {results[failed].detail}")
+    return verdicts.conclude([verdict.tests[0] for verdict in judge(programs, problems)], len(problems))

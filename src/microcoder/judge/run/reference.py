@@ -271,8 +271,8 @@ def _run_checker(checking: _Ready, checker: Checker, given: bytes, output: bytes
     else:
         stdin, names, files = output, ("input", "answer", "feedback/"), {"input": given, "answer": answer}
         files, right, wrong = {**files, "feedback/": None}, (42,), (43,)
-    task = checking.loaded.task(stdin, arguments=(*names, *checker.arguments), files=files)
-    run = checking.sandbox.run(replace(task, int_digits=0), checking.limits)
+    task = checking.loaded.task(stdin, arguments=(*names, *checker.arguments), files=files, int_digits=0)
+    run = checking.sandbox.run(task, checking.limits)
     said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
     if rejection := checking.loaded.rejection():
         return f"does not compile: {rejection}"

@@ -18,6 +18,7 @@ import copy
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -96,7 +97,12 @@ def find_syntax_error(code: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-_STACK_SIZES = (ast.Constant, ast.BinOp, ast.operator)
+_THREAD = re.compile(
+    r"(?P<made>[\w.]+)\(target=(?P<target>\w+)\)\.start\(\)"
+    r"|(?P<name>\w+) = (?P<named>[\w.]+)\(target=(?P<main>\w+)\)\n(?P=name)\.start\(\)\n(?P=name)\.join\(\)"
+)
+"""What `ast.unparse` makes of a thread that is started, or started and joined."""
+_STACK_SIZE = re.compile(r"([\w.]+)\([\d\s()*+/%<>&|^~-]+\)")
 
 
 def _call_in_place_of_thread(tree: ast.Module) -> None:
@@ -106,59 +112,38 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
     joins it before the test ends. So what the program may do is what it may do in a call. Programs often have it for
     a larger stack, which `threading.stack_size` asks for. Whatever else names the module is refused as before.
     """
-    modules: set[str] = set()
-    members: dict[str, str] = {}
+    meaning: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
-            modules.update(alias.asname or alias.name for alias in node.names if alias.name == "threading")
+            modules = [alias.asname or alias.name for alias in node.names if alias.name == "threading"]
+            meaning.update({f"{name}.{member}": member for name in modules for member in ("Thread", "stack_size")})
         elif isinstance(node, ast.ImportFrom) and node.module == "threading" and not node.level:
-            members.update((alias.asname or alias.name, alias.name) for alias in node.names)
-    if not set(members.values()) <= {"Thread", "stack_size"}:
+            meaning.update((alias.asname or alias.name, alias.name) for alias in node.names)
+    if not set(meaning.values()) <= {"Thread", "stack_size"}:
         return
 
-    def is_member(function: ast.expr, name: str) -> bool:
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            return function.value.id in modules and function.attr == name
-        return isinstance(function, ast.Name) and members.get(function.id) == name
-
     def asks_for_stack(statement: ast.stmt) -> bool:
-        match statement:
-            case ast.Expr(value=ast.Call(func=function, args=[size], keywords=[])):
-                return is_member(function, "stack_size") and all(isinstance(n, _STACK_SIZES) for n in ast.walk(size))
-        return False
+        found = _STACK_SIZE.fullmatch(ast.unparse(statement)) if isinstance(statement, ast.Expr) else None
+        return found is not None and meaning.get(found[1]) == "stack_size"
 
     block = tree.body
     while block and isinstance(block[-1], ast.If) and not block[-1].orelse:
         block = block[-1].body
     for place in (tree.body, block):
         place[:] = [one for one in place if not asks_for_stack(one)] or place
-    match block[-3:]:
-        case [
-            *_,
-            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="start"), args=[], keywords=[])),
-        ]:
-            name, num_statements = "", 1
-        case [
-            ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made),
-            ast.Expr(
-                value=ast.Call(func=ast.Attribute(value=ast.Name(id=started), attr="start"), args=[], keywords=[])
-            ),
-            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=joined), attr="join"), args=[], keywords=[])),
-        ] if name == started == joined:
-            num_statements = 3
-        case _:
-            return
-    match made:
-        case ast.Call(func=function, args=[], keywords=[ast.keyword(arg="target", value=ast.Name() as target)]):
-            pass
-        case _:
-            return
-    if not is_member(function, "Thread"):
+    for num_statements in (1, 3):
+        found = _THREAD.fullmatch("\n".join(map(ast.unparse, block[-num_statements:])))
+        if found is not None:
+            break
+    else:
         return
-    block[-num_statements:] = [ast.Expr(ast.Call(target, [], []))]
-    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    target = found["target"] or found["main"]
+    if meaning.get(found["made"] or found["named"]) != "Thread" or not target.isidentifier() or iskeyword(target):
+        return
+    block[-num_statements:] = [ast.Expr(ast.Call(ast.Name(target, ast.Load()), [], []))]
     # Nor may it name the thread itself, whose own name tells how many there were before.
-    if named.isdisjoint({*modules, *members, name}):
+    own = {name.partition(".")[0] for name in meaning} | {found["name"]}
+    if own.isdisjoint(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)):
         for node in tree.body:
             if isinstance(node, ast.Import):
                 node.names = [alias for alias in node.names if alias.name != "threading"]

@@ -40,7 +40,7 @@ from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
 from microcoder.judge.run.screen import find_syntax_error
-from microcoder.judge.run.sharing import Loss, Sharing, Together, Tries, choose_probed
+from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Turn
@@ -60,6 +60,8 @@ NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 """Programs that may open their standard streams by name (`/dev/stdin`, `/proc/self/fd/0`). A private root has no
 `/proc`, so streams in anonymous memory have no name there: such a program is given a copy of its input as a file, and
 files in the place of its output streams."""
+_MOST_LOGGED = 10
+"""Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -116,7 +118,6 @@ class Session:
         self.record = self.sandboxes.record
         """Counts so far."""
         self.timed = TimedRuns(self.sandboxes, self.turn, pace or Pace())
-        self._sharing = Sharing(options.batch_tests, self.record)
         self.explained: list[tuple[int, str]] = []
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
 
@@ -143,7 +144,8 @@ class Session:
                     tries = self._judge_program(trial, is_wanted, tries)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
-        return self._conclude(tries, total)
+        level = self.sandboxes.level
+        return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
 
     def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
@@ -162,7 +164,7 @@ class Session:
         if loaded is None:
             return verdicts.build_error(message)
         # The same parse serves the screen of programs whose tests may share a process.
-        is_screened = not language.is_built and self._sharing.is_on and len(prepared.tests) > 1
+        is_screened = not language.is_built and self._options.batch_tests and len(prepared.tests) > 1
         if is_screened and (message := find_syntax_error(code)):
             return verdicts.build_error(message)
         reads_by_name, writes_by_name = bool(NAMES_INPUT.search(code)), bool(NAMES_OUTPUT.search(code))
@@ -204,19 +206,20 @@ class Session:
 
     def _choose_together(self, trial: _Trial, tries: Tries) -> Sequence[PreparedTest]:
         """Return the next tests, if they may share a process and that pays."""
-        is_plain = isinstance(trial.loaded, LoadedProgram) and not (trial.reads_by_name or trial.writes_by_name)
+        is_odd = trial.reads_by_name or trial.writes_by_name or not isinstance(trial.loaded, LoadedProgram)
         num_done = len(tries.results)
-        if not is_plain or tries.is_apart or (num_done and tries.results[-1].verdict is not Outcome.ACCEPTED):
+        has_failed = num_done > 0 and tries.results[-1].verdict is not Outcome.ACCEPTED
+        if is_odd or has_failed or tries.is_apart or not self._options.batch_tests:
             return ()
         # A test that was lost before is not to cost those before it their process again.
         end = min((test - 1 for test in tries.losses if test > num_done + 1), default=len(trial.problem.tests))
-        return self._sharing.choose(trial.code, trial.problem, num_done, end)
+        return choose_together(trial.code, trial.problem, num_done, end)
 
     def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
         """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
         together = Together(trial.problem, tests)
         try:
-            run = self.timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together.series)
+            run = self.timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together)
             if together.is_over(run):
                 self._lose(tries)
                 tries.lose(Loss(Repeat.SHARED_OVER))
@@ -233,9 +236,10 @@ class Session:
         later = together.accepted_after(run)
         for result in later:
             tries.add(result)
-        self._sharing.note(together, 1 + len(later))
+        self.record.shared += 1 + len(later) if later else 0
+        self.record.fallbacks += together.loss is not None
         lost = tries.next_test + together.num_unchecked
-        tries.is_apart = together.series.has_ended and together.num_unchecked > 0
+        tries.is_apart = together.has_ended and together.num_unchecked > 0
         tries.uncounted += [UncountedRun(test, Repeat.SHARED_UNCHECKED) for test in range(tries.next_test, lost)]
         if together.loss is not None:
             tries.lose(together.loss, lost)
@@ -252,8 +256,17 @@ class Session:
         loss = tries.losses.get(tries.next_test)
         is_shared_wrong = loss is not None and loss.reason is Repeat.SHARED_WRONG
         tries.add(result)
-        if is_shared_wrong and tries.is_doubtful:
-            self._sharing.note_difference(trial.code, len(tries.results))
+        if not (is_shared_wrong and tries.is_doubtful):
+            return
+        self.record.differences += 1
+        if self.record.differences <= _MOST_LOGGED:
+            _LOG.warning(
+                "microcoder: test %d of a program was not accepted in a process that tests share, and then it was, so "
+                "the program is judged anew, a process a test, twice; unless its output is luck, please report it, and "
+                "judge with batch_tests = false: %r",
+                len(tries.results),
+                trial.code[:2000],
+            )
 
     def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
         """Run a few tests of an accepted program again, if it belongs to the sample: are they accepted again?"""
@@ -294,16 +307,6 @@ class Session:
             return self._check(trial.checking, run, trial.problem, test)
         return trial.problem.judge(run, test)
 
-    def _conclude(self, tries: Tries, total: int) -> Verdict:
-        """The first failing test decides."""
-        results, uncounted = tuple(tries.results), tuple(tries.uncounted)
-        level = self.sandboxes.level
-        failed = next((n for n, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
-        if failed is None:
-            return Verdict(Outcome.ACCEPTED, results, total, isolation=level, uncounted=uncounted)
-        detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
-        return Verdict(results[failed].verdict, results, total, detail, level, uncounted)
-
     def run(self, invocation: Invocation, time_scale: float) -> Execution:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         code = str(invocation.program.code)
@@ -325,8 +328,8 @@ class Session:
                     arguments=invocation.arguments,
                     files=files,
                     has_named_streams=writes_by_name,
+                    int_digits=invocation.int_digits,
                 )
-                task = replace(task, int_digits=invocation.int_digits)
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
                 kind = self._kind(language, code, is_large=is_large)

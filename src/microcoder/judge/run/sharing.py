@@ -27,7 +27,6 @@ that is accepted after that is doubted too. The runs anew are not repeated where
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import random
 from collections.abc import Iterable, Sequence
@@ -39,7 +38,6 @@ from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.screen import find_obstacle
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.supervisor import Run
-from microcoder.judge.run.timing import Counts
 from microcoder.judge.sandbox.protocol import FINISHED, PLAIN, Result
 
 _PROBED_SHARE, _PROBED_TESTS = 0.01, 4
@@ -125,57 +123,28 @@ def choose_probed(code: str, tests: Sequence[PreparedTest]) -> list[int]:
 _LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
 _MOST_CPU_SECONDS = 0.5
 """CPU time of all later tests of a process together: an endless one among them costs at most this."""
-_MOST_LOGGED = 10
-"""Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
-_LOG = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Sharing:
-    """Decides which tests share processes, and counts the results."""
-
-    is_on: bool
-    counts: Counts
-
-    def choose(self, code: str, problem: PreparedProblem, num_done: int, end: int) -> Sequence[PreparedTest]:
-        """Return the next tests that are to share a process; none if they may not, or if that does not pay."""
-        chosen = num_bytes = 0
-        for test in problem.tests[num_done : min(end, num_done + _MOST_TESTS)]:
-            num_bytes += len(test.stdin) + test.expected_bytes
-            if num_bytes > _MOST_BYTES:
-                break
-            chosen += 1
-        of = problem.problem
-        is_odd = of.checker.type == "program" or of.dialect != PLAIN
-        if chosen < _LEAST_TESTS or not self.is_on or is_odd or find_obstacle(code, is_function=of.fn_name is not None):
-            return ()
-        return problem.tests[num_done : num_done + chosen]
-
-    def note(self, together: Together, num_accepted: int) -> None:
-        """Count a shared process: how many of its tests were accepted in it."""
-        if num_accepted > 1:
-            self.counts.shared += num_accepted
-        self.counts.fallbacks += together.loss is not None
-
-    def note_difference(self, code: str, test: int) -> None:
-        """Count a test, by its number from 1, that was not accepted in a process that it shared, and then was."""
-        self.counts.differences += 1
-        if self.counts.differences > _MOST_LOGGED:
-            return
-        _LOG.warning(
-            "microcoder: test %d of a program was not accepted in a process that tests share, and then it was, so the "
-            "program is judged anew, a process a test, twice; unless its output is luck, please report it, and judge "
-            "with batch_tests = false: %r",
-            test,
-            code[:2000],
-        )
+def choose_together(code: str, problem: PreparedProblem, num_done: int, end: int) -> Sequence[PreparedTest]:
+    """Return the next tests that are to share a process; none if they may not, or if that does not pay."""
+    chosen = num_bytes = 0
+    for test in problem.tests[num_done : min(end, num_done + _MOST_TESTS)]:
+        num_bytes += len(test.stdin) + test.expected_bytes
+        if num_bytes > _MOST_BYTES:
+            break
+        chosen += 1
+    of = problem.problem
+    is_odd = of.checker.type == "program" or of.dialect != PLAIN
+    if chosen < _LEAST_TESTS or is_odd or find_obstacle(code, is_function=of.fn_name is not None):
+        return ()
+    return problem.tests[num_done : num_done + chosen]
 
 
 _RIGHT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")
 _RIGHT_VALUE = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "value", "")
 
 
-class Together:
+class Together(Series):
     """Tests of one process, judged as they end.
 
     Whatever the process did, an accepted test is one whose output is right, and whose process stayed within the
@@ -189,31 +158,27 @@ class Together:
         self._tests = tests
         self._judged: list[TestResult] = []
         cpu_seconds = min(problem.limits.cpu_seconds, _MOST_CPU_SECONDS)
-        self.series = Series([test.stdin for test in tests[1:]], cpu_seconds, self._is_right)
+        super().__init__([test.stdin for test in tests[1:]], cpu_seconds, self._judge)
 
     @property
     def loss(self) -> Loss | None:
         """The test behind the first that was begun and not accepted: for another process to judge."""
-        series = self.series
-        if series.has_wrong and series.num_ended > 1:
+        if self.has_wrong and self.num_ended > 1:
             return Loss(Repeat.SHARED_WRONG)
-        if not series.has_lost or series.result is None or series.num_ended == len(self._tests):
+        if not self.has_lost or self.num_ended == len(self._tests):
             return None
-        return Loss(Repeat.SHARED_LOST, series.cpu_seconds if series.is_out_of_time else math.inf)
+        return Loss(Repeat.SHARED_LOST, self.cpu_seconds if self.is_out_of_time else math.inf)
 
     @property
     def num_unchecked(self) -> int:
         """Number of accepted tests that do not count, as no look followed that found the library unchanged."""
-        series = self.series
-        return max(0, series.num_ended - series.has_wrong - series.num_counting)
+        return max(0, self.num_ended - self.has_wrong - self.num_counting)
 
     def is_over(self, run: Run) -> bool:
         """Whether the process exceeded what one test may take, and it is not known in which test that was."""
-        result, limits = self.series.result, self._problem.limits
-        is_over = result is not None and (
-            result.memory_kib > self._problem.problem.memory_limit_mib << 10 or run.stderr_bytes > limits.output_bytes
-        )
-        return is_over and self.series.num_ended > 1
+        memory_kib = 0 if self.result is None else self.result.memory_kib
+        is_over = memory_kib > self._problem.problem.memory_limit_mib << 10
+        return self.num_ended > 1 and (is_over or run.stderr_bytes > self._problem.limits.output_bytes)
 
     def accepted_after(self, run: Run) -> list[TestResult]:
         """Return the results that count of the tests behind the first, whose run is given, up to one not accepted."""
@@ -222,11 +187,11 @@ class Together:
         # Made anew field by field: `replace` takes three times as long.
         return [
             TestResult(result.verdict, cpu_seconds, wall_seconds, memory_mib, result.method, result.detail)
-            for result in self._judged[1 : self.series.num_counting]
+            for result in self._judged[1 : self.num_counting]
             if result.verdict is Outcome.ACCEPTED
         ]
 
-    def _is_right(self, number: int, status: int, output: bytes) -> bool:
+    def _judge(self, number: int, status: int, output: bytes) -> bool:
         is_function = self._problem.problem.fn_name is not None
         if not status and output.removesuffix(b"\n") == self._tests[number].exact:
             self._judged[number:] = [_RIGHT_VALUE if is_function else _RIGHT_TEXT]

@@ -66,7 +66,13 @@ class VerdictFile:
             self._check_origin(meta.get("origin"), self.path)
             self.isolation = meta.get("isolation")
             self._take(read_rows(self.path))
-        rows = self._lock_and_read()
+        # Opened for appending: a kill must never find the verdicts of an earlier run gone.
+        self._file = self._partial.open("a", encoding="utf-8")
+        try:
+            lock_file(self._file)
+        except BlockingIOError:
+            raise DataError(f"another process is judging into {self.path}; wait for it or choose another -o") from None
+        rows = read_rows(self._partial)
         if rows:
             self._check_origin(rows[0].get("origin"), self._partial)
             self._take(rows[1:])
@@ -99,15 +105,6 @@ class VerdictFile:
         """Write the whole file, in the order of the input."""
         write_json(self._meta, {"origin": self._origin, "isolation": self.isolation, **summary})
         write_rows(self.path, (self.done[name] for name in names))
-
-    def _lock_and_read(self) -> list[Row]:
-        # Opened for appending: a kill must never find the verdicts of an earlier run gone.
-        self._file = self._partial.open("a", encoding="utf-8")
-        try:
-            lock_file(self._file)
-        except BlockingIOError:
-            raise DataError(f"another process is judging into {self.path}; wait for it or choose another -o") from None
-        return read_rows(self._partial)
 
     def _rewrite_partial(self) -> None:
         """Drop an incomplete last line, and lines to be replaced."""

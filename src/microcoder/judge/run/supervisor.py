@@ -14,7 +14,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +27,9 @@ from microcoder.judge.run.series import Series, make_memory_file
 from microcoder.judge.run.timing import Limits, WorkerRecord
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
+from microcoder.judge.sandbox import protocol
 from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
-from microcoder.judge.sandbox.protocol import (
-    BUILT_FILE,
-    CONFIG,
-    FAILED,
-    GO_ON,
-    MAX_MESSAGE,
-    NO_RUNTIME,
-    PLAIN,
-    READY,
-    REJECTED,
-    RESULT,
-    ROOM_LACKED,
-    Request,
-    Result,
-    pack_seconds,
-)
+from microcoder.judge.sandbox.protocol import NO_LIMITS, NO_RUNTIME, Request, Result, pack_seconds
 
 _SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
@@ -83,23 +69,20 @@ class TestTask:
     source: int
     """The program's source, or the binary."""
     cache: int
-    """Memory file of a Python program's bytecode; -1 for a binary."""
+    """Memory file of a Python program's bytecode; the source again for a binary."""
     stdin: bytes
-    fn_name: str = ""
-    command: tuple[str, ...] = ()
-    """A binary's arguments, its name first; in a sandbox that builds, the compiler's."""
-    arguments: tuple[str, ...] = ()
-    """sys.argv of a Python program after its name."""
-    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    files: Mapping[str, bytes | None]
     """Files for the scratch folder; None makes an empty folder."""
-    dialect: str = PLAIN
-    """Dialect of a Python program."""
-    has_named_streams: bool = False
-    """Let its stdout and stderr be opened by name."""
-    call: dict[str, Any] | None = None
-    """Kinds of the function's arguments and result beyond plain JSON."""
-    int_digits: int | None = None
-    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
+    request: Request
+    """How it is run, still without limits."""
+
+
+def make_task(
+    source: int, cache: int, stdin: bytes, *, files: Mapping[str, bytes | None] | None = None, **options: Any
+) -> TestTask:
+    """Return a test; the options are those of `Request`."""
+    files = files or {}
+    return TestTask(source, cache, stdin, files, NO_LIMITS._replace(files=tuple(files), **options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +116,14 @@ class LoadedProgram:
         self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
 
     def task(self, stdin: bytes, **options: Any) -> TestTask:
-        """Return one run of this program; see `TestTask`."""
-        return TestTask(self.source, self.cache, stdin, **options)
+        """Return one run of this program; see `make_task`."""
+        return make_task(self.source, self.cache, stdin, **options)
 
     def rejection(self) -> str | None:
         """Return the compiler's message if the source does not compile."""
-        if os.pread(self.cache, 1, 0) != REJECTED:
+        if os.pread(self.cache, 1, 0) != protocol.REJECTED:
             return None
-        return os.pread(self.cache, MAX_MESSAGE, 1).decode("utf-8", "replace")
+        return os.pread(self.cache, protocol.MAX_MESSAGE, 1).decode("utf-8", "replace")
 
     def close(self) -> None:
         """Free the memory."""
@@ -153,15 +136,20 @@ class LoadedBinary:
 
     def __init__(self, binary: bytes) -> None:
         self.source = make_memory_file(binary)
-        self._command: tuple[str, ...] = (BUILT_FILE,)
+        self._command: tuple[str, ...] = (protocol.BUILT_FILE,)
         self._files: dict[str, bytes] = {}
 
-    def task(self, stdin: bytes, **options: Any) -> TestTask:
+    def task(
+        self,
+        stdin: bytes,
+        *,
+        arguments: Sequence[str] = (),
+        files: Mapping[str, bytes | None] | None = None,
+        **options: Any,
+    ) -> TestTask:
         """Return one run of this program; a binary has no functions to call, and no dialect."""
-        task = TestTask(self.source, -1, stdin, **options)
-        assert (task.fn_name, task.call, task.dialect) == ("", None, PLAIN)
-        command, files = (*self._command, *task.arguments), {**task.files, **self._files}
-        return replace(task, command=command, arguments=(), files=files)
+        files, command = {**(files or {}), **self._files}, (*self._command, *arguments)
+        return make_task(self.source, self.source, stdin, files=files, command=command, **options)
 
     def rejection(self) -> None:
         """None, as it was built."""
@@ -229,16 +217,16 @@ class Sandbox:
             "nice": nice,
         }
         try:
-            self._send(CONFIG + json.dumps(config).encode())
+            self._send(protocol.CONFIG + json.dumps(config).encode())
             answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
             message = f"the sandbox did not start: {died}; {self._last_words()}"
             self._kill()
             raise EvaluatorFault(message) from None
-        if answer[:1] == FAILED:
+        if answer[:1] == protocol.FAILED:
             self._kill()
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
-        report = json.loads(answer.removeprefix(READY))
+        report = json.loads(answer.removeprefix(protocol.READY))
         missing = report["missing"]
         enforced = tuple(layer for layer in LAYERS if layer not in missing)
         self.isolation = Isolation(enforced, missing, str(report["call_stack"]))
@@ -258,7 +246,8 @@ class Sandbox:
             limits: what it may use.
             series: takes what the other tests did; such a task has no streams with names.
         """
-        has_wire = (bool(task.fn_name) and series is None) or self._builds
+        is_function = bool(task.request.fn_name)
+        has_wire = (is_function and series is None) or self._builds
         names = ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr")
         # Files of its own for each test: what a program does to one (mode, times, flags, locks) would be there for the
         # next, could it be used again.
@@ -268,38 +257,29 @@ class Sandbox:
             for name in names:
                 opened.append(os.memfd_create(name, os.MFD_CLOEXEC))
             stdout, stderr, wire = opened[1], opened[2], opened[3] if has_wire else None
-            given = [] if series is None else series.open(-1 if task.fn_name else stdout)
+            given = [] if series is None else series.open(-1 if is_function else stdout)
             files = [make_memory_file(content) for content in task.files.values() if content is not None]
-            request = Request(
-                limits.cpu_seconds,
-                limits.wall_seconds,
-                limits.memory_bytes,
-                limits.output_bytes + 1,
-                task.fn_name,
-                task.command,
-                task.arguments,
-                tuple(task.files),
-                task.dialect,
-                task.has_named_streams,
-                task.call,
-                task.int_digits,
-                0.0 if series is None else series.cpu_seconds,
+            request = task.request._replace(
+                cpu_seconds=limits.cpu_seconds,
+                wall_seconds=limits.wall_seconds,
+                memory_bytes=limits.memory_bytes,
+                file_bytes=limits.output_bytes + 1,
+                shared_cpu_seconds=0.0 if series is None else series.cpu_seconds,
             )
-            cache = task.source if task.cache < 0 else task.cache
-            descriptors = [task.source, cache, *opened, *given, *files]
+            descriptors = [task.source, task.cache, *opened, *given, *files]
             opened += files
             attendance = Attendance(limits, self._turn, self._record)
             result = self._exchange(request, descriptors, attendance, series)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             run = Run(
                 result=result if series is None else series.finish(result),
-                stdout=b"" if task.fn_name else _read_all(stdout, stdout_bytes),
+                stdout=b"" if is_function else _read_all(stdout, stdout_bytes),
                 stdout_bytes=stdout_bytes,
                 stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
             )
-            return run if series is None else _first_of(run, series, is_function=bool(task.fn_name))
+            return run if series is None else _first_of(run, series, is_function=is_function)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
@@ -318,12 +298,12 @@ class Sandbox:
             self._send(request.pack(), descriptors)
             answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
             while answer[:1] in QUESTIONS and len(given) == 1:
-                self._send(pack_seconds(GO_ON, attendance.reply(answer, given[0])))
+                self._send(pack_seconds(protocol.GO_ON, attendance.reply(answer, given[0])))
                 answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
-            if answer[:1] != RESULT:
+            if answer[:1] != protocol.RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
             result = Result.unpack(answer)
-            if result.expired == ROOM_LACKED:
+            if result.expired == protocol.ROOM_LACKED:
                 where = os.path.dirname(self._folder)
                 raise RoomLacked(f"the file system of {where} was full before a test had written what it may")
             return attendance.conclude(result)
@@ -367,7 +347,9 @@ class Sandbox:
             self._socket.settimeout(seconds)
             try:
                 # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
-                answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+                answer, descriptors, _, _ = socket.recv_fds(
+                    self._socket, protocol.MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
+                )
             except TimeoutError:
                 # Looked at several times: after this process was stopped itself the answer may be there, and a fork
                 # server that waits for a processor is seen asleep between two of its turns.

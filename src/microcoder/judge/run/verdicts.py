@@ -20,11 +20,12 @@ from __future__ import annotations
 import json
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.compare.values import MalformedWire, decode_value
-from microcoder.judge.core.types import CHECKER_FAULT, Outcome, TestResult, Verdict
+from microcoder.judge.core.types import CHECKER_FAULT, Outcome, TestResult, UncountedRun, Verdict
 from microcoder.judge.run import timing
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import Counts, Limits
@@ -142,6 +143,18 @@ def unjudged(detail: str, num_tests: int) -> Verdict:
     """Return the verdict on a program that our machine could not judge."""
     result = sandbox_fault(detail)
     return Verdict(Outcome.SANDBOX_FAULT, (result,), num_tests, result.detail)
+
+
+def conclude(
+    results: Sequence[TestResult], num_tests: int, *, isolation: str = "", uncounted: Sequence[UncountedRun] = ()
+) -> Verdict:
+    """Return the verdict on a program by the results of its tests: the first one that failed decides."""
+    outcome, detail = Outcome.ACCEPTED, ""
+    for number, result in enumerate(results, 1):
+        if result.verdict is not Outcome.ACCEPTED:
+            outcome, detail = result.verdict, f"test {number}: {result.detail}".rstrip(": ")
+            break
+    return Verdict(outcome, tuple(results), num_tests, detail, isolation, tuple(uncounted))
 
 
 def compared(run: Run, comparison: Comparison) -> TestResult:

@@ -15,18 +15,10 @@ from collections.abc import Iterator
 from microcoder.judge.run import timing
 from microcoder.judge.run.timing import Limits, Reading, WorkerRecord
 from microcoder.judge.run.turns import Turn
-from microcoder.judge.sandbox.protocol import (
-    AWAKE,
-    CPU_EXPIRED,
-    IDLE,
-    SLICE,
-    STILL,
-    WALL_EXPIRED,
-    Result,
-    unpack_seconds,
-)
+from microcoder.judge.sandbox import protocol
+from microcoder.judge.sandbox.protocol import Result, unpack_seconds
 
-QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
+QUESTIONS = (protocol.STILL, protocol.IDLE, protocol.AWAKE, protocol.SLICE)
 
 
 class Attendance:
@@ -47,25 +39,24 @@ class Attendance:
         pid = pid_of(descriptor)
         os.close(descriptor)
         kind, seconds = question[:1], unpack_seconds(question)
-        if kind == STILL:
+        if kind == protocol.STILL:
             return self._extend(pid, seconds, asked - self._started - self._stood_seconds)
-        if kind == IDLE:
-            rests = is_idle(pid)
-            if rests:
+        if kind == protocol.IDLE:
+            if rests := is_idle(pid):
                 self._turn.rest()
             return float(rests)
         self._turn.go_on()
         memory_mib = memory_mib_of(pid)
-        if kind == SLICE:
+        if kind == protocol.SLICE:
             self._turn.give_way(memory_mib)
         self._stood_seconds += time.monotonic() - asked
         return timing.limit_now(self._limits, seconds, memory_mib)
 
     def conclude(self, result: Result) -> Result:
         """Return how the test ended."""
-        if result.expired == WALL_EXPIRED and self._cpu_seconds > self._limits.cpu_seconds:
+        if result.expired == protocol.WALL_EXPIRED and self._cpu_seconds > self._limits.cpu_seconds:
             # A compiler's own children count: the watch sees the CPU time of one process.
-            return result._replace(expired=CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6))
+            return result._replace(expired=protocol.CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6))
         return result
 
     def _extend(self, pid: int, counted: float, real: float) -> float:

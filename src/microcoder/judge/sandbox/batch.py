@@ -152,11 +152,12 @@ class Library:
             for name, value in space.items() if space is not prelude else ():
                 self._by_name.setdefault(name, []).append((space, name, value))
         self._filled = _pack([_contents_of(cached) for cached in self._caches])
-        sized = [*_pack(self._spaces), *self._lists]
-        views = [one.values() if type(one) is dict else one for one in self._containers]
-        self._sizes = _Sizes([*sized, *views], [*map(len, (*sized, *views))])
-        held = [*chain.from_iterable(views)]
-        self._items = _Items(views, [*map(id, held)], held)
+        self._views = [one.values() if type(one) is dict else one for one in self._containers]
+        self._sized = [*_pack(self._spaces), *self._lists, *self._views]
+        self._lengths = [*map(len, self._sized)]
+        # Held here, no other object can come to have such an address.
+        self._held = [*chain.from_iterable(self._views)]
+        self._addresses = [*map(id, self._held)]
         self.styles = [_Style.of(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)]
         """Settings of the interpreter's own streams."""
         self._purge = regular.purge  # pyrefly: ignore[missing-attribute]
@@ -191,8 +192,8 @@ class Library:
         self._spaces.append(space)
         return {**reached, **space}
 
-    def watch(self, code: CodeType) -> Watch:
-        """Return the watch that detects whether a program has changed anything."""
+    def read(self, code: CodeType) -> _Reach:
+        """Return what a program could change or use, by the names that it has."""
         names: set[str] = set()
         stored: set[str] = set()
         pending = [code]
@@ -205,12 +206,20 @@ class Library:
             pending += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
         named = [known for name in stored for known in self._by_name.get(name, ())]
         is_rare = not stored and self._suspicious.isdisjoint(names)
-        return Watch(self._sizes, self._items, named, is_rare, _STREAMING.isdisjoint(names))
+        return _Reach(named, is_rare, _STREAMING.isdisjoint(names))
+
+    def is_changed(self, reach: _Reach) -> bool:
+        """Whether a name means something else than before any test, or there are more or fewer of them."""
+        if [*map(len, self._sized)] != self._lengths:
+            return True
+        if [*map(id, chain.from_iterable(self._views))] != self._addresses:
+            return True
+        return any(space.get(name) is not value for space, name, value in reach.named)
 
     def reset(self, *, is_rare: bool = False) -> None:
         """Have caches be empty, decimal numbers follow their first rules, and shared random numbers begin again.
 
-        Caches come first: what they held may act as it goes. A program whose watch `is_rare` can reach nothing else.
+        Caches come first: what they held may act as it goes. A program whose reach `is_rare` has nothing else.
         """
         if any(self._filled):
             for cached in self._caches:
@@ -241,40 +250,15 @@ def _contents_of(cached: Any) -> dict[Any, Any]:
     return found[0] if len(found) == 1 else {None: None}
 
 
-class _Sizes(NamedTuple):
-    """Objects of the library, and how many attributes or items each had before any test."""
+class _Reach(NamedTuple):
+    """What one program could change or use."""
 
-    things: list[Any]
-    lengths: list[int]
-
-
-class _Items(NamedTuple):
-    """Contents of lists and dictionaries before any test."""
-
-    views: list[Any]
-    addresses: list[int]
-    held: list[Any]
-    """Held here, no other object can come to have such an address."""
-
-
-class Watch(NamedTuple):
-    """Checks that a test of one program left the library as it was."""
-
-    sizes: _Sizes
-    items: _Items
     named: list[tuple[Mapping[str, Any], str, Any]]
+    """Members of the library with the names of attributes that it stores: where each is, its name, and the member."""
     is_rare: bool
     """Whether the program names nothing by which it could change the library, so that looking now and then will do."""
     is_silent: bool
     """Whether the program names nothing by which it could read or write, so that its streams stay as they are."""
-
-    def sees_change(self) -> bool:
-        """Whether a name means something else, or there are more or fewer of them."""
-        if [*map(len, self.sizes.things)] != self.sizes.lengths:
-            return True
-        if [*map(id, chain.from_iterable(self.items.views))] != self.items.addresses:
-            return True
-        return any(space.get(name) is not value for space, name, value in self.named)
 
 
 class Batch:
@@ -304,7 +288,7 @@ class Batch:
         """
         yield marshal.loads(self._packed)
         if not self._is_over and self._may_go_on():
-            self._watch = self._library.watch(marshal.loads(self._packed)[0])
+            self._reach = self._library.read(marshal.loads(self._packed)[0])
             os.dup2(self._files.stdin, 0)
             for content in self._inputs():
                 # What left something changed is the last of its process.
@@ -314,16 +298,16 @@ class Batch:
                 yield marshal.loads(self._packed)
                 if self._is_over or not self._may_go_on():
                     break
-            if self._watch.is_rare and not self._found:
+            if self._reach.is_rare and not self._found:
                 self._is_clean(is_last=True)
         self._write(ENDED, b"")
 
     def _is_clean(self, *, is_last: bool) -> bool:
         """Throw away what a test left; look for changes if that is due."""
         self._throw_away()
-        if self._watch.is_rare and not is_last and not (self._num_done >= _FIRST_LOOK and self._is_fourfold()):
+        if self._reach.is_rare and not is_last and not (self._num_done >= _FIRST_LOOK and self._is_fourfold()):
             return True
-        self._found = 0 if self._watch.sees_change() else CLEAN
+        self._found = 0 if self._library.is_changed(self._reach) else CLEAN
         return bool(self._found)
 
     def _is_fourfold(self) -> bool:
@@ -366,19 +350,19 @@ class Batch:
 
     def _throw_away(self) -> None:
         """Throw away all that a test left, which may act once more."""
-        if not self._watch.is_silent:
+        if not self._reach.is_silent:
             sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
         for name in ("__main__", "solution"):
             sys.modules.pop(name, None)
         gc.collect()
-        self._library.reset(is_rare=self._watch.is_rare)
+        self._library.reset(is_rare=self._reach.is_rare)
 
     def _make_new(self, content: bytes) -> None:
         # Written before it is cut: the kernel would free a page, and find and clear another.
         os.pwrite(0, content, 0)
         os.ftruncate(0, len(content))
         os.lseek(0, 0, os.SEEK_SET)
-        if not self._watch.is_silent:
+        if not self._reach.is_silent:
             for descriptor in (1, 2):
                 os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)

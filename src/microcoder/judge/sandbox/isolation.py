@@ -24,34 +24,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microcoder.judge.sandbox import folders, kernel, layers, limits, quota, runner, seccomp, warmup
-from microcoder.judge.sandbox.kernel import (
-    CLONE_NEWIPC,
-    CLONE_NEWNET,
-    CLONE_NEWNS,
-    CLONE_NEWPID,
-    CLONE_NEWUSER,
-    CLONE_NEWUTS,
-    PR_SET_CHILD_SUBREAPER,
-    PR_SET_DUMPABLE,
-    PR_SET_NO_NEW_PRIVS,
-    PR_SET_PDEATHSIG,
-    SeccompFilter,
-    drop_bounding_capabilities,
-    drop_capabilities,
-    make_mount_read_only,
-    mount,
-    pivot_into,
-    prctl,
-    unshare,
-)
+from microcoder.judge.sandbox.kernel import SeccompFilter, prctl
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _NAMESPACES = {
-    layers.MOUNT_NAMESPACE: CLONE_NEWNS,
-    layers.PID_NAMESPACE: CLONE_NEWPID,
-    layers.NETWORK_NAMESPACE: CLONE_NEWNET,
-    layers.IPC_NAMESPACE: CLONE_NEWIPC,
-    layers.UTS_NAMESPACE: CLONE_NEWUTS,
+    layers.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
+    layers.PID_NAMESPACE: kernel.CLONE_NEWPID,
+    layers.NETWORK_NAMESPACE: kernel.CLONE_NEWNET,
+    layers.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
+    layers.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
 }
 _CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
@@ -79,7 +60,7 @@ def _unshare_each(flags: dict[str, int]) -> dict[str, str]:
     missing = {}
     for layer, flag in flags.items():
         try:
-            unshare(flag)
+            kernel.unshare(flag)
         except OSError as error:
             missing[layer] = str(error)
     return missing
@@ -87,7 +68,7 @@ def _unshare_each(flags: dict[str, int]) -> dict[str, str]:
 
 def _enter_user_namespace() -> None:
     user, group = os.geteuid(), os.getegid()
-    unshare(CLONE_NEWUSER)
+    kernel.unshare(kernel.CLONE_NEWUSER)
     # The kernel takes a gid_map from an unprivileged user only after setgroups is denied: dropping a group would open
     # files whose mode shuts out its members.
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -104,23 +85,6 @@ def pick_user(seed: int) -> int | None:
         if any(first <= user < first + length for first, _, length in ranges):
             return user
     return None
-
-
-def find_lacking_capabilities() -> list[str]:
-    """Return what root lacks to hand everything to another user, and to end and clear away what that user leaves."""
-    with open("/proc/self/status") as file:
-        (held,) = (int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
-    return [name for name, number in _CAPABILITIES.items() if not held >> number & 1]
-
-
-def drop_user(user: int) -> None:
-    """Become an unprivileged user for good."""
-    # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
-    # left to return to.
-    drop_bounding_capabilities()
-    os.setgroups([])
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
 
 
 def is_readable_by_others(path: str) -> bool:
@@ -171,14 +135,14 @@ def enter_private_root(
     libraries = sorted(set(libraries))
     scratch = scratch_folder(libraries)
     # Where / is shared, as systemd has it, what is mounted below would else appear in the host's namespace too.
-    mount("none", "/", None, _REC | _PRIVATE)
+    kernel.mount("none", "/", None, _REC | _PRIVATE)
     # Not above anything that is to be shown: clusters keep shared folders below /mnt.
     shown = (*libraries, packages)
     stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in shown))
-    mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
+    kernel.mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
     os.mkdir(stage + scratch)
     size = f"size={scratch_mib}m,nr_inodes=256,mode={SCRATCH_MODE:o}"
-    mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV | _NOEXEC, size)
+    kernel.mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV | _NOEXEC, size)
     bound: list[str] = []
     for path in libraries:
         if os.path.islink(path):
@@ -193,31 +157,27 @@ def enter_private_root(
     for device in DEVICES:
         with open(stage + device, "w"):
             pass
-        mount(device, stage + device, None, _BIND)
+        kernel.mount(device, stage + device, None, _BIND)
         # What is written to a device does not care, but its mode, owner and times are the host's.
         _make_read_only(stage + device, has_devices=True)
-    _name_streams(stage, scratch)
-    _stand_in(stage, links, texts)
-    mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
-    pivot_into(stage)
+    _show_names(stage, scratch, links, texts)
+    kernel.mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+    kernel.pivot_into(stage)
     os.chdir(scratch)
 
 
-def _name_streams(stage: str, scratch: str) -> None:
-    """Let the usual names of the standard streams lead to files that a test has where its program asks for them."""
-    os.mkdir(stage + "/dev/fd")
+def _show_names(stage: str, scratch: str, links: Mapping[str, str], texts: Mapping[str, str]) -> None:
+    """Make what has a name though it is no file of the machine's.
+
+    The usual names of the standard streams lead to files that a test has where its program asks for them; a runtime
+    reads links and texts of /proc about itself and the machine. There are no others.
+    """
+    of_streams = {"/proc/self/fd": "/dev/fd"}
     for number, (name, file) in enumerate((("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))):
-        for link in (f"/dev/{name}", f"/dev/fd/{number}"):
-            os.symlink(f"{scratch}/{file}", stage + link)
-    os.makedirs(stage + "/proc/self")
-    os.symlink("/dev/fd", stage + "/proc/self/fd")
-
-
-def _stand_in(stage: str, links: Mapping[str, str], texts: Mapping[str, str]) -> None:
-    """Make the files of /proc that a runtime reads about itself and the machine; there are no others."""
-    for name in (*links, *texts):
+        of_streams[f"/dev/{name}"] = of_streams[f"/dev/fd/{number}"] = f"{scratch}/{file}"
+    for name in (*of_streams, *links, *texts):
         os.makedirs(os.path.dirname(stage + name), exist_ok=True)
-    for name, target in links.items():
+    for name, target in (*of_streams.items(), *links.items()):
         os.symlink(target, stage + name)
     for name, text in texts.items():
         with open(stage + name, "w") as file:
@@ -231,21 +191,21 @@ def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "w"):
             pass
-    mount(source, target, None, _BIND | _REC)
+    kernel.mount(source, target, None, _BIND | _REC)
     # Before the tree becomes read-only, which then holds for these too.
     for path in hidden:
-        mount("tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755")
+        kernel.mount("tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755")
     _make_read_only(target)
 
 
 def _make_read_only(target: str, *, has_devices: bool = False) -> None:
     try:
-        make_mount_read_only(target, has_devices=has_devices)
+        kernel.make_mount_read_only(target, has_devices=has_devices)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
         # Kernels before 5.12: reaches this mount, not those below it, which keep the rights that they had.
-        mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))
+        kernel.mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))
 
 
 @dataclass
@@ -314,7 +274,7 @@ class Setup:
 
 def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     """Apply every layer of isolation up to the filter of system calls."""
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     setup = Setup(wanted=set(config["layers"]))
     is_root = os.geteuid() == 0
     # Chosen by our process id, so before the pid namespace in which every sandbox has the same: two that shared a user
@@ -326,7 +286,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         setup.is_init = os.getpid() == 1
     elif config["builds"]:
         # What a compiler leaves running becomes our child, so that it can be found.
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     try:
         # In the session that programs will run in.
         limits.stand_back(config["nice"])
@@ -405,11 +365,13 @@ def _become_init(control: socket.socket) -> None:
         os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
     # A signal to the process group would reach the parent too, across the namespace, if it has the same user.
     os.setsid()
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _preload(modules: list[str], package_folders: list[str]) -> None:
     """Import what programs import, with the same random state for every test."""
+    import site
+
     sys.path += package_folders
     for name in modules:
         importlib.import_module(name)
@@ -417,7 +379,10 @@ def _preload(modules: list[str], package_folders: list[str]) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(0)
-    runner.prepare_standard_library()
+    # What -S left out: exit(), quit() and their like.
+    site.setquit()
+    site.setcopyright()
+    site.sethelper()
 
 
 def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
@@ -428,38 +393,44 @@ def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
         setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif unreadable:
         setup.missing[layers.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
-    elif problem := _find_problem_with_giving(setup):
+    elif problem := "" if setup.has(layers.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
         setup.missing[layers.UNPRIVILEGED_USER] = problem
     else:
-        setup.attempt(layers.UNPRIVILEGED_USER, lambda: _give_to(setup, user))
+        setup.attempt(layers.UNPRIVILEGED_USER, lambda: _become(setup, user))
         setup.owns_uid = setup.has(layers.UNPRIVILEGED_USER)
 
 
-def _find_problem_with_giving(setup: Setup) -> str:
-    """Return why a private folder cannot become another user's."""
-    if setup.has(layers.MOUNT_NAMESPACE):
-        return ""
-    if not is_readable_by_others(os.path.dirname(setup.scratch)):
-        return f"{setup.scratch} is in a folder readable by root only"
-    lacking = find_lacking_capabilities()
+def _find_problem_with_giving(folder: str) -> str:
+    """Return why root cannot hand a private folder to another user, and clear away what that user leaves."""
+    if not is_readable_by_others(os.path.dirname(folder)):
+        return f"{folder} is in a folder readable by root only"
+    with open("/proc/self/status") as file:
+        (held,) = (int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+    lacking = [name for name, number in _CAPABILITIES.items() if not held >> number & 1]
     return f"root lacks {', '.join(lacking)}" if lacking else ""
 
 
-def _give_to(setup: Setup, user: int) -> None:
+def _become(setup: Setup, user: int) -> None:
+    """Become an unprivileged user for good, to whom a private folder belongs."""
     if not setup.has(layers.MOUNT_NAMESPACE):
         os.chown(setup.scratch, user, user)
-    drop_user(user)
+    # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
+    # left to return to.
+    kernel.drop_bounding_capabilities()
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
 
 
 def _give_up_rights(setup: Setup) -> None:
-    drop_bounding_capabilities()
+    kernel.drop_bounding_capabilities()
     setup.owns_uid = setup.owns_uid or setup.in_user_namespace
-    setup.attempt(layers.NO_CAPABILITIES, drop_capabilities)
+    setup.attempt(layers.NO_CAPABILITIES, kernel.drop_capabilities)
     # No other process of the same user may trace us or read our memory.
-    setup.attempt(layers.NOT_DUMPABLE, lambda: prctl(PR_SET_DUMPABLE, 0))
-    setup.attempt(layers.NO_NEW_PRIVILEGES, lambda: prctl(PR_SET_NO_NEW_PRIVS, 1))
+    setup.attempt(layers.NOT_DUMPABLE, lambda: prctl(kernel.PR_SET_DUMPABLE, 0))
+    setup.attempt(layers.NO_NEW_PRIVILEGES, lambda: prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))
     # Once more: the kernel forgets it when a process changes its user id.
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:

@@ -89,7 +89,7 @@ class Request(NamedTuple):
 
     def pack(self) -> bytes:
         """Return the message."""
-        rest = json.dumps(self[4:]) if self[4:] != _USUAL else ""
+        rest = json.dumps(self[4:]) if self[4:] != NO_LIMITS[4:] else ""
         return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
 
     @classmethod
@@ -100,7 +100,7 @@ class Request(NamedTuple):
         return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
 
 
-_USUAL = Request(0, 0, 0, 0)[4:]
+NO_LIMITS = Request(0, 0, 0, 0)
 
 
 class Result(NamedTuple):

@@ -469,12 +469,3 @@ def _throw_away_main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):
             _flush(stream)
-
-
-def prepare_standard_library() -> None:
-    """Undo what -S left out: exit(), quit() and their like."""
-    import site
-
-    site.setquit()
-    site.setcopyright()
-    site.sethelper()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from microcoder.judge.sandbox import quota
@@ -21,7 +21,7 @@ from microcoder.judge.sandbox.runner import AT_EMPTY_PATH
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
-_OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
+_NUMBER, _ARCH = 0, 4
 _X32_BIT = 0x40000000
 _CLONE_THREAD = 0x00010000
 _CLONE_NEW_ANYTHING = 0x7E020080
@@ -46,7 +46,6 @@ utimensat fallocate copy_file_range sendfile
 _ATTRIBUTE_NAMES = "chmod fchmod fchmodat utimensat"
 """Landlock does not look at these: without a private root they reach every file of the same user."""
 _ASKED_NAMES = f"mkdir mkdirat symlink symlinkat fallocate {quota.REMOVING_NAMES}"
-_SIGNAL_NAMES = "kill tkill tgkill"
 
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)  # TCGETS WINSZ FIONREAD FIONCLEX FIOCLEX FIONBIO
 _FCNTLS_REFUSED = (8, 10, 15, 1026)  # SETOWN SETSIG SETOWN_EX NOTIFY: signals to other processes
@@ -85,47 +84,47 @@ def _error(number: int) -> int:
     return 0x00050000 | number
 
 
-class _Program:
-    """A BPF program under construction: falls through from rule to rule."""
+_Instructions = list[tuple[int, int, int, int]]
+"""BPF: operation, value, and how many instructions are skipped where it is true and where it is false."""
 
-    def __init__(self) -> None:
-        self.instructions: list[tuple[int, int, int, int]] = []
 
-    def add(self, code: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
-        self.instructions.append((code, if_true, if_false, value & 0xFFFFFFFF))
+def _start() -> _Instructions:
+    """Kill on a foreign architecture, then load the call's number."""
+    # `int 0x80` makes 32-bit calls from a 64-bit program, in which the same number is another call.
+    return [(_LOAD, _ARCH, 0, 0), (_IF_EQUAL, AUDIT_ARCH, 1, 0), (_RETURN, _KILL, 0, 0), (_LOAD, _NUMBER, 0, 0)]
 
-    def start(self) -> None:
-        """Kill on a foreign architecture, then load the call's number."""
-        # `int 0x80` makes 32-bit calls from a 64-bit program, in which the same number is another call.
-        self.add(_LOAD, _OFFSET_ARCH)
-        self.add(_IF_EQUAL, AUDIT_ARCH, 1, 0)
-        self.add(_RETURN, _KILL)
-        self.add(_LOAD, _OFFSET_NUMBER)
 
-    def rule(self, name: str, action: int) -> None:
-        if name in NUMBERS:
-            self.add(_IF_EQUAL, NUMBERS[name], 0, 1)
-            self.add(_RETURN, action)
+def _rules(names: str, action: int) -> _Instructions:
+    """Return what a filter says to calls of these names."""
+    numbers = [NUMBERS[name] for name in names.split() if name in NUMBERS]
+    return [step for number in numbers for step in ((_IF_EQUAL, number, 0, 1), (_RETURN, action, 0, 0))]
 
-    def detailed_rule(self, name: str, build: Callable[[_Program], None]) -> None:
-        """Add a rule that looks at arguments; `build` must end in a return."""
-        if name in NUMBERS:
-            body = _Program()
-            build(body)
-            self.add(_IF_EQUAL, NUMBERS[name], 0, len(body.instructions))
-            self.instructions += body.instructions
 
-    def match_argument(self, index: int, values: tuple[int, ...], matched: int, otherwise: int) -> None:
-        # The lower 32 bits: the kernel takes no more of any argument that is matched here. A pointer has two halves,
-        # see `_read_limits`.
-        self.add(_LOAD, _argument(index))
-        for value in values:
-            self.add(_IF_EQUAL, value, 0, 1)
-            self.add(_RETURN, matched)
-        self.add(_RETURN, otherwise)
+def _rule_by(name: str, body: _Instructions) -> _Instructions:
+    """Return what a filter says to a call by its arguments; the body must end in a return."""
+    return [(_IF_EQUAL, NUMBERS[name], 0, len(body)), *body] if name in NUMBERS else []
 
-    def pack(self) -> bytes:
-        return b"".join(struct.pack("HBBI", *instruction) for instruction in self.instructions)
+
+def _look(index: int, cases: Iterable[tuple[int, int, int]], otherwise: int) -> _Instructions:
+    """Return a body that looks at one argument: the operation and value of each case, and what follows where it is so.
+
+    At the lower 32 bits: the kernel takes no more of any argument that is looked at here. A pointer has two halves, see
+    `_READ_LIMITS`.
+    """
+    body = [(_LOAD, _argument(index), 0, 0)]
+    for operation, value, action in cases:
+        body += [(operation, value, 0, 1), (_RETURN, action, 0, 0)]
+    return [*body, (_RETURN, otherwise, 0, 0)]
+
+
+def _look_for(index: int, values: Iterable[int], found: int, otherwise: int) -> _Instructions:
+    """Return a body that looks for some values of an argument."""
+    return _look(index, [(_IF_EQUAL, value, found) for value in values], otherwise)
+
+
+def _pack(program: _Instructions) -> bytes:
+    packed = (struct.pack("HBBI", code, yes, no, value & 0xFFFFFFFF) for code, value, yes, no in program)
+    return b"".join(packed)
 
 
 def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
@@ -135,38 +134,29 @@ def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
         can_execute: allow starting any program that can be seen; only where compilers run.
         can_ask: allow installing a filter whose questions the fork server answers.
     """
-    program = _Program()
-    program.start()
-    if IS_X86:
-        program.add(_IF_AT_LEAST, _X32_BIT, 0, 1)
-        program.add(_RETURN, _error(errno.ENOSYS))
+    program = _start()
     # ENOSYS for calls younger than the list below: libc then falls back to an older one, where EPERM would be final.
-    program.add(_IF_AT_LEAST, FIRST_UNKNOWN, 0, 1)
-    program.add(_RETURN, _error(errno.ENOSYS))
-    program.detailed_rule("clone", lambda p: _clone(p, may_fork=True))
+    for first_unknown in (*([_X32_BIT] if IS_X86 else []), FIRST_UNKNOWN):
+        program += [(_IF_AT_LEAST, first_unknown, 0, 1), (_RETURN, _error(errno.ENOSYS), 0, 0)]
+    program += _rule_by("clone", _clone(fork=_ALLOW))
     # Its flags are behind a pointer; libc falls back to clone, whose flags are not.
-    program.rule("clone3", _error(errno.ENOSYS))
-    program.rule("socket", _error(errno.EACCES))
-    program.rule("execve", _ALLOW if can_execute else _error(errno.EACCES))
+    program += _rules("clone3", _error(errno.ENOSYS))
+    program += _rules("socket", _error(errno.EACCES))
+    program += _rules("execve", _ALLOW if can_execute else _error(errno.EACCES))
     # A binary in anonymous memory, without a path; `per_test` takes this from Python programs too.
-    program.detailed_rule("execveat", lambda p: p.match_argument(4, (AT_EMPTY_PATH,), _ALLOW, _error(errno.EACCES)))
+    program += _rule_by("execveat", _look_for(4, (AT_EMPTY_PATH,), _ALLOW, _error(errno.EACCES)))
     ioctls = (*_IOCTLS, *(quota.IOCTLS if can_ask else ()))
-    program.detailed_rule("ioctl", lambda p: p.match_argument(1, ioctls, _ALLOW, _error(errno.ENOTTY)))
+    program += _rule_by("ioctl", _look_for(1, ioctls, _ALLOW, _error(errno.ENOTTY)))
     fcntls = (*_FCNTLS_REFUSED, *_LOCK_QUESTIONS, _SET_PIPE_SIZE, *(() if can_ask else _FCNTLS_OF_ZYGOTE))
-    program.detailed_rule("fcntl", lambda p: p.match_argument(1, fcntls, _error(errno.EPERM), _ALLOW))
-    known = (*_PRCTLS, *_PRCTLS_OF_ZYGOTE)
-    program.detailed_rule("prctl", lambda p: p.match_argument(0, known, _ALLOW, _error(errno.EPERM)))
-    program.detailed_rule("socketpair", lambda p: p.match_argument(0, (1,), _ALLOW, _error(errno.EACCES)))
+    program += _rule_by("fcntl", _look_for(1, fcntls, _error(errno.EPERM), _ALLOW))
+    program += _rule_by("prctl", _look_for(0, (*_PRCTLS, *_PRCTLS_OF_ZYGOTE), _ALLOW, _error(errno.EPERM)))
+    program += _rule_by("socketpair", _look_for(0, (1,), _ALLOW, _error(errno.EACCES)))
     # The caller's own limits: without a pid namespace the fork server's could be set as well.
-    program.detailed_rule("prlimit64", lambda p: p.match_argument(0, (0,), _ALLOW, _error(errno.EPERM)))
+    program += _rule_by("prlimit64", _look_for(0, (0,), _ALLOW, _error(errno.EPERM)))
     if can_ask:
-        program.detailed_rule(
-            "seccomp", lambda p: p.match_argument(0, (_SET_MODE_FILTER,), _ALLOW, _error(errno.EPERM))
-        )
-    for name in (*_BASE_NAMES.split(), *_WRITING_NAMES.split()):
-        program.rule(name, _ALLOW)
-    program.add(_RETURN, _error(errno.EPERM))
-    return program.pack()
+        program += _rule_by("seccomp", _look_for(0, (_SET_MODE_FILTER,), _ALLOW, _error(errno.EPERM)))
+    program += _rules(_BASE_NAMES + _WRITING_NAMES, _ALLOW)
+    return _pack([*program, (_RETURN, _error(errno.EPERM), 0, 0)])
 
 
 def per_test(
@@ -184,106 +174,79 @@ def per_test(
         asks_about_threads: the fork server decides about new threads.
         files: what it may do with files.
     """
-    program = _Program()
-    program.start()
-    for name in ("fork", "vfork"):
-        program.rule(name, _error(errno.EAGAIN))
-    # Handles on other processes, and filters with a listener, are the fork server's alone.
-    for name in ("pidfd_open", "seccomp"):
-        program.rule(name, _error(errno.EPERM))
-    # Limits may be read, not set: see `LimitSetter`.
-    program.rule("setrlimit", _error(errno.EPERM))
-    program.detailed_rule("prlimit64", _read_limits)
+    program = _start()
+    program += _rules("fork vfork", _error(errno.EAGAIN))
+    # Handles on other processes, and filters with a listener, are the fork server's alone. Limits may be read, not set:
+    # see `LimitSetter`.
+    program += _rules("pidfd_open seccomp setrlimit", _error(errno.EPERM))
+    program += _rule_by("prlimit64", _READ_LIMITS)
     if not is_binary:
-        program.rule("execveat", _error(errno.EACCES))
-    program.detailed_rule("clone", lambda p: _clone(p, may_fork=False, thread=_ASK if asks_about_threads else _ALLOW))
-    program.detailed_rule("prctl", lambda p: p.match_argument(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
+        program += _rules("execveat", _error(errno.EACCES))
+    program += _rule_by("clone", _clone(fork=_error(errno.EAGAIN), thread=_ASK if asks_about_threads else _ALLOW))
+    program += _rule_by("prctl", _look_for(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
     if only_pid is not None:
         # A thread's id alone does not say which process it is of; 0, -1 and negative ids, which mean many, do not
         # match.
-        program.rule("tkill", _error(errno.EPERM))
+        program += _rules("tkill", _error(errno.EPERM))
         for name in ("kill", "tgkill"):
-            program.detailed_rule(name, lambda p: p.match_argument(0, (only_pid,), _ALLOW, _error(errno.EPERM)))
-    _restrict_files(program, files)
-    program.add(_RETURN, _ALLOW)
-    return program.pack()
+            program += _rule_by(name, _look_for(0, (only_pid,), _ALLOW, _error(errno.EPERM)))
+    return _pack([*program, *_restrict_files(files), (_RETURN, _ALLOW, 0, 0)])
 
 
 def per_build(*, has_own_processes: bool, files: FileRules) -> bytes:
     """Return the filter of a compiler and what it starts."""
-    program = _Program()
-    program.start()
-    program.rule("seccomp", _error(errno.EPERM))
-    for name in () if has_own_processes else _SIGNAL_NAMES.split():
-        program.rule(name, _error(errno.EPERM))
-    _restrict_files(program, files)
-    program.add(_RETURN, _ALLOW)
-    return program.pack()
+    refused = "seccomp" if has_own_processes else "seccomp kill tkill tgkill"
+    program = [*_start(), *_rules(refused, _error(errno.EPERM)), *_restrict_files(files)]
+    return _pack([*program, (_RETURN, _ALLOW, 0, 0)])
 
 
-def _restrict_files(program: _Program, files: FileRules) -> None:
+def _restrict_files(files: FileRules) -> _Instructions:
+    program: _Instructions = []
     if not files.can_write:
-        for name in _WRITING_NAMES.split():
-            program.rule(name, _error(errno.EROFS))
+        program += _rules(_WRITING_NAMES, _error(errno.EROFS))
     if not files.can_truncate:
-        program.rule("truncate", _error(errno.EPERM))
+        program += _rules("truncate", _error(errno.EPERM))
     if files.is_shared:
-        for name in _ATTRIBUTE_NAMES.split():
-            program.rule(name, _error(errno.EPERM))
+        program += _rules(_ATTRIBUTE_NAMES, _error(errno.EPERM))
     if files.asks_about_entries:
-        for name in _ASKED_NAMES.split():
-            program.rule(name, _ASK)
-        leases = _FCNTLS_OF_ZYGOTE
-        program.detailed_rule("fcntl", lambda p: p.match_argument(1, leases, _error(errno.EPERM), _ALLOW))
+        program += _rules(_ASKED_NAMES, _ASK)
+        program += _rule_by("fcntl", _look_for(1, _FCNTLS_OF_ZYGOTE, _error(errno.EPERM), _ALLOW))
     if files != PRIVATE_FILES:
-        for name, flags in (("open", 1), ("openat", 2)):
-            program.detailed_rule(name, lambda p, flags=flags: _open(p, flags, files))
+        program += [*_rule_by("open", _open(1, files)), *_rule_by("openat", _open(2, files))]
+    return program
 
 
-def _clone(program: _Program, may_fork: bool, thread: int = _ALLOW) -> None:
-    program.add(_LOAD, _argument(0))
-    program.add(_IF_ANY_BIT, _CLONE_NEW_ANYTHING, 0, 1)
-    program.add(_RETURN, _error(errno.EPERM))
-    program.add(_IF_ANY_BIT, _CLONE_THREAD, 0, 1)
-    program.add(_RETURN, thread)
-    program.add(_RETURN, _ALLOW if may_fork else _error(errno.EAGAIN))
+def _clone(*, fork: int, thread: int = _ALLOW) -> _Instructions:
+    refused = (_IF_ANY_BIT, _CLONE_NEW_ANYTHING, _error(errno.EPERM))
+    return _look(0, (refused, (_IF_ANY_BIT, _CLONE_THREAD, thread)), fork)
 
 
-def _read_limits(program: _Program) -> None:
-    """Allow prlimit64 only without new limits: both halves of that pointer are null.
+_READ_LIMITS = [
+    (_LOAD, _argument(2), 0, 0),
+    (_IF_EQUAL, 0, 0, 3),
+    (_LOAD, _argument(2) + 4, 0, 0),
+    (_IF_EQUAL, 0, 0, 1),
+    (_RETURN, _ALLOW, 0, 0),
+    *_look_for(1, (_RLIMIT_STACK,), _error(0), _error(errno.EPERM)),
+]
+"""Allows prlimit64 only without new limits: both halves of that pointer are null.
 
-    A new stack size is answered as if it had been set, because deep recursion is often begun with that call; the
-    stack has room for it already.
-    """
-    which, new_limits = _argument(1), _argument(2)
-    program.add(_LOAD, new_limits)
-    program.add(_IF_EQUAL, 0, 0, 3)
-    program.add(_LOAD, new_limits + 4)
-    program.add(_IF_EQUAL, 0, 0, 1)
-    program.add(_RETURN, _ALLOW)
-    program.add(_LOAD, which)
-    program.add(_IF_EQUAL, _RLIMIT_STACK, 0, 1)
-    program.add(_RETURN, _error(0))
-    program.add(_RETURN, _error(errno.EPERM))
+A new stack size is answered as if it had been set, because deep recursion is often begun with that call; the stack has
+room for it already.
+"""
 
 
-def _open(program: _Program, flags: int, files: FileRules) -> None:
-    program.add(_LOAD, _argument(flags))
+def _open(flags: int, files: FileRules) -> _Instructions:
+    cases: list[tuple[int, int, int]] = []
     if not files.can_write:
-        program.add(_IF_ANY_BIT, _OPEN_TO_WRITE, 0, 1)
-        program.add(_RETURN, _error(errno.EROFS))
-    if not files.can_truncate:
+        cases.append((_IF_ANY_BIT, _OPEN_TO_WRITE, _error(errno.EROFS)))
+    truncating: _Instructions = []
+    if files.can_write and not files.can_truncate:
         # Landlock decides about opening to write; to truncate what is opened only to be read it would let pass.
-        program.add(_IF_ANY_BIT, _ACCESS_MODE, 2, 0)
-        program.add(_IF_ANY_BIT, _TRUNCATE, 0, 1)
-        program.add(_RETURN, _error(errno.EACCES))
+        truncating = [(_LOAD, _argument(flags), 0, 0), (_IF_ANY_BIT, _ACCESS_MODE, 2, 0)]
+        truncating += [(_IF_ANY_BIT, _TRUNCATE, 0, 1), (_RETURN, _error(errno.EACCES), 0, 0)]
     if files.asks_about_entries:
-        # A file without a name cannot be seen, so not be counted.
-        program.add(_IF_ANY_BIT, _UNNAMED, 0, 1)
-        program.add(_RETURN, _error(errno.EOPNOTSUPP))
-        # A handle keeps a file without having it open.
-        program.add(_IF_ANY_BIT, _HANDLE, 0, 1)
-        program.add(_RETURN, _error(errno.EPERM))
-        program.add(_IF_ANY_BIT, _CREATE, 0, 1)
-        program.add(_RETURN, _ASK)
-    program.add(_RETURN, _ALLOW)
+        # A file without a name cannot be seen, so not be counted; a handle keeps a file without having it open.
+        cases.append((_IF_ANY_BIT, _UNNAMED, _error(errno.EOPNOTSUPP)))
+        cases += [(_IF_ANY_BIT, _HANDLE, _error(errno.EPERM)), (_IF_ANY_BIT, _CREATE, _ASK)]
+    return [*truncating, *_look(flags, cases, _ALLOW)]

@@ -12,21 +12,10 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from microcoder.judge.sandbox import batch, folders, functions, isolation, layers, runner, seccomp
+from microcoder.judge.sandbox import batch, folders, functions, isolation, layers, protocol, runner, seccomp
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
 from microcoder.judge.sandbox.limits import LimitSetter
-from microcoder.judge.sandbox.protocol import (
-    BUILT_FILE,
-    CONFIG,
-    FAILED,
-    MAX_MESSAGE,
-    PLAIN,
-    READY,
-    STDERR_FILE,
-    STDOUT_FILE,
-    WIRE_FD,
-    Request,
-)
+from microcoder.judge.sandbox.protocol import BUILT_FILE, NO_LIMITS, PLAIN, WIRE_FD, Request
 from microcoder.judge.sandbox.quota import Quota
 from microcoder.judge.sandbox.runner import CallStack
 from microcoder.judge.sandbox.warmup import Rehearsal
@@ -37,7 +26,6 @@ _ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_PASSED_FDS * 4)
 _HIGHEST_FD = 4096
 _REHEARSED_FD = 128
 """Takes the place of `WIRE_FD` in the fork server itself."""
-_NO_LIMITS = Request(0, 0, 0, 0)
 
 
 class Test(NamedTuple):
@@ -64,10 +52,10 @@ class ForkServer:
 
     def __init__(self, descriptor: int) -> None:
         self._control = socket.socket(fileno=os.dup(descriptor))
-        self._buffers = [memoryview(bytearray(MAX_MESSAGE))]
+        self._buffers = [memoryview(bytearray(protocol.MAX_MESSAGE))]
         os.close(descriptor)
         try:
-            config = json.loads(self._receive()[0].removeprefix(CONFIG))
+            config = json.loads(self._receive()[0].removeprefix(protocol.CONFIG))
             self._setup = isolation.isolate(config, self._control)
             self._prelude = functions.build_prelude()
             self._library = batch.Library(self._prelude)
@@ -91,11 +79,11 @@ class ForkServer:
             self._has_filter, self._first_own = self._setup.has(layers.SECCOMP), WIRE_FD
             self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
         except Exception as error:
-            self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
+            self._control.send(protocol.FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
-        self._latest_message, self._latest_request = b"", _NO_LIMITS
+        self._latest_message, self._latest_request = b"", NO_LIMITS
         self._report = {"missing": self._setup.report(), "call_stack": self._stack.problem}
-        self._control.send(READY + json.dumps(self._report).encode())
+        self._control.send(protocol.READY + json.dumps(self._report).encode())
 
     def serve(self) -> NoReturn:
         """Serve requests.
@@ -171,7 +159,7 @@ class ForkServer:
                     content = next(contents)
                     file.write(os.pread(content, os.fstat(content).st_size, 0))
         except (OSError, StopIteration) as error:
-            self._control.send(FAILED + f"a file for a test could not be written: {error}".encode()[:2000])
+            self._control.send(protocol.FAILED + f"a file for a test could not be written: {error}".encode()[:2000])
             os._exit(1)
 
     def _name_streams(self) -> list[int]:
@@ -179,7 +167,10 @@ class ForkServer:
         if not self._setup.has(layers.MOUNT_NAMESPACE):
             return []
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
+        return [
+            os.open(f"{self._setup.scratch}/{name}", flags, 0o666)
+            for name in (protocol.STDOUT_FILE, protocol.STDERR_FILE)
+        ]
 
     def run(self, test: Test) -> NoReturn:
         """Run one test in this forked process, and end it."""
@@ -239,7 +230,7 @@ class ForkServer:
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Run a test in the fork server itself, on descriptors that nothing else uses."""
         self._renew_modules()
-        request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
+        request = NO_LIMITS._replace(fn_name=rehearsal.fn_name)
         source, cache, wire, _, series = rehearsal
         self._run_test(Test(request, source, cache, [0, 1, 2], wire, series, None))
         os.closerange(_REHEARSED_FD, _REHEARSED_FD + len(series) + 1)

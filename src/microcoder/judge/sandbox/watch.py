@@ -12,22 +12,8 @@ import signal
 import socket
 import time
 
-from microcoder.judge.sandbox.protocol import (
-    AWAKE,
-    CPU_EXPIRED,
-    FINISHED,
-    FOLDER_EXPIRED,
-    IDLE,
-    ROOM_LACKED,
-    SLICE,
-    SLICE_SECONDS,
-    STILL,
-    WALL_EXPIRED,
-    Request,
-    Result,
-    pack_seconds,
-    unpack_seconds,
-)
+from microcoder.judge.sandbox import protocol
+from microcoder.judge.sandbox.protocol import Request, Result, pack_seconds, unpack_seconds
 from microcoder.judge.sandbox.quota import POLL_SECONDS, Quota, cpu_clock
 
 _WINDOW_SECONDS = 0.05
@@ -58,30 +44,28 @@ def wait_with_limits(
         is_shared: whether others may run while it is idle, and go before it after each slice of CPU time.
         frames: of several tests that share it; once the first has ended, less time is left for all the others.
     """
-    started = time.monotonic()
-    descriptor = os.pidfd_open(pid)
-    watch = _Watch(pid, descriptor, request, control, is_shared=is_shared, frames=frames)
+    watch = _Watch(pid, request, control, is_shared=is_shared, frames=frames)
     expired = watch.wait(quota)
-    if expired != FINISHED:
+    if expired != protocol.FINISHED:
         # It is not reaped before `wait4`, so until then its number cannot be another process's.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    os.close(descriptor)
+    os.close(watch.descriptor)
     _, status, usage = os.wait4(pid, 0)
     if quota is not None:
-        if expired == FINISHED and quota.has_files and quota.is_exceeded(is_final=True):
-            expired = FOLDER_EXPIRED
-        if expired == FINISHED and quota.lacks_room:
-            expired = ROOM_LACKED
+        if expired == protocol.FINISHED and quota.has_files and quota.is_exceeded(is_final=True):
+            expired = protocol.FOLDER_EXPIRED
+        if expired == protocol.FINISHED and quota.lacks_room:
+            expired = protocol.ROOM_LACKED
         quota.close()
     cpu_seconds = usage.ru_utime + usage.ru_stime
-    if expired == FINISHED and cpu_seconds > request.cpu_seconds:
-        expired = CPU_EXPIRED
+    if expired == protocol.FINISHED and cpu_seconds > request.cpu_seconds:
+        expired = protocol.CPU_EXPIRED
     return Result(
         exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
         cpu_us=int(cpu_seconds * 1e6),
-        wall_us=int((time.monotonic() - started - watch.stood_seconds) * 1e6),
+        wall_us=int((time.monotonic() - watch.started - watch.stood_seconds) * 1e6),
         memory_kib=max(0, usage.ru_maxrss - base_kib),
         expired=expired,
     )
@@ -90,22 +74,17 @@ def wait_with_limits(
 class _Watch:
     """One test that is waited for."""
 
-    def __init__(
-        self, pid: int, descriptor: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int
-    ) -> None:
-        self._pid = pid
-        self._request = request
-        self._frames = frames
-        self._descriptor = descriptor
-        self._control = control
-        self._is_shared = is_shared
-        self._started = time.monotonic()
+    def __init__(self, pid: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int) -> None:
+        self.started = time.monotonic()
+        self.descriptor = os.pidfd_open(pid)
+        self._pid, self._request, self._control = pid, request, control
+        self._is_shared, self._frames = is_shared, frames
         self._lost = 0.0
         self._cpu_limit = request.cpu_seconds
         self._wall_left = request.wall_seconds
-        self._slice_end = SLICE_SECONDS
+        self._slice_end = protocol.SLICE_SECONDS
         self._is_idle = False
-        self._window = (self._started, 0.0)
+        self._window = (self.started, 0.0)
         """When it began, and the CPU time used until then."""
         self.stood_seconds = 0.0
         """Seconds that the test was stopped."""
@@ -113,7 +92,7 @@ class _Watch:
     def wait(self, quota: Quota | None) -> int:
         """Return how the test ended, or that it must be ended."""
         poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
+        poll.register(self.descriptor, select.POLLIN)
         poll.register(self._control, select.POLLHUP | select.POLLERR)
         channel = -1 if quota is None else quota.begin(self._pid)
         if quota is not None:
@@ -130,8 +109,8 @@ class _Watch:
             for ready, _ in poll.poll(int(asked * 1000) + 1):
                 if ready == self._control.fileno():
                     os._exit(1)
-                if ready == self._descriptor or quota is None:
-                    return FINISHED
+                if ready == self.descriptor or quota is None:
+                    return protocol.FINISHED
                 if ready == channel:
                     poll.unregister(channel)
                     listener = quota.accept()
@@ -140,7 +119,7 @@ class _Watch:
                 else:
                     quota.answer()
             if quota is not None and quota.has_files and quota.is_exceeded():
-                return FOLDER_EXPIRED
+                return protocol.FOLDER_EXPIRED
             self._count_wall(time.monotonic() - now, asked)
             if self._frames >= 0 and os.fstat(self._frames).st_size:
                 self._limit_later_tests()
@@ -149,12 +128,12 @@ class _Watch:
                 self._share(cpu_seconds)
             cpu_left = self._cpu_limit - cpu_seconds
             if cpu_left <= 0:
-                return CPU_EXPIRED
+                return protocol.CPU_EXPIRED
             cpu_left = max(cpu_left, 0.002)
             if self._wall_left <= 0:
-                self._wall_left = self._ask(STILL, time.monotonic() - self._started - self._lost)
+                self._wall_left = self._ask(protocol.STILL, time.monotonic() - self.started - self._lost)
                 if self._wall_left <= 0:
-                    return WALL_EXPIRED
+                    return protocol.WALL_EXPIRED
 
     def _limit_later_tests(self) -> None:
         """Leave them the time that they may take together: an endless one among them must not cost a whole limit."""
@@ -172,8 +151,8 @@ class _Watch:
     def _share(self, cpu_seconds: float) -> None:
         """Report when the test idles and wakes, and yield to other tests after each slice of CPU time."""
         if cpu_seconds >= self._slice_end:
-            limit = self._stop_and_ask(AWAKE if self._is_idle else SLICE, cpu_seconds)
-            self._slice_end = cpu_seconds + SLICE_SECONDS
+            limit = self._stop_and_ask(protocol.AWAKE if self._is_idle else protocol.SLICE, cpu_seconds)
+            self._slice_end = cpu_seconds + protocol.SLICE_SECONDS
             self._is_idle = False
             self._cpu_limit = min(self._cpu_limit, limit or self._cpu_limit)
         began, used = self._window
@@ -182,9 +161,9 @@ class _Watch:
             return
         is_still = cpu_seconds - used < _STILL_SHARE * passed
         if is_still and not self._is_idle:
-            self._is_idle = self._ask(IDLE, cpu_seconds) > 0
+            self._is_idle = self._ask(protocol.IDLE, cpu_seconds) > 0
         elif self._is_idle and not is_still:
-            self._stop_and_ask(AWAKE, cpu_seconds)
+            self._stop_and_ask(protocol.AWAKE, cpu_seconds)
             self._is_idle = False
         self._window = (time.monotonic(), cpu_seconds)
 
@@ -206,7 +185,7 @@ class _Watch:
 
     def _ask(self, kind: bytes, seconds: float) -> float:
         """Ask the supervisor, which sees more of a test than can be seen from in here; 0 if the test leaves no way."""
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self._descriptor]))]
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.descriptor]))]
         # The kernel counts what all processes of a user have on the way in sockets, and compares it with the sender's
         # limit, which is the one that tests inherit from here: a test that keeps as many on the way as it may would
         # leave no room for this one.
