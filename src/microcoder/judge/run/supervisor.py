@@ -284,6 +284,7 @@ class Sandbox:
                 task.call,
                 task.int_digits,
                 0.0 if series is None else series.cpu_seconds,
+                series is not None and series.is_defined_once,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, *opened, *given, *files]
