@@ -65,8 +65,16 @@ GO_ON = b"+"
 """The answer that lets a process go on; any other ends it, as does none."""
 _ENOUGH_CPU_SECONDS = 0.1
 """A process that has taken so long begins no other test: what it did is lost if a later one is wrong."""
-_RARELY_CHECKED = frozenset(("sys", "math", "List", "Dict", "Set", "Tuple", "Optional", "Union", "Any"))
-"""Names of the library by which no program that stores no attribute can change it."""
+_RARELY_CHECKED_TEXT = """
+sys math inf pi sqrt isqrt ceil floor gcd lcm comb perm factorial log log2 hypot dist prod
+List Dict Set Tuple Optional Union Any TreeNode ListNode
+Counter OrderedDict defaultdict deque heapify heappop heappush heappushpop heapreplace nlargest nsmallest
+bisect bisect_left bisect_right insort accumulate chain combinations count cycle groupby pairwise permutations product
+zip_longest cache lru_cache cmp_to_key reduce add index mul sub xor ascii_lowercase ascii_uppercase digits
+"""
+_RARELY_CHECKED = frozenset(_RARELY_CHECKED_TEXT.split())
+"""Names of the library by which no program that stores no attribute can change it: none sets an attribute of what it is
+given, or is a container. Those of `re`, `random` and `decimal`, which `Library.reset` begins again, are not here."""
 _STREAMING_TEXT = """
 print input sys stdin stdout stderr exit quit
 """
