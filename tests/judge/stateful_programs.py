@@ -139,3 +139,55 @@ RESET = {
     "stdout closed": "import sys\nprint('new')\nsys.stdout.flush()\nsys.stdout.close()",
 }
 """What a fresh process is like, and what a shared one must be like as well."""
+
+REMEMBERING = {
+    "a default argument": "class Solution:\n    def f(self, a, seen=[]):\n        seen.append(1)\n"
+    "        return len(seen)",
+    "a default by keyword": "def f(a, *, seen=[0]):\n    seen[0] += 1\n    return seen[0]",
+    "a list of a class": "class Solution:\n    seen = []\n    def f(self, a):\n        self.seen.append(1)\n"
+    "        return len(self.seen)",
+    "a list of a module": "seen = []\ndef f(a):\n    seen.append(1)\n    return len(seen)",
+    "a number of a module": "n = 0\ndef f(a):\n    global n\n    n += 1\n    return n",
+    "an attribute of its class": "class Solution:\n    n = 0\n    def f(self, a):\n        Solution.n += 1\n"
+    "        return self.n",
+    "an attribute of another class": "class A:\n    n = 0\ndef f(a):\n    c = A\n    c.n += 1\n    return A.n",
+    "an attribute of a class that is given itself": "class A:\n    n = 0\n    def g(self):\n        self.n += 1\n"
+    "        return self.n\ndef f(a):\n    return A.g(A)",
+    "an attribute of a class in a class": "class Solution:\n    class A:\n        n = 0\n    def f(self, a):\n"
+    "        self.A.n += 1\n        return self.A.n",
+    "an attribute of a class by __new__": "class A:\n    n = 0\n    def __new__(cls):\n        cls.n += 1\n"
+    "        return super().__new__(cls)\ndef f(a):\n    return A().n",
+    "an attribute of a class by a method of classes": "class A:\n    n = 0\n    @classmethod\n    def g(cls):\n"
+    "        cls.n += 1\n        return cls.n\ndef f(a):\n    return A.g()",
+    "an attribute of a function": "def g(): pass\ndef f(a):\n    h = g\n    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n"
+    "    return h.n",
+    "an attribute of a method": "class A:\n    def g(self): pass\ndef f(a):\n    h = A.g\n"
+    "    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n    return h.n",
+    "a class that a library completes": "from functools import total_ordering\nclass A:\n"
+    "    def __lt__(self, other): return True\ndef f(a):\n    try: n = 1 + (A() >= A())\n    except TypeError: n = 1\n"
+    "    total_ordering(A)\n    return n",
+    "a cache of its own": "@lru_cache(None)\ndef g(n): return [0]\ndef f(a):\n    g(0)[0] += 1\n    return g(0)[0]",
+    "a generator": "def count():\n    n = 1\n    while True:\n        yield n\n        n += 1\nit = count()\n"
+    "def f(a): return next(it)",
+    "a closure": "def make():\n    n = 0\n    def g(a):\n        nonlocal n\n        n += 1\n        return n\n"
+    "    return g\nf = make()",
+    "a lambda's list": "f = lambda a, seen=[]: seen.append(1) or len(seen)",
+    "a deque": "q = deque([1])\ndef f(a):\n    q.append(q[-1] + 1)\n    return q[-2]",
+    "a list in a tuple": "T = (1, [0])\ndef f(a):\n    T[1][0] += 1\n    return T[1][0]",
+    "a name bound in a loop": "for seen in [[]]: pass\ndef f(a):\n    seen.append(1)\n    return len(seen)",
+    "a condition": "if 1:\n    seen = []\ndef f(a):\n    seen.append(1)\n    return len(seen)",
+    "a list in an annotation": "def f(a: (seen := [])):\n    seen.append(1)\n    return len(seen)",
+}
+"""Functions that return how often a module that is made once saw them called; made anew for each test, always 1."""
+
+FORGETTING = {
+    "a method": "class Solution:\n    def f(self, a: List[int]) -> int:\n        seen = []\n        seen.append(1)\n"
+    "        return len(seen)",
+    "objects with attributes": '"""Counts."""\nfrom typing import Optional\nimport math\nMOD, LOW = 10**9 + 7, -1\n'
+    "class Node:\n    size: int = 0\n    def __init__(self, value=None, *, next: 'Optional[Node]' = None):\n"
+    "        self.value, self.next = value, next\n        self.size += 1\nclass Leaf(Node):\n    pass\n"
+    "def helper(a): return math.gcd(Leaf(a).size, MOD)\ndef f(a): return helper(a)",
+    "a cache in a call": "def f(a):\n    @cache\n    def g(n): return [0]\n    g(0)[0] += 1\n    return g(0)[0]",
+    "counters": "class Solution:\n    def f(self, a):\n        self.seen = Counter([1])\n        return self.seen[1]",
+}
+"""The same of modules that no call can change."""

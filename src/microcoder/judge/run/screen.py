@@ -17,7 +17,7 @@ import ast
 import copy
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
@@ -48,6 +48,7 @@ _FOR_CALLING = (("copy", "deepcopy"), *SEEDED)
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
 _REPR_CONVERSIONS = (ord("r"), ord("a"))
+_GIVEN = cache(prelude_names)
 Function = ast.FunctionDef | ast.Lambda
 
 
@@ -59,7 +60,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
     found = _ACTS_WHEN_THROWN_AWAY.search(code)
     if found:
         return f"it names {found[0]}"
-    tree = _parse(code)
+    tree = parse(code)
     if isinstance(tree, str):
         return "it cannot be read"
     try:
@@ -75,9 +76,9 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
     return ""
 
 
-# One of each worker's: asked first whether a program is Python, then whether it may share a process.
+# One of each worker's: asked first whether a program is Python, then whether and how it may share a process.
 @lru_cache(maxsize=64)
-def _parse(code: str) -> ast.Module | str:
+def parse(code: str) -> ast.Module | str:
     """Return a program's tree, or what Python says of its syntax; empty where its own process is to say it."""
     try:
         return parse_source(code.removeprefix("\ufeff"))
@@ -93,7 +94,7 @@ def find_syntax_error(code: str) -> str:
 
     The program's own process would say the same, and nothing of a program is run before all of it is compiled.
     """
-    found = _parse(code) if len(code) <= _MOST_SOURCE_CHARACTERS else ""
+    found = parse(code) if len(code) <= _MOST_SOURCE_CHARACTERS else ""
     return found if isinstance(found, str) else ""
 
 
@@ -164,7 +165,7 @@ class _Screen(ast.NodeVisitor):
     """Walks a program once; raises at the first thing that is not allowed."""
 
     def __init__(self, *, is_function: bool) -> None:
-        self._given = prelude_names() if is_function else {}
+        self._given = _GIVEN() if is_function else {}
         self._imported: dict[str, tuple[str, str]] = {}
         """Name in the program to the module, and the name inside it; an empty one for the module itself."""
         self._scopes: list[_Scope] = []

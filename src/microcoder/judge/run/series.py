@@ -42,9 +42,19 @@ class Series:
     A sandbox that dies may run it again from the beginning: then `is_right` is asked about the first test once more.
     """
 
-    def __init__(self, later_inputs: Sequence[bytes], cpu_seconds: float, is_right: IsRight) -> None:
-        """Open nothing yet; the CPU time, above 0, is what all tests but the first may take together."""
+    def __init__(
+        self, later_inputs: Sequence[bytes], cpu_seconds: float, is_right: IsRight, *, is_defined_once: bool = False
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            later_inputs: those of all tests but the first.
+            cpu_seconds: what these may take together, above 0.
+            is_right: judges a test.
+            is_defined_once: they call what the first one defined.
+        """
         self.cpu_seconds = cpu_seconds
+        self.is_defined_once = is_defined_once
         self.first: tuple[int, bytes] | None = None
         """Status and output of the first test, if it ended."""
         self.num_ended = 0

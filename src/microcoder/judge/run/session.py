@@ -217,7 +217,7 @@ class Session:
 
     def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
         """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
-        together = Together(trial.problem, tests)
+        together = Together(trial.code, trial.problem, tests)
         try:
             run = self.timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together)
             if together.is_over(run):

@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from microcoder.judge.core.types import Outcome, Repeat, TestResult, UncountedRun
+from microcoder.judge.run.definitions import is_defined_once
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.screen import find_obstacle
 from microcoder.judge.run.series import Series
@@ -152,13 +153,15 @@ class Together(Series):
     it is until it has ended; any other that is not accepted is for another process to judge.
     """
 
-    def __init__(self, problem: PreparedProblem, tests: Sequence[PreparedTest]) -> None:
+    def __init__(self, code: str, problem: PreparedProblem, tests: Sequence[PreparedTest]) -> None:
         """Begin nothing yet."""
         self._problem = problem
         self._tests = tests
         self._judged: list[TestResult] = []
         cpu_seconds = min(problem.limits.cpu_seconds, _MOST_CPU_SECONDS)
-        super().__init__([test.stdin for test in tests[1:]], cpu_seconds, self._judge)
+        is_once = problem.problem.fn_name is not None and is_defined_once(code)
+        inputs = [test.stdin for test in tests[1:]]
+        super().__init__(inputs, cpu_seconds, self._judge, is_defined_once=is_once)
 
     @property
     def loss(self) -> Loss | None:
@@ -182,14 +185,14 @@ class Together(Series):
 
     def accepted_after(self, run: Run) -> list[TestResult]:
         """Return the results that count of the tests behind the first, whose run is given, up to one not accepted."""
-        cpu_seconds, wall_seconds = run.cpu_seconds, run.result.wall_us / 1e6
-        memory_mib = round(run.result.memory_kib / 1024, 3)
-        # Made anew field by field: `replace` takes three times as long.
-        return [
-            TestResult(result.verdict, cpu_seconds, wall_seconds, memory_mib, result.method, result.detail)
-            for result in self._judged[1 : self.num_counting]
-            if result.verdict is Outcome.ACCEPTED
-        ]
+        measured = run.cpu_seconds, run.result.wall_us / 1e6, round(run.result.memory_kib / 1024, 3)
+        accepted = [one for one in self._judged[1 : self.num_counting] if one.verdict is Outcome.ACCEPTED]
+        # One for all that are alike: making them takes as long as judging them.
+        alike = {
+            (method, detail): TestResult(Outcome.ACCEPTED, *measured, method, detail)
+            for method, detail in {(one.method, one.detail) for one in accepted}
+        }
+        return [alike[one.method, one.detail] for one in accepted]
 
     def _judge(self, number: int, status: int, output: bytes) -> bool:
         is_function = self._problem.problem.fn_name is not None

@@ -4,7 +4,8 @@ Only for programs that the trusted side found nothing against (`judge/run/screen
 reach another test. What they could still change is the attributes of library objects; these are compared with what
 they were before the first test, and a process in which they differ runs no other test. That is done after every test,
 but for programs that name nothing by which they could change one: there it is done after 16, 64 ... tests and after
-the last, and a test counts once a later look has found no change.
+the last, and a test counts once a later look has found no change. The program's own module is made anew for each test,
+unless no call can change it either (`judge/run/definitions.py`).
 
 The first test is run as one in a process of its own is, to its end. What goes in and out of the others are two memory
 files: their inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether it is to
@@ -64,8 +65,16 @@ GO_ON = b"+"
 """The answer that lets a process go on; any other ends it, as does none."""
 _ENOUGH_CPU_SECONDS = 0.1
 """A process that has taken so long begins no other test: what it did is lost if a later one is wrong."""
-_RARELY_CHECKED = frozenset(("sys", "math", "List", "Dict", "Set", "Tuple", "Optional", "Union", "Any"))
-"""Names of the library by which no program that stores no attribute can change it."""
+_RARELY_CHECKED_TEXT = """
+sys math inf pi sqrt isqrt ceil floor gcd lcm comb perm factorial log log2 hypot dist prod
+List Dict Set Tuple Optional Union Any TreeNode ListNode
+Counter OrderedDict defaultdict deque heapify heappop heappush heappushpop heapreplace nlargest nsmallest
+bisect bisect_left bisect_right insort accumulate chain combinations count cycle groupby pairwise permutations product
+zip_longest cache lru_cache cmp_to_key reduce add index mul sub xor ascii_lowercase ascii_uppercase digits
+"""
+_RARELY_CHECKED = frozenset(_RARELY_CHECKED_TEXT.split())
+"""Names of the library by which no program that stores no attribute can change it: none sets an attribute of what it is
+given, or is a container. Those of `re`, `random` and `decimal`, which `Library.reset` begins again, are not here."""
 _STREAMING_TEXT = """
 print input sys stdin stdout stderr exit quit
 """
@@ -268,34 +277,52 @@ class Batch:
     as in a process of its own.
     """
 
-    def __init__(self, files: Files, library: Library, packed: bytes, renew_modules: Callable[[], None]) -> None:
-        """Find the first test's streams and modules in place; for the others these are renewed."""
+    def __init__(
+        self,
+        files: Files,
+        library: Library,
+        packed: bytes,
+        renew_modules: Callable[[], None],
+        *,
+        is_defined_once: bool = False,
+    ) -> None:
+        """Find the first test's streams and modules in place; for the others these are renewed as far as needed.
+
+        Args:
+            files: the descriptors.
+            library: as it was before any test.
+            packed: the program, as `runner.pack_code` returns it.
+            renew_modules: puts fresh modules in place.
+            is_defined_once: all tests call what the first one defined.
+        """
         self._files = files
         self._library = library
         self._packed = packed
         self._renew_modules = renew_modules
+        self._is_defined_once = is_defined_once
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
         self._num_done = 0
         self._is_over = False
         self._found = 0
         """`CLEAN` if a look since the last frame found nothing changed."""
 
-    def __iter__(self) -> Iterator[Loaded]:
-        """Yield the program for test after test, until one ends otherwise than well, leaves a change, or is wrong.
+    def __iter__(self) -> Iterator[tuple[Loaded | None, bytes | None]]:
+        """Yield program and input of test after test, until one ends otherwise than well, leaves a change, or is wrong.
 
-        It is unpacked for each: a string constant is an object, and what was asked of it may show. The caller lets go
-        of it before the next.
+        The program is unpacked for each: a string constant is an object, and what was asked of it may show. The caller
+        lets go of it before the next. It is None where what the first test defined is called again; the first test's
+        input, None, is its standard input.
         """
-        yield marshal.loads(self._packed)
+        yield marshal.loads(self._packed), None
         if not self._is_over and self._may_go_on():
             self._reach = self._library.read(marshal.loads(self._packed)[0])
             os.dup2(self._files.stdin, 0)
             for content in self._inputs():
                 # What left something changed is the last of its process.
-                if not self._is_clean(is_last=False) or os.fstat(2).st_size > _MOST_STDERR_BYTES:
+                if not self._is_clean(is_last=False) or self._is_loud():
                     break
                 self._make_new(content)
-                yield marshal.loads(self._packed)
+                yield (None if self._is_defined_once else marshal.loads(self._packed)), content
                 if self._is_over or not self._may_go_on():
                     break
             if self._reach.is_rare and not self._found:
@@ -340,29 +367,35 @@ class Batch:
         return os.read(self._files.questions, 1) == GO_ON
 
     def _inputs(self) -> Iterator[bytes]:
-        source = self._files.inputs
-        (count,) = _NUMBER.unpack(os.pread(source, _NUMBER.size, 0))
-        table = os.pread(source, count * _NUMBER.size, _NUMBER.size)
+        packed = os.pread(self._files.inputs, os.fstat(self._files.inputs).st_size, 0)
+        (count,) = _NUMBER.unpack_from(packed)
         position = (count + 1) * _NUMBER.size
-        for (length,) in _NUMBER.iter_unpack(table):
-            yield os.pread(source, length, position)
+        for (length,) in _NUMBER.iter_unpack(packed[_NUMBER.size : position]):
+            yield packed[position : position + length]
             position += length
+
+    def _is_loud(self) -> bool:
+        return not self._reach.is_silent and os.fstat(2).st_size > _MOST_STDERR_BYTES
 
     def _throw_away(self) -> None:
         """Throw away all that a test left, which may act once more."""
         if not self._reach.is_silent:
             sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
-        for name in ("__main__", "solution"):
-            sys.modules.pop(name, None)
-        gc.collect()
+        if not self._is_defined_once:
+            for name in ("__main__", "solution"):
+                sys.modules.pop(name, None)
+        # What acts as it is thrown away can reach nothing in a program of which both are said. It is not left to pile
+        # up: a young collection since the last whole one says that there is much.
+        if not (self._reach.is_rare and self._reach.is_silent) or gc.get_count()[1]:
+            gc.collect()
         self._library.reset(is_rare=self._reach.is_rare)
 
     def _make_new(self, content: bytes) -> None:
-        # Written before it is cut: the kernel would free a page, and find and clear another.
-        os.pwrite(0, content, 0)
-        os.ftruncate(0, len(content))
-        os.lseek(0, 0, os.SEEK_SET)
         if not self._reach.is_silent:
+            # Written before it is cut: the kernel would free a page, and find and clear another.
+            os.pwrite(0, content, 0)
+            os.ftruncate(0, len(content))
+            os.lseek(0, 0, os.SEEK_SET)
             for descriptor in (1, 2):
                 os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)
@@ -373,7 +406,8 @@ class Batch:
         sys.setrecursionlimit(self._limits[0])
         sys.set_int_max_str_digits(self._limits[1])
         _thread.stack_size(0)
-        self._renew_modules()
+        if not self._is_defined_once:
+            self._renew_modules()
 
 
 class _Style(NamedTuple):

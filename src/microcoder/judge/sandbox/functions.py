@@ -157,14 +157,24 @@ def send_result(wire: bytes, descriptor: int) -> None:
 
 
 def run_function(
-    program: Loaded,
+    program: Loaded | None,
     fn_name: str,
     call: Signature | None,
     module: ModuleType,
     names: dict[str, Any] | None,
+    given: bytes | None = None,
 ) -> tuple[int, bytes]:
-    """Define the program, call its function with stdin's arguments; return the exit code and the encoded result."""
-    arguments = _read_arguments()
+    """Define the program and call its function; return the exit code and the encoded result.
+
+    Args:
+        program: what to define; None if `module` holds it.
+        fn_name: the function, or the class of a design.
+        call: kinds of its parameters and of its result.
+        module: takes the program's names.
+        names: those of its dialect if it has one.
+        given: the arguments, a line each; None: they are on stdin.
+    """
+    arguments = _read_arguments(given)
     sys.modules[MODULE_NAME] = module
     namespace = module.__dict__
     sys.setrecursionlimit(_RECURSION_LIMIT)
@@ -179,10 +189,10 @@ def run_function(
     return status, b"".join(returned)
 
 
-def _read_arguments() -> list[Any]:
+def _read_arguments(given: bytes | None) -> list[Any]:
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
-    text = os.pread(0, os.lseek(0, 0, os.SEEK_END), 0).decode()
+    text = (os.pread(0, os.lseek(0, 0, os.SEEK_END), 0) if given is None else given).decode()
     arguments = []
     for line in text.split("\n"):
         stripped = line.strip()
@@ -195,14 +205,15 @@ def _read_arguments() -> list[Any]:
 
 
 def _run(
-    program: Loaded,
+    program: Loaded | None,
     namespace: dict[str, Any],
     fn_name: str,
     call: Signature,
     arguments: list[Any],
     returned: list[bytes],
 ) -> None:
-    exec(program[0], namespace)
+    if program is not None:
+        exec(program[0], namespace)
     result = (_operate if call.get("style") == "design" else _call)(namespace, fn_name, call, arguments)
     returned.append(int.__repr__(result).encode() if type(result) is int else _encode_json(result).encode())
 

@@ -192,7 +192,7 @@ class ForkServer:
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        (_, _, _, _, fn_name, command, arguments, files, dialect, _, call, int_digits, _) = request
+        (_, _, _, _, fn_name, command, arguments, files, dialect, _, call, int_digits, _, _) = request
         if command:
             self._become_binary(test)
         if files and any(name.endswith(".py") for name in files):
@@ -246,10 +246,11 @@ class ForkServer:
     def _run_batch(self, packed: bytes, request: Request, names: dict[str, object] | None) -> None:
         """Run all tests of a batch, as far as they end well."""
         own = self._first_own
-        tests = batch.Batch(batch.Files(own, own + 1, own + 2, own + 3), self._library, packed, self._renew_modules)
-        for program in tests:
-            if request.fn_name:
-                done = functions.run_function(program, request.fn_name, request.call, self._solution, names)
+        files, is_once = batch.Files(own, own + 1, own + 2, own + 3), request.is_defined_once
+        tests = batch.Batch(files, self._library, packed, self._renew_modules, is_defined_once=is_once)
+        for program, given in tests:
+            if program is None or request.fn_name:
+                done = functions.run_function(program, request.fn_name, request.call, self._solution, names, given)
             else:
                 status = runner.run_program(program, self._stack, (), names, is_shared=True)
                 done = status, tests.read_stdout()
