@@ -197,8 +197,8 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
     path = tmp_path / "store.sqlite"
     with sqlite3.connect(written[1]) as source, sqlite3.connect(path) as target:
         source.backup(target)
-        keys = [row[0] for row in target.execute("SELECT key FROM judged ORDER BY key")]
-        target.executemany("DELETE FROM judged WHERE key = ?", [(key,) for key in keys[len(keys) // 2 :]])
+        keys = [row[0] for row in target.execute("SELECT key FROM verdicts ORDER BY key")]
+        target.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in keys[len(keys) // 2 :]])
     target.close()
     with VerdictStore(path) as store:
         assert len(store) == len(keys) // 2

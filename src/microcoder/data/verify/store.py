@@ -9,16 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from pydantic import TypeAdapter
-
 import microcoder
 from microcoder import judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.signatures import judged_by
-from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
 
-_VERDICT = TypeAdapter(Verdict)
 _WAIT_SECONDS = 60.0
 _DECIDING = ("core", "compare", "sandbox", "run", "languages")
 """Rooms of the judge whose code a verdict depends on."""
@@ -75,7 +72,7 @@ class VerdictStore:
 
     def __init__(self, path: Path) -> None:
         """Open a store, or make one."""
-        self._connection = open_store(path, "judged (key BLOB PRIMARY KEY, verdict TEXT NOT NULL)")
+        self._connection = open_store(path, "verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL)")
 
     def __enter__(self) -> Self:
         return self
@@ -84,19 +81,31 @@ class VerdictStore:
         self.close()
 
     def __len__(self) -> int:
-        return self._connection.execute("SELECT COUNT(*) FROM judged").fetchone()[0]
+        return self._connection.execute("SELECT COUNT(*) FROM verdicts").fetchone()[0]
 
     def find(self, key: bytes) -> Verdict | None:
         """Return the verdict kept by this key."""
-        row = self._connection.execute("SELECT verdict FROM judged WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _VERDICT.validate_json(row[0])
+        row = self._connection.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
+        return None if row is None else _decode(row[0])
 
     def keep(self, key: bytes, verdict: Verdict) -> None:
         """Keep a verdict."""
         if verdict.is_scorable:
-            text = _VERDICT.dump_json(verdict, exclude={"tests": {"__all__": {"output"}}}, exclude_defaults=True)
-            self._connection.execute("INSERT OR REPLACE INTO judged VALUES (?, ?)", (key, text.decode()))
+            self._connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(verdict)))
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def _encode(verdict: Verdict) -> str:
+    tests = [[t.verdict, t.cpu_seconds, t.wall_seconds, t.memory_mib, t.method, t.detail] for t in verdict.tests]
+    uncounted = [[run.test, run.reason] for run in verdict.uncounted]
+    return json.dumps([verdict.outcome, verdict.tests_total, verdict.detail, verdict.isolation, tests, uncounted])
+
+
+def _decode(text: str) -> Verdict:
+    outcome, total, detail, isolation, tests, uncounted = json.loads(text)
+    results = tuple(TestResult(Outcome(test[0]), *test[1:]) for test in tests)
+    runs = tuple(UncountedRun(test, Repeat(reason)) for test, reason in uncounted)
+    return Verdict(Outcome(outcome), results, total, detail, isolation, runs)
