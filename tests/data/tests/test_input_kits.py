@@ -131,7 +131,8 @@ VALIDATOR = """#include "validator.h"
 int main(int argc, char** argv) {
     long long most = 0, number;
     for (int i = 1; i < argc; i++) if (std::string(argv[i]).rfind("max=", 0) == 0) most = std::stoll(argv[i] + 4);
-    return (std::cin >> number) && 1 <= number && number <= most ? 42 : 43;
+    std::string more;
+    return (std::cin >> number) && 1 <= number && number <= most && !(std::cin >> more) ? 42 : 43;
 }
 """
 PACKAGE = {
@@ -288,10 +289,17 @@ def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_
     assert [one.text for one in found.accept(made, dropped)] == texts[:2]
     assert found.ask(spoil(known), ("max=60",)) == set()
     unknown = kit.programs[0].model_copy(update={"language": "brainfuck"})
-    for wrong in (kit.model_copy(update={"flags": ()}), InputKit(programs=(unknown,)), InputKit()):
+    careless = kit.programs[0].model_copy(update={"code": "raise SystemExit(42)"})
+    for wrong in (
+        kit.model_copy(update={"flags": ()}),
+        InputKit(programs=(unknown,)),
+        InputKit(programs=(careless,)),
+        InputKit(),
+    ):
         assert read_validators(judge, wrong, known, dropped) is None
     assert dropped == {
         "refused by a validator": 1,
         "validators refuse what came with the problem": 1,
         "validators cannot be run here": 1,
+        "validators accept a spoilt input": 1,
     }
