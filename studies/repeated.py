@@ -13,14 +13,15 @@ from pathlib import Path
 from microcoder.judge.core.files import write_text
 from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, judge_studies
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Study, find_studies
-from microcoder.lab.studies.pages import format_effect
+from microcoder.lab.studies.pages import format_check, format_effect
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import pack_records, plan_work, unpacked
 
 INSIGHTS_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "insights"
 RECORDS = INSIGHTS_FOLDER / "repeated-records.tar.xz"
 PAGE = INSIGHTS_FOLDER / "repeated.md"
-SEEDS_FROM = 100
+SEEDS_FROM, NUM_SEEDS = 100, 5
+"""As many seeds as the published runs have."""
 
 
 def write_records(runs: Path) -> None:
@@ -29,7 +30,8 @@ def write_records(runs: Path) -> None:
     (catalogue,) = runs.glob("*/runs.json")
     code = catalogue.parent.name
     planned = [plan_work(file, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM) for file in files]
-    pack_records([work for works in planned for work in works], RECORDS)
+    works = [work for works in planned for work in works if work.seed < SEEDS_FROM + NUM_SEEDS]
+    pack_records(works, RECORDS)
 
 
 def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
@@ -44,23 +46,31 @@ def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
 def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) -> str:
     """Return the page: the share of verdicts that stayed, and each claim's two effects."""
     before, after = _by_claim(published), _by_claim(repeated)
-    rows, stayed, signs = [], [], []
+    rows, stayed, constructed, signs = [], [], [], []
     for name in [*INSIGHTS, *(name for name in before if name not in INSIGHTS)]:
         study, old = before[name]
         new = after[name][1]
         if old.primary is None or old.primary.effect is None or new.primary is None or new.primary.effect is None:
             continue
-        is_concluded = old.verdict.is_conclusive or old.verdict is ClaimFinding.CONSTRUCTED
         has_sign = old.primary.effect.value * new.primary.effect.value > 0
-        if is_concluded:
-            stayed.append(old.verdict is new.verdict)
         signs.append(has_sign)
-        said = ("yes" if old.verdict is new.verdict else "**no**") if is_concluded else "sign" if has_sign else "-"
+        said = "sign" if has_sign else "-"
+        if old.verdict.is_conclusive or old.verdict is ClaimFinding.CONSTRUCTED:
+            has_stayed = old.verdict is new.verdict
+            (stayed if old.verdict.is_conclusive else constructed).append(has_stayed)
+            said = "yes" if has_stayed else "**no**"
         rows.append(
             f"| {name} | {old.claim.short} | {old.verdict} | {format_effect(old.primary, study)} | {new.verdict} | "
             f"{format_effect(new.primary, study)} | {said} |"
         )
-    kept = f"{sum(stayed)} of {len(stayed)} concluded verdicts stayed ({sum(stayed) / len(stayed):.0%})"
+    kept = f"{sum(stayed)} of {len(stayed)} verdicts for or against a claim stayed ({sum(stayed) / len(stayed):.0%})"
+    missed = [
+        f"- {name}, {result.verdict}: {format_check(check, study)}."
+        for name, (study, result) in after.items()
+        if result.verdict is ClaimFinding.CANNOT_APPEAR
+        for check in result.checks
+        if not check.is_reached
+    ]
     made = next(study.record.made for study in repeated)
     seeds = [", ".join(map(str, studies[0].record.seeds)) for studies in (published, repeated)]
     return "\n".join(
@@ -68,7 +78,8 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
             "# The claims repeated",
             "",
             f"All studies were run again with other seeds ({seeds[1]} in place of {seeds[0]}) and another warm-started",
-            f"model. **{kept}**; {sum(signs)} of {len(signs)} effects have the sign of before.",
+            f"model. **{kept}**, {sum(constructed)} of {len(constructed)} by construction;",
+            f"{sum(signs)} of {len(signs)} effects have the sign of before.",
             "",
             "Verdicts are corrected for all 34 claims on either side. The last column says of a concluded claim",
             "whether its verdict stayed, and of an open one whether its sign did.",
@@ -76,6 +87,10 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
             "| | claim | published | effect, 95 % interval | repeated | effect, 95 % interval | stayed |",
             "| --- | --- | --- | --- | --- | --- | --- |",
             *rows,
+            "",
+            "What could not be asked of the repeat:",
+            "",
+            *missed,
             "",
             f"Every number comes from [results.json](results.json) and the [records of the repeat]({RECORDS.name}):",
             "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -133,3 +134,8 @@ def test_a_figure_is_whole_xml_with_a_text_alternative_and_no_date() -> None:
     ids = re.findall(r'\bid="([^"]+)"', chart.svg)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', chart.svg)) <= set(ids)
+
+
+def test_the_page_of_the_repeat_is_what_its_records_say() -> None:
+    repeated = runpy.run_path(str(ROOT / "studies" / "repeated.py"))
+    assert repeated["describe"](*repeated["judge_both"]()) == repeated["PAGE"].read_text()
